@@ -1,0 +1,52 @@
+import type { RecordedEvent } from '../../src/eventstore/event.ts'
+
+/** Postgres types that read tables use. Money is `bigint` micro-dollars or cents and comes back as a safe number. */
+export type ColumnType =
+  | 'text'
+  | 'bigint'
+  | 'integer'
+  | 'boolean'
+  | 'timestamptz'
+  | 'jsonb'
+  | 'text[]'
+  | 'inet'
+
+export type Column = { readonly type: ColumnType; readonly nullable?: true }
+
+/** A table of a read model: its columns, its primary key, its indexes (column lists, `desc` allowed). */
+export type Table<Row extends object = Record<string, unknown>> = {
+  readonly name: string
+  readonly columns: { readonly [Name in keyof Row & string]: Column }
+  readonly key: readonly (keyof Row & string)[]
+  readonly indexes: readonly string[]
+}
+
+/** One row by its primary key, in the order of `table.key`. */
+export type RowKey = { readonly table: string; readonly key: readonly (string | number)[] }
+
+/** The rows of one batch: what `reads` named is loaded, what `put` and `remove` change is written set-based at its end. */
+export type Rows = {
+  /** The row as of this event, or undefined. Only rows that `reads` named for this event, or that were put before. */
+  get<Row extends object>(table: Table<Row>, key: readonly (string | number)[]): Row | undefined
+  /** Inserts or replaces the whole row. */
+  put<Row extends object>(table: Table<Row>, row: Row): void
+  remove<Row extends object>(table: Table<Row>, key: readonly (string | number)[]): void
+}
+
+/**
+ * A pure fold of the log into tables: no clock, no I/O, no other read model. Dropped and rebuilt it comes out byte for
+ * byte the same. A throw is a poison event: it stops the model's group and raises an alarm.
+ */
+export type ReadModel = {
+  readonly name: string
+  /** Rises with every change of tables or handlers; a new version is rebuilt beside the old (design section 7). */
+  readonly version: number
+  // biome-ignore lint/suspicious/noExplicitAny: tables of many row types stand in one list
+  readonly tables: readonly Table<any>[]
+  /** The rows that `apply` will look at; none for events that only insert. */
+  reads(event: RecordedEvent): Iterable<RowKey>
+  apply(event: RecordedEvent, rows: Rows): void
+}
+
+/** Read models that share one checkpoint and one transaction: what a GET needs together (hot), what may lag (books). */
+export type ReadModelGroup = { readonly name: string; readonly models: readonly ReadModel[] }

@@ -1,0 +1,29 @@
+import type { DomainEvent, RecordedEvent } from './event.ts'
+
+/** What `evolve` may look at besides the fact: when and where it was recorded. While deciding, `revision` is the one it will get. */
+export type FoldedEvent<Event extends DomainEvent> = Event &
+  Pick<RecordedEvent, 'revision'> & {
+    /** Milliseconds of `recordedAt`. */
+    readonly recordedAtMs: number
+  }
+
+/**
+ * How the state of one kind of stream comes from its events. `evolve` is pure and returns a new state that shares
+ * structure with the old one (large collections are Immutable maps), so that a decision that did not land is dropped
+ * by dropping the reference.
+ */
+export type Fold<State, Event extends DomainEvent = DomainEvent> = {
+  /** Names the snapshot's kind, e.g. `ledger`. */
+  readonly name: string
+  /** Rises with every change of the state's shape or of `evolve`: older snapshots are thrown away. */
+  readonly version: number
+  readonly initial: State
+  evolve(state: State, event: FoldedEvent<Event>): State
+  /** A JSON value. Left out: streams of this kind are short and never snapshotted. */
+  readonly snapshot?: {
+    toJson(state: State): unknown
+    fromJson(json: unknown): State
+    /** How many entries the state holds: a snapshot is due after max(1,000, entries) events. */
+    entries(state: State): number
+  }
+}

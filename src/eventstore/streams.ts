@@ -1,0 +1,39 @@
+import type { AccountId, KeyId, OrderId, PlanId } from '../ids.ts'
+import type { StreamName } from './port.ts'
+
+/** Every stream of the log has a name made here (design section 5): the name is the idempotency. */
+const named = (name: string): StreamName => name as StreamName
+
+export const ledgerStream = (account: AccountId): StreamName => named(`ledger-${account}`)
+export const accountStream = (account: AccountId): StreamName => named(`account-${account}`)
+export const orderStream = (order: OrderId): StreamName => named(`order-${order}`)
+export const planStream = (plan: PlanId): StreamName => named(`plan-${plan}`)
+/** `country` is alpha-3, upper case. */
+export const stockStream = (productId: string, country: string): StreamName =>
+  named(`stock-${productId}-${country}`)
+export const addressStream = (ip: string): StreamName => named(`address-${ip}`)
+export const catalogStream: StreamName = named('catalog')
+export const termsStream = (reseller: AccountId): StreamName => named(`terms-${reseller}`)
+/** A manual credit; its reference is spent for ever. `depositId` is `deriveId('dep', [account, 'manual', reference])`. */
+export const depositStream = (depositId: string): StreamName => named(`deposit-${depositId}`)
+export type StreamOwner = AccountId | OrderId | PlanId | KeyId
+
+/** The prefixes that are ours: the filter of a subscription on a server that holds other streams too. */
+export const streamPrefixes: readonly string[] = [
+  'ledger-',
+  'account-',
+  'order-',
+  'plan-',
+  'stock-',
+  'address-',
+  'catalog',
+  'terms-',
+  'deposit-',
+  'subscription-',
+  'webhooks-',
+  'delivery-',
+  'scrape-',
+  'notice-',
+  'seal',
+  'period-',
+]

@@ -1,0 +1,59 @@
+import type { AccountId, CustomerId, KeyId, OrderId, PlanId, ProxyId } from '../ids.ts'
+
+export type Family = 'residential' | 'isp' | 'mobile' | 'ipv4' | 'ipv6'
+export type Shape = 'gateway_gb' | 'gateway_time' | 'addresses' | 'addresses_mobile'
+export type Delivery = 'lines' | 'addresses'
+export type Renewal = 'topup' | 'repurchase' | 'extend'
+
+/** What a dedicated-IP order asks for. `country` is alpha-3, upper case; the last three are null but for mobile. */
+export type Target = {
+  readonly country: string
+  readonly periodDays: number
+  readonly carrierId: string | null
+  readonly service: 'dedicated' | 'shared' | null
+  /** 0: by link. */
+  readonly rotationMinutes: number | null
+}
+
+/**
+ * The whole order, as it was decided. It stands in the debit that pays it (design section 4), so that the order can be
+ * completed from the ledger alone.
+ */
+export type OrderDetails = {
+  readonly orderId: OrderId
+  readonly accountId: AccountId
+  readonly keyId: KeyId | null
+  readonly customerId: CustomerId | null
+  /** `order` buys, `topup` adds to the plan named in the path, `extension` prolongs rentals. */
+  readonly kind: 'order' | 'topup' | 'extension'
+  readonly productId: string
+  readonly family: Family
+  readonly shape: Shape
+  readonly delivery: Delivery
+  readonly renewal: Renewal
+  readonly unit: string
+  readonly quantity: number
+  readonly target: Target | null
+  /** Bytes that a `gateway_gb` order adds; null for other shapes. */
+  readonly bytes: number | null
+  /** Days that a `gateway_time` plan runs; null for other shapes. */
+  readonly periodDays: number | null
+  /** The plan that the order opens or adds to; null for addresses. */
+  readonly planId: PlanId | null
+  /** The rentals that an extension keeps; empty for other kinds. */
+  readonly proxyIds: readonly ProxyId[]
+  readonly unitPriceCents: number
+  /** What the payer is charged, whole cents. */
+  readonly amountCents: number
+  /** The service's own price before any discount. */
+  readonly listCents: number
+  readonly currency: 'USD'
+  readonly billingType: 'PAYG'
+  readonly method: string
+  /** SHA-256 of the catalogue that priced it. */
+  readonly catalogDigest: string
+  /** SHA-256 over method, route, canonical product, body and customer (decisions, "Everywhere"). */
+  readonly fingerprint: string
+  /** ISO 8601 UTC. */
+  readonly createdAt: string
+}

@@ -1,0 +1,55 @@
+import type { DomainEvent } from '../eventstore/event.ts'
+
+/** `plan-{id}`: the arbiter of gateway orders. 1 GB = 1,000,000,000 bytes. Times are ISO 8601 UTC. */
+export type PlanActivated = DomainEvent<
+  'PlanActivated',
+  {
+    readonly planId: string
+    readonly orderId: string
+    readonly accountId: string
+    readonly customerId: string | null
+    readonly productId: string
+    readonly shape: 'gateway_gb' | 'gateway_time'
+    readonly renewal: 'topup' | 'repurchase'
+    /** Bytes bought; null for a plan sold by time. */
+    readonly bytes: number | null
+    /** Speed units bought; null for a plan sold by traffic. */
+    readonly speedUnits: number | null
+    readonly startedAt: string
+    readonly expiresAt: string | null
+  }
+>
+export type PlanToppedUp = DomainEvent<'PlanToppedUp', { readonly orderId: string; readonly bytes: number }>
+/** The first answer for an order stands: an order refused here is never fulfilled later. */
+export type PlanOrderRefused = DomainEvent<
+  'PlanOrderRefused',
+  { readonly orderId: string; readonly reason: 'plan_expired' }
+>
+/** A refund took back what is unused of an order's units. */
+export type PlanUnitsWithdrawn = DomainEvent<
+  'PlanUnitsWithdrawn',
+  { readonly orderId: string; readonly refundId: string; readonly bytes: number }
+>
+export type TrafficMetered = DomainEvent<
+  'TrafficMetered',
+  {
+    /** What makes a report unique in the plan. */
+    readonly reportId: string
+    readonly bytes: number
+    /** The sum of all reports. */
+    readonly usedBytes: number
+  }
+>
+export type PlanExhausted = DomainEvent<'PlanExhausted', { readonly usedBytes: number }>
+export type PlanExpired = DomainEvent<'PlanExpired', { readonly expiredAt: string }>
+export type PlanCredentialRotated = DomainEvent<'PlanCredentialRotated', { readonly generation: number }>
+
+export type PlanEvent =
+  | PlanActivated
+  | PlanToppedUp
+  | PlanOrderRefused
+  | PlanUnitsWithdrawn
+  | TrafficMetered
+  | PlanExhausted
+  | PlanExpired
+  | PlanCredentialRotated
