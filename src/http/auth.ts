@@ -1,0 +1,54 @@
+import type { Scope } from '../accounts/events.ts'
+import type { AccountId, KeyId } from '../ids.ts'
+import { refuse } from './errors.ts'
+
+/** Who sends a request: the account and the key. Never log or answer anything that the key can be made from. */
+export type Caller = {
+  readonly accountId: AccountId
+  readonly keyId: KeyId
+  readonly scopes: readonly Scope[]
+  /** Whole cents in any 24 hours; null for no cap. */
+  readonly dailyCapCents: number | null
+  readonly reseller: boolean
+  /** May read, may not write (decisions.md, "Everywhere"). */
+  readonly blocked: boolean
+  readonly email: string
+}
+
+/** Looks keys up; `src/accounts/directory.ts` implements it. Revocation and blocking show within a second. */
+export type Directory = {
+  /** The caller that the key belongs to, or null for an unknown or revoked key. The key may be any text. */
+  byKey(key: string): Promise<Caller | null>
+}
+
+type KeyHeaders = { readonly 'x-api-key'?: string | string[]; readonly authorization?: string }
+
+const bearer = /^Bearer +(\S+)$/i
+
+/**
+ * The key that a request carries: `X-API-Key` or `Authorization: Bearer` (spec.md, "Authentication").
+ * @throws unauthorized: none, or two different keys in the two headers
+ */
+export const keyOf = (headers: KeyHeaders): string => {
+  const direct = headers['x-api-key']
+  const { authorization } = headers
+  const fromBearer = authorization === undefined ? undefined : bearer.exec(authorization)?.[1]
+  if (direct === undefined && authorization !== undefined && fromBearer === undefined)
+    throw refuse('unauthorized', 'the Authorization header must be "Bearer <API_KEY>"')
+  if (direct !== undefined && fromBearer !== undefined && direct !== fromBearer)
+    throw refuse('unauthorized', 'X-API-Key and Authorization carry two different keys; send one')
+  const key = direct ?? fromBearer
+  if (key === undefined || key === '' || typeof key !== 'string')
+    throw refuse('unauthorized', 'no API key: send it as X-API-Key or as Authorization: Bearer <API_KEY>')
+  return key
+}
+
+/**
+ * The caller of a request.
+ * @throws unauthorized: no key, an unknown or revoked one, or two different ones
+ */
+export const authenticate = async (directory: Directory, headers: KeyHeaders): Promise<Caller> => {
+  const caller = await directory.byKey(keyOf(headers))
+  if (caller === null) throw refuse('unauthorized', 'the API key is unknown or revoked')
+  return caller
+}
