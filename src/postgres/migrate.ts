@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+
+/**
+ * The durable tables of one room: SQL texts by name (`0001_log`). Names are unique over all rooms and say the order.
+ * A text is never edited once it landed: what changes is a new migration.
+ */
+export type Migrations = Readonly<Record<string, string>>
+
+/** The database does not fit this code; nothing was changed. The message says what to do. */
+export class MigrationRefused extends Error {
+  override readonly name = 'MigrationRefused'
+}
+
+/** Names the advisory lock that lets one process at a time migrate. */
+const migrationLock = 7_230_001
+
+const checksumOf = (sql: string): string => createHash('sha256').update(sql).digest('hex')
+
+type Landed = { readonly name: string; readonly checksum: string }
+
+const refuseMisfit = (landed: readonly Landed[], migrations: Migrations): void => {
+  const unknown = landed.filter(({ name }) => migrations[name] === undefined).map(({ name }) => name)
+  if (unknown.length > 0)
+    throw new MigrationRefused(
+      `the database is newer than this version of Farebox: it has ${unknown.join(', ')}, which this version does not know. Start the version that made it, or a later one.`,
+    )
+  const edited = landed
+    .filter(({ name, checksum }) => checksumOf(migrations[name] ?? '') !== checksum)
+    .map(({ name }) => name)
+  if (edited.length > 0)
+    throw new MigrationRefused(
+      `migration ${edited.join(', ')} was edited after it landed in this database. Restore its text and put the change into a new migration.`,
+    )
+}
+
+const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promise<void> => {
+  await client.query('begin')
+  try {
+    // A new index on a large table may take long; the pool's limit is meant for requests.
+    await client.query('set local statement_timeout = 0')
+    await client.query(sql)
+    await client.query('insert into public.farebox_migration (name, checksum) values ($1::text, $2::text)', [
+      name,
+      checksumOf(sql),
+    ])
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback')
+    throw new Error(`migration ${name} failed: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+/**
+ * Brings the database to this code: applies what is missing in the order of names, each in a transaction of its own,
+ * while an advisory lock keeps other processes out. Returns the names that were applied.
+ *
+ * Kysely's own migrator keeps no checksums and so cannot see an edited migration; hence this one.
+ * @throws MigrationRefused when the database is newer than the code, or a landed migration was edited
+ */
+export const migrate = async (pool: pg.Pool, migrations: Migrations): Promise<readonly string[]> => {
+  const client = await pool.connect()
+  try {
+    await client.query("set lock_timeout = '60s'")
+    await client.query('select pg_advisory_lock($1::bigint)', [migrationLock])
+    await client.query(`
+      create table if not exists public.farebox_migration (
+        name text primary key,
+        checksum text not null,
+        applied_at timestamptz not null default clock_timestamp()
+      )`)
+    const { rows } = await client.query<Landed>('select name, checksum from public.farebox_migration')
+    refuseMisfit(rows, migrations)
+    const landed = new Set(rows.map(({ name }) => name))
+    const missing = Object.keys(migrations)
+      .filter((name) => !landed.has(name))
+      .sort()
+    for (const name of missing) await applyOne(client, name, migrations[name] ?? '')
+    return missing
+  } finally {
+    // Ends the session, and with it the lock, whatever state an error left it in.
+    client.release(true)
+  }
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createPool } from '../../src/postgres/pool.ts'
+import { testDatabase } from '../support/postgres.ts'
+
+test('columns are read as safe numbers, UTC texts and exact decimals', async (t) => {
+  const { pool } = await testDatabase(t)
+  const { rows } = await pool.query(`
+    select 9007199254740991::bigint as safe,
+           '{1,-2,null}'::bigint[] as many,
+           '2026-11-21 03:00:00.123456+02'::timestamptz as moment,
+           '2026-11-21 03:00:00+00'::timestamptz as whole,
+           array['2026-11-21 03:00:00.5+00']::timestamptz[] as moments,
+           1.10::numeric as exact`)
+  assert.deepEqual(rows, [
+    {
+      safe: 9007199254740991,
+      many: [1, -2, null],
+      moment: '2026-11-21T01:00:00.123Z',
+      whole: '2026-11-21T03:00:00.000Z',
+      moments: ['2026-11-21T03:00:00.500Z'],
+      exact: '1.10',
+    },
+  ])
+})
+
+test('a bigint past the safe integers is refused, never rounded', async (t) => {
+  const { pool } = await testDatabase(t)
+  await assert.rejects(
+    pool.query('select 9007199254740993::bigint'),
+    /bigint 9007199254740993 is not a safe integer/,
+  )
+})
+
+test('an infinite time is refused', async (t) => {
+  const { pool } = await testDatabase(t)
+  await assert.rejects(pool.query("select 'infinity'::timestamptz"), /timestamptz infinity/)
+})
+
+test('sessions run in UTC with explicit limits and their name, also when the address carries options', async (t) => {
+  const { url } = await testDatabase(t)
+  const withOptions = new URL(url)
+  withOptions.searchParams.set('options', '-c work_mem=8MB -c timezone=Asia/Tokyo')
+  const pool = createPool({
+    url: withOptions.toString(),
+    applicationName: 'farebox-x',
+    statementTimeoutMs: 1234,
+  })
+  t.after(() => pool.end())
+  const { rows } = await pool.query(`
+    select current_setting('timezone') as timezone, current_setting('statement_timeout') as statement,
+           current_setting('idle_in_transaction_session_timeout') as idle, current_setting('work_mem') as memory,
+           current_setting('application_name') as name`)
+  assert.deepEqual(rows, [
+    { timezone: 'UTC', statement: '1234ms', idle: '30s', memory: '8MB', name: 'farebox-x' },
+  ])
+})
+
+test('a connection that breaks while idle is told and replaced', async (t) => {
+  const { url, pool: other } = await testDatabase(t)
+  const errors: Error[] = []
+  const pool = createPool({
+    url,
+    applicationName: 'farebox-x',
+    max: 1,
+    onError: (error) => errors.push(error),
+  })
+  t.after(() => pool.end())
+  const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
+  await other.query('select pg_terminate_backend($1, 5000)', [rows[0]?.pid])
+  const { until } = await import('../support/until.ts')
+  await until(() => errors.length === 1)
+  assert.equal((await pool.query('select 1 as one')).rows[0].one, 1)
+})

@@ -1,0 +1,84 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { after, type TestContext } from 'node:test'
+import pg from 'pg'
+import { migrate } from '../../src/postgres/migrate.ts'
+import { allMigrations } from '../../src/postgres/migrations.ts'
+import { createPool } from '../../src/postgres/pool.ts'
+import { startTestServer } from './postgres-server.ts'
+
+let ownServer: ReturnType<typeof startTestServer> | null = null
+
+// A file that runs alone starts its own server; `test/run.ts` gives one to all files.
+after(async () => {
+  await (await ownServer)?.stop()
+})
+
+const serverUrl = async (): Promise<string> => {
+  if (process.env.FAREBOX_TEST_DATABASE_URL) return process.env.FAREBOX_TEST_DATABASE_URL
+  ownServer ??= startTestServer()
+  return (await ownServer).url
+}
+
+const withDatabase = (url: string, database: string): string => {
+  const changed = new URL(url)
+  changed.pathname = `/${database}`
+  return changed.toString()
+}
+
+const withClient = async <Value>(url: string, use: (client: pg.Client) => Promise<Value>): Promise<Value> => {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return await use(client)
+  } finally {
+    await client.end()
+  }
+}
+
+const templateName = `farebox_template_${createHash('sha256')
+  .update(JSON.stringify(Object.entries(allMigrations)))
+  .digest('hex')
+  .slice(0, 16)}`
+
+/** The template is migrated under another name, so that it is whole when it can be found. */
+const ensureTemplate = (server: string): Promise<void> =>
+  withClient(server, async (admin) => {
+    await admin.query('select pg_advisory_lock(7230900)')
+    const found = await admin.query('select 1 from pg_database where datname = $1', [templateName])
+    if (found.rowCount) return
+    const half = `${templateName}_half`
+    await admin.query(`drop database if exists ${half}`)
+    await admin.query(`create database ${half}`)
+    const pool = createPool({ url: withDatabase(server, half), applicationName: 'farebox-test-template' })
+    try {
+      await migrate(pool, allMigrations)
+    } finally {
+      await pool.end()
+    }
+    await admin.query(`alter database ${half} rename to ${templateName}`)
+  })
+
+let template: Promise<void> | null = null
+
+/** A database name on the test server that nothing is in yet; dropped with the test, whoever is connected then. */
+export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise<{ url: string }> => {
+  const server = await serverUrl()
+  const name = `farebox_test_${randomBytes(6).toString('hex')}`
+  await withClient(server, (admin) => admin.query(`create database ${name} template ${from}`))
+  t.after(() => withClient(server, (admin) => admin.query(`drop database if exists ${name} with (force)`)))
+  return { url: withDatabase(server, name) }
+}
+
+/**
+ * A fresh, migrated database and a pool of 10 connections on it; both are gone with the test. Open more pools or start
+ * processes on `url` as the test needs.
+ */
+export const testDatabase = async (t: TestContext): Promise<{ url: string; pool: pg.Pool }> => {
+  template ??= ensureTemplate(await serverUrl())
+  await template
+  let pool: pg.Pool | null = null
+  t.after(() => pool?.end())
+  const { url } = await emptyDatabase(t, templateName)
+  pool = createPool({ url, applicationName: 'farebox-test' })
+  return { url, pool }
+}
