@@ -55,6 +55,7 @@ export type AddressesExtended = DomainEvent<
     readonly orderId: string
     readonly periodDays: number
     readonly extensions: readonly { readonly proxyId: ProxyId; readonly expiresAt: string }[]
+    readonly extendedAt: string
   }
 >
 export type AddressesReleased = DomainEvent<

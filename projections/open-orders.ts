@@ -1,0 +1,65 @@
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { WalletDebited } from '../src/ledger/events.ts'
+import type { OrderEvent } from '../src/orders/events.ts'
+import type { ReadModel, Table } from './engine/read-model.ts'
+
+/** One step that an order still owes: its outcome after the debit, or a refund that was decided and has not landed. */
+export type OpenOrderRow = {
+  readonly order_id: string
+  /** `outcome`, or the id of the refund. */
+  readonly step: string
+  /** Where the debit stands that carries the whole order; null for a refund, whose order stream tells it. */
+  readonly account_id: string | null
+  readonly debit_revision: number | null
+  readonly opened_at: string
+}
+
+export const openOrdersTable: Table<OpenOrderRow> = {
+  name: 'open_orders',
+  columns: {
+    order_id: { type: 'text' },
+    step: { type: 'text' },
+    account_id: { type: 'text', nullable: true },
+    debit_revision: { type: 'bigint', nullable: true },
+    opened_at: { type: 'timestamptz' },
+  },
+  key: ['order_id', 'step'],
+  indexes: ['opened_at'],
+}
+
+/**
+ * What the completion reactor looks at. On Postgres a debit and its outcome land in one commit, so rows come and go
+ * within one batch and nothing is written; a crash between two appends on EventStoreDB leaves the row standing.
+ */
+export const openOrders: ReadModel = {
+  name: 'open-orders',
+  version: 1,
+  tables: [openOrdersTable],
+  reads: () => [],
+  apply: (recorded, rows) => {
+    const event = recorded as RecordedEvent<WalletDebited | OrderEvent>
+    switch (event.type) {
+      case 'WalletDebited':
+        return rows.put(openOrdersTable, {
+          order_id: event.data.order.orderId,
+          step: 'outcome',
+          account_id: event.data.order.accountId,
+          debit_revision: event.revision,
+          opened_at: event.metadata.recordedAt,
+        })
+      case 'OrderFulfilled':
+      case 'OrderFailed':
+        return rows.remove(openOrdersTable, [event.data.orderId, 'outcome'])
+      case 'RefundDecided':
+        return rows.put(openOrdersTable, {
+          order_id: event.data.orderId,
+          step: event.data.refundId,
+          account_id: null,
+          debit_revision: null,
+          opened_at: event.metadata.recordedAt,
+        })
+      case 'OrderRefunded':
+        return rows.remove(openOrdersTable, [event.data.orderId, event.data.refundId])
+    }
+  },
+}

@@ -1,0 +1,87 @@
+import type { DomainEvent } from '../eventstore/event.ts'
+import type { Fold } from '../eventstore/fold.ts'
+import type { StreamName } from '../eventstore/port.ts'
+import { planStream, stockStream } from '../eventstore/streams.ts'
+import type { ProxyId } from '../ids.ts'
+import { recall } from '../ledger/remembered.ts'
+import { decidePlanOrder, decideWithdrawal, recordRefusal as refusePlan } from '../plans/decide.ts'
+import { type PlanState, planFold } from '../plans/fold.ts'
+import {
+  decideAllocation,
+  decideExtension,
+  decideRelease,
+  recordRefusal as refuseStock,
+} from '../stock/decide.ts'
+import { type StockState, stockFold } from '../stock/fold.ts'
+import type { OrderDetails } from './details.ts'
+import type { OrderFailureReason } from './events.ts'
+import type { Refund } from './fold.ts'
+
+/** What the arbiter told an order. */
+export type Verdict =
+  | { readonly outcome: 'fulfilled'; readonly at: string; readonly proxyIds: readonly ProxyId[] }
+  | { readonly outcome: 'refused'; readonly reason: OrderFailureReason }
+
+export type Ruling = {
+  /** None when the verdict stands already, or when it is a refusal that nobody put on record. */
+  readonly events: readonly DomainEvent[]
+  readonly verdict: Verdict
+  /** The verdict is on record. */
+  readonly standing: boolean
+}
+
+/** The stream that alone decides whether an order is fulfilled (design section 6, "Arbiters"). */
+export type Arbiter<State> = {
+  readonly stream: StreamName
+  // biome-ignore lint/suspicious/noExplicitAny: stock and plan events meet only inside their own arbiter
+  readonly fold: Fold<State, any>
+  rule(state: State, nowMs: number): Ruling
+  /** Puts a refusal on record, before the order is failed and refunded. */
+  recordRefusal(reason: OrderFailureReason): DomainEvent
+  /** Takes back what a refund pays for. */
+  takeBack(state: State, refund: Refund, whole: boolean, nowMs: number): readonly DomainEvent[]
+}
+
+const stockArbiter = (order: OrderDetails): Arbiter<StockState> => {
+  if (!order.target) throw new Error(`order ${order.orderId} has no target`)
+  const decide = order.kind === 'extension' ? decideExtension : decideAllocation
+  return {
+    stream: stockStream(order.productId, order.target.country),
+    fold: stockFold,
+    rule: (state, nowMs) => {
+      const { events, answer } = decide(state, order, nowMs)
+      const verdict: Verdict =
+        answer.outcome === 'fulfilled'
+          ? { outcome: 'fulfilled', at: answer.at, proxyIds: answer.proxyIds }
+          : answer
+      return { events, verdict, standing: recall(state.answers, order.orderId) !== undefined }
+    },
+    recordRefusal: (reason) =>
+      refuseStock(order.orderId, reason === 'rental_ended' ? reason : 'out_of_stock'),
+    // A refunded extension gives money back and leaves the rentals as they are: they may have been extended since.
+    takeBack: (state, refund, _whole, nowMs) =>
+      order.kind === 'extension' ? [] : decideRelease(state, refund.proxyIds, 'refunded', nowMs),
+  }
+}
+
+const planArbiter = (order: OrderDetails): Arbiter<PlanState> => {
+  if (order.planId === null) throw new Error(`order ${order.orderId} names no plan`)
+  return {
+    stream: planStream(order.planId),
+    fold: planFold,
+    rule: (state, nowMs) => {
+      const { events, answer } = decidePlanOrder(state, order, nowMs)
+      const verdict: Verdict =
+        answer.outcome === 'fulfilled' ? { outcome: 'fulfilled', at: answer.at, proxyIds: [] } : answer
+      return { events, verdict, standing: recall(state.answers, order.orderId) !== undefined }
+    },
+    recordRefusal: () => refusePlan(order.orderId),
+    takeBack: (state, refund, whole, nowMs) =>
+      whole ? decideWithdrawal(state, { order, refundId: refund.refundId }, nowMs) : [],
+  }
+}
+
+/** The arbiter of an order: the stock of its product and country, or its plan. */
+// biome-ignore lint/suspicious/noExplicitAny: callers hand an arbiter only states of its own stream
+export const arbiterOf = (order: OrderDetails): Arbiter<any> =>
+  order.delivery === 'addresses' ? stockArbiter(order) : planArbiter(order)

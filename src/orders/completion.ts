@@ -1,0 +1,72 @@
+import { decode } from '../eventstore/codec.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Actor, DomainEvent } from '../eventstore/event.ts'
+import type { EventLog, StreamName } from '../eventstore/port.ts'
+import { ledgerStream, orderStream } from '../eventstore/streams.ts'
+import { type AccountId, newId, type OrderId } from '../ids.ts'
+import type { LedgerEvent } from '../ledger/events.ts'
+import { ledgerFold } from '../ledger/fold.ts'
+import { arbiterOf } from './arbiter.ts'
+import { decideCompletion } from './complete.ts'
+import type { OrderDetails } from './details.ts'
+import type { OrderEvent } from './events.ts'
+import { type Order, orderFold } from './fold.ts'
+
+/** Where the debit of an order stands, when its order stream may not exist yet. */
+export type DebitPlace = { readonly accountId: AccountId; readonly revision: number }
+
+/**
+ * Brings a paid order to its end and returns it; null when nothing of it is found. Safe to call at any time and any
+ * number of times. Rejects as the command runner does.
+ */
+export type CompleteOrder = (orderId: OrderId, debit: DebitPlace | null) => Promise<Order | null>
+
+type PaidOrder = { readonly order: OrderDetails; readonly availableAfterMicros: number }
+
+const system: Actor = { kind: 'system', name: 'completion' }
+
+export const createCompletion = (deps: {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+}): CompleteOrder => {
+  const { log, runner } = deps
+
+  const eventAt = async (stream: StreamName, revision: number): Promise<DomainEvent | null> => {
+    for await (const stored of log.readStream(stream, revision)) return decode(stored)
+    return null
+  }
+
+  /** The whole order from its own stream, else from the debit that carries it. */
+  const paidOrder = async (orderId: OrderId, debit: DebitPlace | null): Promise<PaidOrder | null> => {
+    const placed = (await eventAt(orderStream(orderId), 0)) as OrderEvent | null
+    if (placed?.type === 'OrderPlaced')
+      // The balance is in the order already and is not looked at again.
+      return { order: placed.data.order, availableAfterMicros: 0 }
+    if (!debit) return null
+    const paid = (await eventAt(ledgerStream(debit.accountId), debit.revision)) as LedgerEvent | null
+    if (paid?.type !== 'WalletDebited' || paid.data.order.orderId !== orderId)
+      throw new Error(
+        `revision ${debit.revision} of the ledger of ${debit.accountId} does not pay ${orderId}`,
+      )
+    return paid.data
+  }
+
+  return async (orderId, debit) => {
+    const paid = await paidOrder(orderId, debit)
+    if (!paid) return null
+    const arbiter = arbiterOf(paid.order)
+    const { answer } = await runner.run({
+      name: 'complete-order',
+      streams: {
+        ledger: { stream: ledgerStream(paid.order.accountId), fold: ledgerFold },
+        arbiter: { stream: arbiter.stream, fold: arbiter.fold },
+        order: { stream: orderStream(orderId), fold: orderFold },
+      },
+      decide: (states, { nowMs }) => decideCompletion(states, paid, nowMs),
+      correlationId: newId('run'),
+      actor: system,
+      account: paid.order.accountId,
+    })
+    return answer
+  }
+}

@@ -1,0 +1,32 @@
+import { createHash } from 'node:crypto'
+
+const canonical = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(canonical)
+  if (value === null || typeof value !== 'object') return value
+  return Object.entries(value)
+    .filter(([, field]) => field !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, field]) => [name, canonical(field)])
+}
+
+/**
+ * What makes two requests under one `Idempotency-Key` the same: method, route with its path ids, canonical product id,
+ * body and customer, without the price guard (decisions.md, "Everywhere"). SHA-256, lower-case hex.
+ */
+export const fingerprintOf = (request: {
+  readonly method: string
+  readonly path: string
+  readonly productId: string
+  readonly body: Readonly<Record<string, unknown>>
+  readonly customerRef: string | null
+}): string => {
+  const { expected_amount_cents: _guard, product_id: _alias, ...body } = request.body
+  const text = JSON.stringify([
+    request.method,
+    request.path,
+    request.productId,
+    canonical(body),
+    request.customerRef,
+  ])
+  return createHash('sha256').update(text).digest('hex')
+}

@@ -1,0 +1,101 @@
+import type { Fold } from '../eventstore/fold.ts'
+import type { ProxyId } from '../ids.ts'
+import type { OrderDetails } from './details.ts'
+import type { OrderEvent, OrderFailureReason } from './events.ts'
+
+/** The public vocabulary (decisions, "Orders"); webhooks and reads use the same words. */
+export type OrderStatus = 'awaiting_payment' | 'processing' | 'completed' | 'failed' | 'refunded' | 'canceled'
+
+export type Refund = {
+  readonly refundId: string
+  readonly amountCents: number
+  readonly proxyIds: readonly ProxyId[]
+  /** The money is back in the wallet. */
+  readonly landed: boolean
+}
+
+/** One order as its stream tells it. */
+export type Order = {
+  readonly details: OrderDetails
+  readonly status: OrderStatus
+  readonly balanceCents: number
+  readonly planId: string | null
+  readonly proxyIds: readonly ProxyId[]
+  readonly fulfilledAt: string | null
+  readonly failedAt: string | null
+  readonly failureReason: OrderFailureReason | null
+  readonly refundedAt: string | null
+  readonly refundedCents: number
+  readonly refunds: readonly Refund[]
+}
+
+/** Null: the order does not exist. */
+export type OrderState = Order | null
+
+/** What all decided refunds of an order take, whether or not they have landed. */
+export const decidedRefundCents = (order: Order): number =>
+  order.refunds.reduce((sum, refund) => sum + refund.amountCents, 0)
+
+const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
+  if (event.type === 'OrderPlaced') {
+    const { order, balanceCents } = event.data
+    return {
+      details: order,
+      status: 'processing',
+      balanceCents,
+      planId: order.planId,
+      proxyIds: [],
+      fulfilledAt: null,
+      failedAt: null,
+      failureReason: null,
+      refundedAt: null,
+      refundedCents: 0,
+      refunds: [],
+    }
+  }
+  if (!state) throw new Error(`${event.type} on an order that was never placed`)
+  switch (event.type) {
+    case 'OrderFulfilled': {
+      const { planId, proxyIds, fulfilledAt } = event.data
+      return { ...state, status: 'completed', planId, proxyIds, fulfilledAt }
+    }
+    case 'OrderFailed': {
+      const { reason, failedAt } = event.data
+      return { ...state, status: 'failed', failureReason: reason, failedAt }
+    }
+    case 'RefundDecided': {
+      const { refundId, amountCents, proxyIds } = event.data
+      return { ...state, refunds: [...state.refunds, { refundId, amountCents, proxyIds, landed: false }] }
+    }
+    case 'OrderRefunded': {
+      const { refundId, refundedCents, complete, refundedAt } = event.data
+      return {
+        ...state,
+        status: complete ? 'refunded' : state.status,
+        refundedCents,
+        refundedAt,
+        refunds: state.refunds.map((refund) =>
+          refund.refundId === refundId ? { ...refund, landed: true } : refund,
+        ),
+      }
+    }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown order event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** The order after facts that were just decided. */
+export const orderAfter = (state: OrderState, events: readonly OrderEvent[]): Order => {
+  // `evolve` looks at the facts only, never at their place or time.
+  const after = events.reduce<OrderState>(
+    (order, event) => evolve(order, { ...event, revision: 0, recordedAtMs: 0 }),
+    state,
+  )
+  if (!after) throw new Error('no event makes no order')
+  return after
+}
+
+/** The state of `order-{id}`. An order has few events, so it is never snapshotted. */
+export const orderFold: Fold<OrderState, OrderEvent> = { name: 'order', version: 1, initial: null, evolve }

@@ -1,0 +1,45 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import { isoTime } from '../clock.ts'
+import type { AccountId, OrderId } from '../ids.ts'
+import { type Poller, startPoller } from '../reactors/poller.ts'
+import type { CompleteOrder } from './completion.ts'
+
+type OpenOrder = { order_id: OrderId; account_id: AccountId | null; debit_revision: number | null }
+
+/** Younger orders belong to their handler (design section 6, "Arbiters"). */
+const handlersTimeMs = 5_000
+const maxOrdersARun = 100
+
+/**
+ * The completion reactor: finishes orders and refunds that a crash or a lost race left open. Several processes may run
+ * it; completing an order twice does nothing the second time.
+ */
+export const startCompletionReactor = (deps: {
+  readonly pool: pg.Pool
+  readonly complete: CompleteOrder
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): Poller => {
+  const { pool, complete, clock, logger } = deps
+  const work = async (): Promise<void> => {
+    const { rows } = await pool.query<OpenOrder>({
+      name: 'open-orders',
+      text: `select distinct on (order_id) order_id, account_id, debit_revision
+               from read.open_orders where opened_at <= $1::timestamptz
+              order by order_id, step desc limit ${maxOrdersARun}`,
+      values: [isoTime(clock() - handlersTimeMs)],
+    })
+    for (const row of rows) {
+      const debit =
+        row.account_id === null || row.debit_revision === null
+          ? null
+          : { accountId: row.account_id, revision: row.debit_revision }
+      const order = await complete(row.order_id, debit)
+      logger.info({ orderId: row.order_id, status: order?.status }, 'an open order was completed')
+    }
+  }
+  return startPoller({ name: 'completion', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+}

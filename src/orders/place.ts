@@ -1,0 +1,101 @@
+import { isoTime } from '../clock.ts'
+import type { Decision } from '../eventstore/commands/command.ts'
+import type { StreamName } from '../eventstore/port.ts'
+import { ledgerStream, orderStream } from '../eventstore/streams.ts'
+import { decideDebit, type InsufficientBalance, type SpendCapReached } from '../ledger/decide.ts'
+import { centsToMicros, microsToCentsFloor } from '../ledger/money.ts'
+import type { LedgerState } from '../ledger/state.ts'
+import type { Arbiter, Verdict } from './arbiter.ts'
+import { arbiterOf } from './arbiter.ts'
+import type { OrderDetails } from './details.ts'
+import type { OrderEvent, OrderFailureReason } from './events.ts'
+import { type Order, type OrderState, orderAfter } from './fold.ts'
+
+/** An order as it is asked for: its time is set when it is decided. */
+export type OrderDraft = Omit<OrderDetails, 'createdAt'>
+
+/** The states that an order is decided on. */
+export type OrderStates = {
+  readonly ledger: LedgerState
+  readonly arbiter: unknown
+  readonly order: OrderState
+}
+
+export type PlacementRefusal =
+  | InsufficientBalance
+  | SpendCapReached
+  | { readonly code: 'refused_by_arbiter'; readonly reason: OrderFailureReason }
+
+export type PlacementAnswer =
+  | { readonly kind: 'placed'; readonly order: Order }
+  /** The key's order stands already. */
+  | { readonly kind: 'known'; readonly order: Order }
+  /** The key names another request. */
+  | { readonly kind: 'conflict' }
+  /** The debit stands and its order does not: a crash or a lost race left a prefix that is to be completed. */
+  | { readonly kind: 'unfinished'; readonly debitRevision: number }
+  | { readonly kind: 'refused'; readonly refusal: PlacementRefusal }
+
+/** A fulfilled order's whole stream: both facts are appended at once. */
+export const placedEvents = (
+  order: OrderDetails,
+  balanceCents: number,
+  verdict: Extract<Verdict, { outcome: 'fulfilled' }>,
+): readonly OrderEvent[] => [
+  { type: 'OrderPlaced', data: { order, balanceCents } },
+  {
+    type: 'OrderFulfilled',
+    data: {
+      orderId: order.orderId,
+      planId: order.planId,
+      proxyIds: verdict.proxyIds,
+      fulfilledAt: verdict.at,
+    },
+  },
+]
+
+/**
+ * Decides a wallet order over ledger, arbiter and order stream, written in that order, so that a crash on a log without
+ * atomic appends leaves a prefix that `decideCompletion` finishes (design section 6).
+ * Refusals, in the order of decisions.md: the arbiter's (out of stock, plan expired, rental ended), `spend_cap_reached`,
+ * `insufficient_balance`. They append nothing: the key stays free.
+ */
+export const decidePlacement = (
+  states: OrderStates,
+  placement: { readonly draft: OrderDraft; readonly capCents: number | null },
+  nowMs: number,
+): Decision<PlacementAnswer> => {
+  const { draft } = placement
+  const order: OrderDetails = { ...draft, createdAt: isoTime(nowMs) }
+  const answer = (value: PlacementAnswer): Decision<PlacementAnswer> => ({ appends: [], answer: value })
+  if (states.order) {
+    const same = states.order.details.fingerprint === draft.fingerprint
+    return answer(same ? { kind: 'known', order: states.order } : { kind: 'conflict' })
+  }
+  const debit = decideDebit(states.ledger, { order, capCents: placement.capCents }, nowMs)
+  const unpaid = debit.outcome === 'refused' ? debit.refusal : null
+  if (unpaid?.code === 'already_debited')
+    return answer({ kind: 'unfinished', debitRevision: unpaid.revision })
+  const arbiter = arbiterOf(order) as Arbiter<unknown>
+  const { events, verdict } = arbiter.rule(states.arbiter, nowMs)
+  if (verdict.outcome === 'refused')
+    return answer({ kind: 'refused', refusal: { code: 'refused_by_arbiter', reason: verdict.reason } })
+  if (unpaid) return answer({ kind: 'refused', refusal: unpaid })
+  const paid = debit.outcome === 'decided' ? debit.events : []
+  const balanceCents = microsToCentsFloor(states.ledger.availableMicros - centsToMicros(order.amountCents))
+  const orderEvents = placedEvents(order, balanceCents, verdict)
+  return {
+    appends: [
+      { stream: ledgerStream(order.accountId), events: paid },
+      { stream: arbiter.stream, events },
+      { stream: orderStream(order.orderId), events: orderEvents },
+    ],
+    answer: { kind: 'placed', order: orderAfter(null, orderEvents) },
+  }
+}
+
+/** Streams of appends that carry no events are left out: an append of nothing is refused by the log. */
+export const withoutEmpty = (
+  appends: Decision<never>['appends'],
+): { stream: StreamName; events: Decision<never>['appends'][number]['events'] }[] =>
+  appends.filter(({ events }) => events.length > 0)

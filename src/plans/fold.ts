@@ -1,0 +1,146 @@
+import { Map as ImmutableMap } from 'immutable'
+import type { Fold } from '../eventstore/fold.ts'
+import {
+  emptyRemembered,
+  forget,
+  type Remembered,
+  type RememberedJson,
+  remember,
+  rememberedFromJson,
+  rememberedToJson,
+} from '../ledger/remembered.ts'
+import type { PlanActivated, PlanEvent } from './events.ts'
+
+/** What an order was told by its plan. The first answer stands. */
+export type PlanAnswer =
+  | { readonly outcome: 'fulfilled'; readonly at: string }
+  | { readonly outcome: 'refused'; readonly reason: 'plan_expired' }
+
+/** The arbiter of gateway orders: `plan` is null until the first order activates it. Bytes are integers. */
+export type PlanState = {
+  readonly plan:
+    | (Pick<
+        PlanActivated['data'],
+        'planId' | 'accountId' | 'customerId' | 'productId' | 'shape' | 'renewal'
+      > & {
+        readonly totalBytes: number | null
+        readonly usedBytes: number
+        readonly expiresAtMs: number | null
+        readonly exhausted: boolean
+        readonly generation: number
+      })
+    | null
+  /** The bytes that each order of the last seven days added, for a refund that takes back what is unused. */
+  readonly answers: Remembered<PlanAnswer>
+  /** Traffic reports of the last seven days, by their id. */
+  readonly reports: Remembered<true>
+  readonly withdrawn: ImmutableMap<string, true>
+}
+
+const initial: PlanState = {
+  plan: null,
+  answers: emptyRemembered(),
+  reports: emptyRemembered(),
+  withdrawn: ImmutableMap(),
+}
+
+const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
+  const at = event.recordedAtMs
+  const state = {
+    ...before,
+    answers: forget(before.answers, at),
+    reports: forget(before.reports, at),
+  }
+  const fulfilled = (orderId: string) =>
+    remember(state.answers, orderId, { outcome: 'fulfilled', at: new Date(at).toISOString() }, at)
+  if (event.type === 'PlanActivated') {
+    const { planId, orderId, accountId, customerId, productId, shape, renewal, bytes, expiresAt } = event.data
+    return {
+      ...state,
+      plan: {
+        planId,
+        accountId,
+        customerId,
+        productId,
+        shape,
+        renewal,
+        totalBytes: bytes,
+        usedBytes: 0,
+        expiresAtMs: expiresAt === null ? null : Date.parse(expiresAt),
+        exhausted: false,
+        generation: 0,
+      },
+      answers: fulfilled(orderId),
+    }
+  }
+  if (event.type === 'PlanOrderRefused') {
+    const { orderId, reason } = event.data
+    return { ...state, answers: remember(state.answers, orderId, { outcome: 'refused', reason }, at) }
+  }
+  const { plan } = state
+  if (!plan) throw new Error(`${event.type} on a plan that was never activated`)
+  const totalAfter = (bytes: number) => (plan.totalBytes === null ? null : plan.totalBytes + bytes)
+  switch (event.type) {
+    case 'PlanToppedUp':
+      return {
+        ...state,
+        plan: { ...plan, totalBytes: totalAfter(event.data.bytes), exhausted: false },
+        answers: fulfilled(event.data.orderId),
+      }
+    case 'PlanUnitsWithdrawn':
+      return {
+        ...state,
+        plan: { ...plan, totalBytes: totalAfter(-event.data.bytes) },
+        withdrawn: state.withdrawn.set(event.data.refundId, true),
+      }
+    case 'TrafficMetered':
+      return {
+        ...state,
+        plan: { ...plan, usedBytes: event.data.usedBytes },
+        reports: remember(state.reports, event.data.reportId, true, at),
+      }
+    case 'PlanExhausted':
+      return { ...state, plan: { ...plan, exhausted: true } }
+    case 'PlanExpired':
+      return { ...state, plan: { ...plan, expiresAtMs: Date.parse(event.data.expiredAt) } }
+    case 'PlanCredentialRotated':
+      return { ...state, plan: { ...plan, generation: event.data.generation } }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown plan event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+type Snapshot = {
+  plan: PlanState['plan']
+  answers: RememberedJson<PlanAnswer>
+  reports: RememberedJson<true>
+  withdrawn: string[]
+}
+
+/** The state of `plan-{id}`. */
+export const planFold: Fold<PlanState, PlanEvent> = {
+  name: 'plan',
+  version: 1,
+  initial,
+  evolve,
+  snapshot: {
+    toJson: (state): Snapshot => ({
+      plan: state.plan,
+      answers: rememberedToJson(state.answers),
+      reports: rememberedToJson(state.reports),
+      withdrawn: [...state.withdrawn.keys()],
+    }),
+    fromJson: (json): PlanState => {
+      const snapshot = json as Snapshot
+      return {
+        plan: snapshot.plan,
+        answers: rememberedFromJson(snapshot.answers),
+        reports: rememberedFromJson(snapshot.reports),
+        withdrawn: ImmutableMap(snapshot.withdrawn.map((id) => [id, true as const])),
+      }
+    },
+    entries: (state) => state.answers.entries.size + state.reports.entries.size + state.withdrawn.size,
+  },
+}

@@ -1,0 +1,151 @@
+import { isoTime } from '../clock.ts'
+import { type ProxyId, proxyIdOf } from '../ids.ts'
+import { recall } from '../ledger/remembered.ts'
+import type { OrderDetails, Target } from '../orders/details.ts'
+import type { AddressesReleased, Allocation, StockEvent } from './events.ts'
+import { poolKey, type StockAnswer, type StockState } from './fold.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+/** Released addresses rest before they are sold again (decisions, "Orders"). */
+export const restMs = 15 * 60 * 1000
+
+/** What the arbiter says of an order: the answer that stands or will stand, and the fact that makes it so, if it is new. */
+export type StockDecision = {
+  readonly events: readonly StockEvent[]
+  readonly answer: StockAnswer
+}
+
+/** The addresses that a pool can sell now, at most `limit` of them: stocked first, then those that have rested. */
+const sellable = (state: StockState, target: Target, limit: number, nowMs: number): string[] => {
+  const pool = state.pools.get(poolKey(target))
+  if (!pool) return []
+  const ips = pool.ready.slice(0, limit).toArray()
+  for (const { ip, availableFromMs } of pool.resting) {
+    if (ips.length >= limit || availableFromMs > nowMs) break
+    ips.push(ip)
+  }
+  return ips
+}
+
+/** How many addresses of the target's pool can be sold now, counted up to `limit`. */
+export const countSellable = (state: StockState, target: Target, limit: number, nowMs: number): number =>
+  sellable(state, target, limit, nowMs).length
+
+const refusal = (reason: 'out_of_stock' | 'rental_ended'): StockDecision => ({
+  events: [],
+  answer: { outcome: 'refused', reason },
+})
+
+/**
+ * Allocates the order's addresses, or refuses with `out_of_stock`. A refusal gives no event: who needs it on record
+ * (an order that is paid already) appends `recordRefusal`. An order that was answered before gets that answer.
+ */
+export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
+  const known = recall(state.answers, order.orderId)
+  if (known) return { events: [], answer: known }
+  const { target } = order
+  if (!target) throw new Error(`order ${order.orderId} has no target to allocate for`)
+  const ips = sellable(state, target, order.quantity, nowMs)
+  if (ips.length < order.quantity) return refusal('out_of_stock')
+  const allocations = ips.map((ip): Allocation => {
+    const address = state.addresses.get(ip)
+    if (!address) throw new Error(`address ${ip} is in a pool but was never stocked`)
+    return { ...address, proxyId: proxyIdOf(order.orderId, ip), rotationMinutes: target.rotationMinutes }
+  })
+  const allocatedAt = isoTime(nowMs)
+  const expiresAt = isoTime(nowMs + target.periodDays * dayMs)
+  return {
+    events: [
+      {
+        type: 'AddressesAllocated',
+        data: {
+          orderId: order.orderId,
+          accountId: order.accountId,
+          customerId: order.customerId,
+          productId: order.productId,
+          family: order.family,
+          country: target.country,
+          periodDays: target.periodDays,
+          allocations,
+          allocatedAt,
+          expiresAt,
+        },
+      },
+    ],
+    answer: {
+      outcome: 'fulfilled',
+      proxyIds: allocations.map(({ proxyId }) => proxyId),
+      at: allocatedAt,
+      expiresAt,
+    },
+  }
+}
+
+/**
+ * Prolongs each rental that the order names by its period, from the rental's own end; refuses with `rental_ended` when
+ * one of them is released, past its end or another account's. An order that was answered before gets that answer.
+ */
+export const decideExtension = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
+  const known = recall(state.answers, order.orderId)
+  if (known) return { events: [], answer: known }
+  const { target } = order
+  if (!target) throw new Error(`order ${order.orderId} has no period to extend by`)
+  const extensions: { proxyId: ProxyId; expiresAt: string }[] = []
+  for (const proxyId of order.proxyIds) {
+    const rental = state.rentals.get(proxyId)
+    if (!rental || rental.accountId !== order.accountId || rental.expiresAtMs <= nowMs)
+      return refusal('rental_ended')
+    extensions.push({ proxyId, expiresAt: isoTime(rental.expiresAtMs + target.periodDays * dayMs) })
+  }
+  const extendedAt = isoTime(nowMs)
+  return {
+    events: [
+      {
+        type: 'AddressesExtended',
+        data: { orderId: order.orderId, periodDays: target.periodDays, extensions, extendedAt },
+      },
+    ],
+    answer: { outcome: 'fulfilled', proxyIds: order.proxyIds, at: extendedAt, expiresAt: null },
+  }
+}
+
+/** Puts a refusal on record, so that no later attempt allocates for an order that is being refunded. */
+export const recordRefusal = (orderId: string, reason: 'out_of_stock' | 'rental_ended'): StockEvent => ({
+  type: 'AllocationRefused',
+  data: { orderId, reason },
+})
+
+/** Ends those of the rentals that still run; their addresses rest 15 minutes. No event when none does. */
+export const decideRelease = (
+  state: StockState,
+  proxyIds: Iterable<string>,
+  reason: AddressesReleased['data']['reason'],
+  nowMs: number,
+): readonly StockEvent[] => {
+  const releases: { proxyId: ProxyId; ip: string }[] = []
+  for (const proxyId of new Set(proxyIds)) {
+    const rental = state.rentals.get(proxyId)
+    if (rental) releases.push({ proxyId: proxyId as ProxyId, ip: rental.ip })
+  }
+  if (releases.length === 0) return []
+  return [
+    {
+      type: 'AddressesReleased',
+      data: { reason, releases, releasedAt: isoTime(nowMs), availableFrom: isoTime(nowMs + restMs) },
+    },
+  ]
+}
+
+/** Ends those of the named rentals whose time is over; one that was extended meanwhile goes on. */
+export const decideExpiry = (
+  state: StockState,
+  proxyIds: Iterable<string>,
+  nowMs: number,
+): readonly StockEvent[] => {
+  const over: string[] = []
+  for (const proxyId of proxyIds) {
+    const rental = state.rentals.get(proxyId)
+    if (rental && rental.expiresAtMs <= nowMs) over.push(proxyId)
+  }
+  return decideRelease(state, over, 'expired', nowMs)
+}

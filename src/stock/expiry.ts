@@ -1,0 +1,53 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type Clock, isoTime } from '../clock.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import { stockStream } from '../eventstore/streams.ts'
+import { newId } from '../ids.ts'
+import { type Poller, startPoller } from '../reactors/poller.ts'
+import { decideExpiry } from './decide.ts'
+import { stockFold } from './fold.ts'
+
+type Due = { product_id: string; country: string; proxy_ids: string[] }
+
+/** Rentals that one run ends at most, so that one event stays far below the log's limit. */
+const maxRentalsARun = 500
+
+/**
+ * Ends rentals whose time is over, so that their addresses go back to stock. What is over is decided by the stock
+ * stream, on the injected clock; the read model only says where to look.
+ */
+export const startRentalExpiry = (deps: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): Poller => {
+  const { pool, runner, clock, logger } = deps
+  const work = async (): Promise<void> => {
+    const { rows } = await pool.query<Due>({
+      name: 'rentals-over',
+      text: `select product_id, country, array_agg(proxy_id) as proxy_ids
+               from (select product_id, country, proxy_id from read.proxies
+                      where released_at is null and expires_at <= $1::timestamptz
+                      order by expires_at limit ${maxRentalsARun}) over
+              group by product_id, country`,
+      values: [isoTime(clock())],
+    })
+    for (const { product_id, country, proxy_ids } of rows) {
+      const stream = stockStream(product_id, country)
+      await runner.run({
+        name: 'expire-rentals',
+        streams: { stock: { stream, fold: stockFold } },
+        decide: ({ stock }, { nowMs }) => {
+          const events = decideExpiry(stock, proxy_ids, nowMs)
+          return { appends: events.length === 0 ? [] : [{ stream, events }], answer: undefined }
+        },
+        correlationId: newId('run'),
+        actor: { kind: 'system', name: 'rental-expiry' },
+      })
+    }
+  }
+  return startPoller({ name: 'rental-expiry', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+}

@@ -1,0 +1,231 @@
+import { Map as ImmutableMap, List } from 'immutable'
+import type { Fold } from '../eventstore/fold.ts'
+import type { ProxyId } from '../ids.ts'
+import {
+  emptyRemembered,
+  forget,
+  type Remembered,
+  type RememberedJson,
+  remember,
+  rememberedFromJson,
+  rememberedToJson,
+} from '../ledger/remembered.ts'
+import type { StockEvent, StockedAddress } from './events.ts'
+
+/** One address under one order, until it is released. */
+export type Rental = {
+  readonly ip: string
+  readonly orderId: string
+  readonly accountId: string
+  readonly expiresAtMs: number
+}
+
+/** An address that was released and rests until it may be sold again. */
+type Resting = { readonly ip: string; readonly availableFromMs: number }
+
+/** Addresses that are alike to a buyer: one carrier and service, or all of a product that has neither. */
+export type Pool = {
+  /** First stocked, first sold. */
+  readonly ready: List<string>
+  /** In the order of their release, so the first may be sold first. */
+  readonly resting: List<Resting>
+}
+
+/** What an order was told here. The first answer stands (design section 6, "Arbiters"). */
+export type StockAnswer =
+  | {
+      readonly outcome: 'fulfilled'
+      readonly proxyIds: readonly ProxyId[]
+      readonly at: string
+      readonly expiresAt: string | null
+    }
+  | { readonly outcome: 'refused'; readonly reason: 'out_of_stock' | 'rental_ended' }
+
+/** The arbiter of one product in one country. */
+export type StockState = {
+  readonly addresses: ImmutableMap<string, StockedAddress>
+  readonly pools: ImmutableMap<string, Pool>
+  readonly rentals: ImmutableMap<string, Rental>
+  readonly answers: Remembered<StockAnswer>
+}
+
+const emptyPool: Pool = { ready: List(), resting: List() }
+
+/** Names the pool that an order draws from. */
+export const poolKey = (of: { readonly carrierId: string | null; readonly service: string | null }): string =>
+  JSON.stringify([of.carrierId, of.service])
+
+const initial: StockState = {
+  addresses: ImmutableMap(),
+  pools: ImmutableMap(),
+  rentals: ImmutableMap(),
+  answers: emptyRemembered(),
+}
+
+const addStocked = (state: StockState, stocked: readonly StockedAddress[]): StockState => {
+  let pools = state.pools
+  for (const address of stocked) {
+    const key = poolKey(address)
+    const pool = pools.get(key, emptyPool)
+    pools = pools.set(key, { ...pool, ready: pool.ready.push(address.ip) })
+  }
+  const addresses = state.addresses.withMutations((map) => {
+    for (const address of stocked) map.set(address.ip, address)
+  })
+  return { ...state, addresses, pools }
+}
+
+/** Drops `taken` from a queue whose front they usually are, so that the usual cost is one slice. */
+const withoutTaken = <Item>(
+  queue: List<Item>,
+  taken: ReadonlySet<string>,
+  ipOf: (item: Item) => string,
+): List<Item> => {
+  let front = 0
+  for (const item of queue) {
+    if (!taken.has(ipOf(item))) break
+    front += 1
+  }
+  const rest = queue.slice(front)
+  return front === taken.size ? rest : rest.filter((item) => !taken.has(ipOf(item)))
+}
+
+const take = (state: StockState, key: string, ips: readonly string[]): StockState['pools'] => {
+  const pool = state.pools.get(key, emptyPool)
+  const taken = new Set(ips)
+  const ready = withoutTaken(pool.ready, taken, (ip) => ip)
+  const left = ips.length - (pool.ready.size - ready.size)
+  const resting = left === 0 ? pool.resting : withoutTaken(pool.resting, taken, ({ ip }) => ip)
+  return state.pools.set(key, { ready, resting })
+}
+
+const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
+  const state = { ...before, answers: forget(before.answers, event.recordedAtMs) }
+  switch (event.type) {
+    case 'AddressesStocked':
+      return addStocked(state, event.data.addresses)
+    case 'AddressesAllocated': {
+      const { orderId, accountId, allocations, allocatedAt, expiresAt } = event.data
+      const first = allocations[0]
+      if (first === undefined) return state
+      const expiresAtMs = Date.parse(expiresAt)
+      return {
+        ...state,
+        pools: take(
+          state,
+          poolKey(first),
+          allocations.map(({ ip }) => ip),
+        ),
+        rentals: state.rentals.withMutations((rentals) => {
+          for (const { proxyId, ip } of allocations)
+            rentals.set(proxyId, { ip, orderId, accountId, expiresAtMs })
+        }),
+        answers: remember(
+          state.answers,
+          orderId,
+          {
+            outcome: 'fulfilled',
+            proxyIds: allocations.map(({ proxyId }) => proxyId),
+            at: allocatedAt,
+            expiresAt,
+          },
+          event.recordedAtMs,
+        ),
+      }
+    }
+    case 'AllocationRefused':
+      return {
+        ...state,
+        answers: remember(
+          state.answers,
+          event.data.orderId,
+          {
+            outcome: 'refused',
+            reason: event.data.reason,
+          },
+          event.recordedAtMs,
+        ),
+      }
+    case 'AddressesExtended': {
+      const { orderId, extensions, extendedAt } = event.data
+      return {
+        ...state,
+        rentals: state.rentals.withMutations((rentals) => {
+          for (const { proxyId, expiresAt } of extensions) {
+            const rental = rentals.get(proxyId)
+            if (rental) rentals.set(proxyId, { ...rental, expiresAtMs: Date.parse(expiresAt) })
+          }
+        }),
+        answers: remember(
+          state.answers,
+          orderId,
+          {
+            outcome: 'fulfilled',
+            proxyIds: extensions.map(({ proxyId }) => proxyId),
+            at: extendedAt,
+            expiresAt: null,
+          },
+          event.recordedAtMs,
+        ),
+      }
+    }
+    case 'AddressesReleased': {
+      const availableFromMs = Date.parse(event.data.availableFrom)
+      let pools = state.pools
+      for (const { ip } of event.data.releases) {
+        const address = state.addresses.get(ip)
+        if (!address) continue
+        const key = poolKey(address)
+        const pool = pools.get(key, emptyPool)
+        pools = pools.set(key, { ...pool, resting: pool.resting.push({ ip, availableFromMs }) })
+      }
+      const rentals = state.rentals.deleteAll(event.data.releases.map(({ proxyId }) => proxyId))
+      return { ...state, pools, rentals }
+    }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown stock event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+type Snapshot = {
+  addresses: StockedAddress[]
+  pools: [string, { ready: string[]; resting: Resting[] }][]
+  rentals: [string, Rental][]
+  answers: RememberedJson<StockAnswer>
+}
+
+/** The state of `stock-{product}-{country}`: every address there is, who rents it, and what each order was told. */
+export const stockFold: Fold<StockState, StockEvent> = {
+  name: 'stock',
+  version: 1,
+  initial,
+  evolve,
+  snapshot: {
+    toJson: (state): Snapshot => ({
+      addresses: [...state.addresses.values()],
+      pools: [...state.pools].map(([key, { ready, resting }]) => [
+        key,
+        { ready: ready.toArray(), resting: resting.toArray() },
+      ]),
+      rentals: [...state.rentals],
+      answers: rememberedToJson(state.answers),
+    }),
+    fromJson: (json): StockState => {
+      const snapshot = json as Snapshot
+      return {
+        addresses: ImmutableMap(snapshot.addresses.map((address) => [address.ip, address])),
+        pools: ImmutableMap(
+          snapshot.pools.map(([key, { ready, resting }]) => [
+            key,
+            { ready: List(ready), resting: List(resting) },
+          ]),
+        ),
+        rentals: ImmutableMap(snapshot.rentals),
+        answers: rememberedFromJson(snapshot.answers),
+      }
+    },
+    entries: (state) => state.addresses.size + state.rentals.size + state.answers.entries.size,
+  },
+}
