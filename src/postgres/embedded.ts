@@ -109,9 +109,11 @@ const freePort = async (): Promise<number> => {
   return port
 }
 
-const isReady = async (cluster: string): Promise<boolean> => {
+/** Line 8 of `postmaster.pid` tells the state; line 1 whose file it is, for a killed Postgres left its own behind. */
+const isReady = async (cluster: string, pid: number | undefined): Promise<boolean> => {
   const text = await readFile(join(cluster, 'postmaster.pid'), 'utf8').catch(() => '')
-  return text.split('\n')[7]?.startsWith('ready') ?? false
+  const lines = text.split('\n')
+  return lines[0] === String(pid) && (lines[7]?.startsWith('ready') ?? false)
 }
 
 /** How long a start may take: crash recovery replays at most `max_wal_size` of log. */
@@ -132,7 +134,7 @@ const startPostmaster = async (
     failed = true
   })
   const deadlineMs = performance.now() + startTimeoutMs
-  while (!(await isReady(cluster))) {
+  while (!(await isReady(cluster, child.pid))) {
     if (failed || child.exitCode !== null || child.signalCode !== null) return null
     if (performance.now() > deadlineMs) {
       child.kill('SIGQUIT')
