@@ -11,6 +11,16 @@ export type CatalogState = {
 
 export const emptyCatalog: CatalogState = { digest: null, importedAt: null, products: [] }
 
+/** The product in another state; only a parked one is expected back. */
+export const inState = (
+  product: Product,
+  standing: Pick<Product, 'state' | 'successorId' | 'since'>,
+): Product => ({
+  ...product,
+  ...standing,
+  parkedUntil: standing.state === 'parked' ? product.parkedUntil : null,
+})
+
 /** The catalogue after one more event of the `catalog` stream; other types leave it as it is. */
 export const evolveCatalog = (state: CatalogState, event: CatalogEvent): CatalogState => {
   switch (event.type) {
@@ -21,10 +31,13 @@ export const evolveCatalog = (state: CatalogState, event: CatalogEvent): Catalog
         products: event.data.products,
       }
     case 'ProductStateChanged': {
-      const { productId, state: next, successorId, since } = event.data
-      const changed = (product: Product): Product =>
-        product.id === productId ? { ...product, state: next, successorId, since } : product
-      return { ...state, products: state.products.map(changed) }
+      const { productId, ...standing } = event.data
+      return {
+        ...state,
+        products: state.products.map((product) =>
+          product.id === productId ? inState(product, standing) : product,
+        ),
+      }
     }
     default:
       return event satisfies never

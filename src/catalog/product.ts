@@ -87,12 +87,10 @@ export type ProductTerms = GatewayGbProduct | GatewayTimeProduct | AddressesProd
 /** A product as it stands: its terms, and since when it has been in its state (ISO 8601 UTC). */
 export type Product = ProductTerms & { readonly since: string }
 
-/** The dedicated shapes: what is sold are addresses from stock. */
-export type DedicatedProduct = Extract<Product, { shape: 'addresses' | 'addresses_mobile' }>
-
 /** Integrations key on it: `lines` are generated from a plan, `addresses` are rented. */
 export const deliveryOf = (shape: Shape): Delivery =>
   shape === 'gateway_gb' || shape === 'gateway_time' ? 'lines' : 'addresses'
 
-export const isDedicated = (product: Product): product is DedicatedProduct =>
+/** What is sold are addresses from stock. */
+export const isDedicated = (product: ProductTerms): product is AddressesProduct | MobileProduct =>
   deliveryOf(product.shape) === 'addresses'

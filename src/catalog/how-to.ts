@@ -1,0 +1,103 @@
+import type { Target } from '../orders/details.ts'
+import { lineInStock, orderableCountries, type StockCount } from './availability.ts'
+import { isDedicated, type Product } from './product.ts'
+import { countriesOf, periodsOf } from './rates.ts'
+import { chooseRate } from './targeting.ts'
+
+/** One call, ready to be sent; `{orderId}`, `{planId}` and `{proxyId}` come from earlier answers. */
+export type HowToStep = {
+  readonly step: number
+  readonly title: string
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Readonly<Record<string, unknown>> | null
+}
+
+type Call = Omit<HowToStep, 'step'>
+
+const get = (title: string, path: string): Call => ({ title, method: 'GET', path, headers: {}, body: null })
+
+const post = (title: string, path: string, key: string, body: Readonly<Record<string, unknown>>): Call => ({
+  title,
+  method: 'POST',
+  path,
+  headers: { 'Content-Type': 'application/json', 'Idempotency-Key': key },
+  body,
+})
+
+const preferred = <Value>(values: readonly Value[], first: Value): Value | undefined =>
+  values.includes(first) ? first : values[0]
+
+const exampleTarget = (product: Product, stock: readonly StockCount[]): Target | null => {
+  if (!isDedicated(product)) return null
+  const stocked = orderableCountries(product, stock)
+  const priced = countriesOf(product)
+  const inStock = priced.filter((country) => stocked.has(country))
+  const country = preferred(inStock.length > 0 ? inStock : priced, 'USA')
+  const periodDays = preferred(periodsOf(product, country), 30)
+  if (country === undefined || periodDays === undefined) return null
+  const wanted = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
+  const rate = chooseRate(product, wanted, product.minQuantity, lineInStock(stock, product.minQuantity))
+  return rate.ok ? rate.value.target : null
+}
+
+/** A target as `fulfillment_meta` says it: with the mobile fields for mobile only. */
+export const metaOf = (target: Target) => ({
+  country: target.country,
+  period_days: target.periodDays,
+  ...(target.carrierId !== null && {
+    carrier_id: target.carrierId,
+    service: target.service,
+    rotation_minutes: target.rotationMinutes,
+  }),
+})
+
+const queryOf = (values: Readonly<Record<string, string | number | null>>): string =>
+  new URLSearchParams(Object.entries(values).map(([name, value]) => [name, String(value)] as [string, string])).toString()
+
+const gatewayCalls = (product: Product, at: string): readonly Call[] => [
+  get('Quote the price', `${at}/price?${queryOf({ quantity: product.minQuantity })}`),
+  post('Order; the wallet pays', '/api/v1/orders', `first-${product.id}`, {
+    product_id: product.id,
+    quantity: product.minQuantity,
+  }),
+  get('Read the plan that the order names', '/api/v1/plans/{planId}'),
+]
+
+const dedicatedCalls = (product: Product, at: string, target: Target): readonly Call[] => {
+  const { country, periodDays } = target
+  const meta = metaOf(target)
+  const mobile = target.carrierId !== null
+  const kept = product.family === 'ipv6' ? { order_id: '{orderId}' } : { proxy_ids: ['{proxyId}'] }
+  return [
+    ...(mobile ? [] : [get('See countries and periods that are in stock', `${at}/options`)]),
+    get(
+      mobile ? 'Compare carriers, services and rotations' : 'Compare periods',
+      `${at}/price-list?${queryOf({ country, ...(mobile && { period_days: periodDays }) })}`,
+    ),
+    get('Quote the price', `${at}/price?${queryOf({ quantity: product.minQuantity, ...meta })}`),
+    post('Order; the wallet pays', '/api/v1/orders', `first-${product.id}`, {
+      product_id: product.id,
+      quantity: product.minQuantity,
+      fulfillment_meta: meta,
+    }),
+    get('Read the addresses', '/api/v1/proxies?order_id={orderId}'),
+    post('Keep them for another period', '/api/v1/proxies/extend', `extend-${product.id}`, {
+      ...kept,
+      period_days: periodDays,
+    }),
+  ]
+}
+
+/**
+ * The exact calls that buy the smallest quantity of a product, by its shape (research: proxies, 2.6). None while it
+ * cannot be ordered. Each call can be sent word for word once its placeholders are filled.
+ */
+export const howTo = (product: Product, stock: readonly StockCount[]): readonly HowToStep[] => {
+  if (product.state !== 'active') return []
+  const at = `/api/v1/products/${product.id}`
+  const target = exampleTarget(product, stock)
+  const calls = target === null ? gatewayCalls(product, at) : dedicatedCalls(product, at, target)
+  return calls.map((call, index) => ({ step: index + 1, ...call }))
+}
