@@ -1,0 +1,89 @@
+import type { Fold } from '../eventstore/fold.ts'
+import type { LedgerEvent } from './events.ts'
+import { assertSafe } from './money.ts'
+import { movementOf } from './movement.ts'
+import { forget, remember } from './remembered.ts'
+import { ledgerSnapshot } from './snapshot.ts'
+import { forgetSpend, recordSpend } from './spend.ts'
+import { creditId, emptyLedger, type LedgerState } from './state.ts'
+
+export type { LedgerState } from './state.ts'
+
+const notNegative = (value: number, what: string): number => {
+  if (assertSafe(value, what) < 0) throw new RangeError(`${what} would be ${value}`)
+  return value
+}
+
+const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
+  const atMs = event.recordedAtMs
+  const movement = movementOf(event)
+  const availableMicros = notNegative(
+    before.availableMicros + movement.availableMicros,
+    'the available balance',
+  )
+  if (availableMicros !== event.data.availableAfterMicros)
+    throw new Error(
+      `${event.type} at revision ${event.revision} says ${event.data.availableAfterMicros} micro-dollars are left, the fold says ${availableMicros}`,
+    )
+  const state: LedgerState = {
+    availableMicros,
+    heldMicros: notNegative(before.heldMicros + movement.heldMicros, 'the sum of holds'),
+    receivableMicros: notNegative(before.receivableMicros + movement.receivableMicros, 'the receivable'),
+    holds: before.holds,
+    credits: forget(before.credits, atMs),
+    adjustments: forget(before.adjustments, atMs),
+    debits: forget(before.debits, atMs),
+    resolvedHolds: forget(before.resolvedHolds, atMs),
+    spend: forgetSpend(before.spend, atMs),
+  }
+  switch (event.type) {
+    case 'WalletCredited': {
+      const applied = { amountMicros: event.data.amountMicros, availableAfterMicros: availableMicros }
+      return { ...state, credits: remember(state.credits, creditId(event.data), applied, atMs) }
+    }
+    case 'WalletAdjusted': {
+      const applied = { amountMicros: event.data.amountMicros, availableAfterMicros: availableMicros }
+      return { ...state, adjustments: remember(state.adjustments, event.data.reference, applied, atMs) }
+    }
+    case 'WalletDebited': {
+      const { order, amountMicros } = event.data
+      const debit = { amountMicros, availableAfterMicros: availableMicros, revision: event.revision }
+      const debits = remember(state.debits, order.orderId, debit, atMs)
+      if (order.keyId === null) return { ...state, debits }
+      return { ...state, debits, spend: recordSpend(state.spend, order.keyId, amountMicros, atMs) }
+    }
+    case 'FundsHeld': {
+      const { holdId, amountMicros, platform } = event.data
+      if (state.holds.has(holdId)) throw new Error(`hold ${holdId} was opened twice`)
+      return { ...state, holds: state.holds.set(holdId, { amountMicros, platform }) }
+    }
+    case 'HoldCaptured':
+    case 'HoldReleased': {
+      const { holdId, amountMicros } = event.data
+      if (state.holds.get(holdId)?.amountMicros !== amountMicros)
+        throw new Error(`${event.type} does not match an open hold ${holdId}`)
+      const resolution = event.type === 'HoldCaptured' ? 'captured' : 'released'
+      return {
+        ...state,
+        holds: state.holds.delete(holdId),
+        resolvedHolds: remember(state.resolvedHolds, holdId, resolution, atMs),
+      }
+    }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/**
+ * The wallet of a `ledger-{account}` stream. `evolve` throws on what no decision can have written: a negative balance, a
+ * figure that does not add up, an id twice. A wallet like that must not be decided on.
+ */
+export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
+  name: 'ledger',
+  version: 1,
+  initial: emptyLedger,
+  evolve,
+  snapshot: ledgerSnapshot,
+}

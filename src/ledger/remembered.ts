@@ -1,0 +1,75 @@
+import { Map as ImmutableMap, List } from 'immutable'
+
+/**
+ * What happened under an id, kept for seven days of event time (design section 3: "Folds stay bounded"); older ids are
+ * guarded by permanent streams. A queue beside the map finds the oldest in constant time; an ordered map would walk over
+ * the places of what it deleted.
+ */
+export type Remembered<Value> = {
+  readonly entries: ImmutableMap<string, { readonly atMs: number; readonly value: Value }>
+  readonly queue: List<string>
+  /** When the newest forgotten one happened; what is newer than that is remembered for certain. -1: nothing forgotten. */
+  readonly forgottenMs: number
+}
+
+export const rememberedMs = 7 * 24 * 60 * 60 * 1000
+
+/** An event adds at most one id, so that dropping two an event bounds both the work and what is kept. */
+const droppedPerEvent = 2
+
+export const emptyRemembered = <Value>(): Remembered<Value> => ({
+  entries: ImmutableMap(),
+  queue: List(),
+  forgottenMs: -1,
+})
+
+export const recall = <Value>(remembered: Remembered<Value>, id: string): Value | undefined =>
+  remembered.entries.get(id)?.value
+
+/** @throws when the id is there already: an event that happens once happened twice. */
+export const remember = <Value>(
+  { entries, queue, forgottenMs }: Remembered<Value>,
+  id: string,
+  value: Value,
+  atMs: number,
+): Remembered<Value> => {
+  if (entries.has(id)) throw new Error(`${id} happened twice`)
+  return { entries: entries.set(id, { atMs, value }), queue: queue.push(id), forgottenMs }
+}
+
+/** Drops the oldest, at most two of them, that happened more than seven days before `nowMs`. */
+export const forget = <Value>(remembered: Remembered<Value>, nowMs: number): Remembered<Value> => {
+  let { entries, queue, forgottenMs } = remembered
+  for (let dropped = 0; dropped < droppedPerEvent; dropped += 1) {
+    const id = queue.first()
+    const oldest = id === undefined ? undefined : entries.get(id)
+    if (id === undefined || oldest === undefined || nowMs - oldest.atMs <= rememberedMs) break
+    entries = entries.delete(id)
+    queue = queue.shift()
+    forgottenMs = oldest.atMs
+  }
+  return queue === remembered.queue ? remembered : { entries, queue, forgottenMs }
+}
+
+/** Whether something that happened at `atMs` would still be remembered. */
+export const remembersSince = (remembered: Remembered<unknown>, atMs: number): boolean =>
+  atMs > remembered.forgottenMs
+
+export type RememberedJson<Value> = {
+  readonly entries: readonly (readonly [id: string, atMs: number, value: Value])[]
+  readonly forgottenMs: number
+}
+
+export const rememberedToJson = <Value>(remembered: Remembered<Value>): RememberedJson<Value> => ({
+  entries: remembered.queue.toArray().map((id) => {
+    const { atMs, value } = remembered.entries.get(id)!
+    return [id, atMs, value] as const
+  }),
+  forgottenMs: remembered.forgottenMs,
+})
+
+export const rememberedFromJson = <Value>(json: RememberedJson<Value>): Remembered<Value> => ({
+  entries: ImmutableMap(json.entries.map(([id, atMs, value]) => [id, { atMs, value }] as const)),
+  queue: List(json.entries.map(([id]) => id)),
+  forgottenMs: json.forgottenMs,
+})

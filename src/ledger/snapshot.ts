@@ -1,0 +1,51 @@
+import { Map as ImmutableMap } from 'immutable'
+import type { Fold } from '../eventstore/fold.ts'
+import { type RememberedJson, rememberedFromJson, rememberedToJson } from './remembered.ts'
+import { type SpendJson, spendFromJson, spendToJson } from './spend.ts'
+import type { Applied, HoldResolution, LedgerState, OpenHold, RecordedDebit } from './state.ts'
+
+type Snapshot = {
+  readonly availableMicros: number
+  readonly heldMicros: number
+  readonly receivableMicros: number
+  readonly holds: readonly (readonly [string, OpenHold])[]
+  readonly credits: RememberedJson<Applied>
+  readonly adjustments: RememberedJson<Applied>
+  readonly debits: RememberedJson<RecordedDebit>
+  readonly resolvedHolds: RememberedJson<HoldResolution>
+  readonly spend: SpendJson
+}
+
+const toJson = (state: LedgerState): Snapshot => ({
+  availableMicros: state.availableMicros,
+  heldMicros: state.heldMicros,
+  receivableMicros: state.receivableMicros,
+  holds: state.holds.toArray(),
+  credits: rememberedToJson(state.credits),
+  adjustments: rememberedToJson(state.adjustments),
+  debits: rememberedToJson(state.debits),
+  resolvedHolds: rememberedToJson(state.resolvedHolds),
+  spend: spendToJson(state.spend),
+})
+
+const fromJson = (snapshot: Snapshot): LedgerState => ({
+  ...snapshot,
+  holds: ImmutableMap(snapshot.holds),
+  credits: rememberedFromJson(snapshot.credits),
+  adjustments: rememberedFromJson(snapshot.adjustments),
+  debits: rememberedFromJson(snapshot.debits),
+  resolvedHolds: rememberedFromJson(snapshot.resolvedHolds),
+  spend: spendFromJson(snapshot.spend),
+})
+
+export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
+  toJson,
+  fromJson: (json) => fromJson(json as Snapshot),
+  entries: (state) =>
+    state.holds.size +
+    state.credits.queue.size +
+    state.adjustments.queue.size +
+    state.debits.queue.size +
+    state.resolvedHolds.queue.size +
+    state.spend.queue.size,
+}
