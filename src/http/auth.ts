@@ -21,7 +21,10 @@ export type Directory = {
   byKey(key: string): Promise<Caller | null>
 }
 
-type KeyHeaders = { readonly 'x-api-key'?: string | string[]; readonly authorization?: string }
+type KeyHeaders = {
+  readonly 'x-api-key'?: string | string[] | undefined
+  readonly authorization?: string | undefined
+}
 
 const bearer = /^Bearer +(\S+)$/i
 

@@ -12,11 +12,17 @@ export type Tag = 'Account' | 'Catalog' | 'Orders' | 'Plans' | 'Proxies' | 'Serv
 
 /**
  * The code of a field's refusals in place of `invalid_body` (`invalid_parameter` in a query): one for every case, or
- * one a case. `missing` is left out or null, `type` another JSON type, `value` the right type with a bad value.
+ * one a case. `missing` is left out or null, `type` another JSON type, `value` the right type with a bad value or
+ * something bad inside, `unknown` a field inside that is not accepted (else `unknown_field`).
  */
 export type FieldCode =
   | ErrorCode
-  | { readonly missing?: ErrorCode; readonly type?: ErrorCode; readonly value?: ErrorCode }
+  | {
+      readonly missing?: ErrorCode
+      readonly type?: ErrorCode
+      readonly value?: ErrorCode
+      readonly unknown?: ErrorCode
+    }
 
 /** By dotted path, e.g. `{ product_id: { missing: 'missing_product' }, 'fulfillment_meta.country': 'invalid_country' }`. */
 export type FieldCodes = Readonly<Record<string, FieldCode>>

@@ -1,0 +1,51 @@
+import type { ApiError } from './errors.ts'
+import { errorBody } from './errors.ts'
+import type { HttpReply } from './exchange.ts'
+import type { Answer, Route } from './route.ts'
+
+/** On every answer. The policy forbids everything: an API answer is never a page (the docs page sets its own). */
+const securityHeaders = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const
+
+const json = 'application/json; charset=utf-8'
+
+/** The headers that every answer carries, whatever becomes of the request. */
+export const baseHeaders = (requestId: string): Readonly<Record<string, string>> => ({
+  'x-request-id': requestId,
+  ...securityHeaders,
+})
+
+const ownHeaders = (reply: HttpReply, route: Route | null, answer: Answer): void => {
+  if (route?.cors) reply.header('access-control-allow-origin', '*')
+  if (typeof answer.position === 'number') reply.header('x-farebox-position', String(answer.position))
+  if (answer.headers !== undefined) reply.headers(answer.headers)
+}
+
+/** Sends an answer: JSON, or its text under the media type that the route declares. */
+export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, answer: Answer): void => {
+  reply.code(answer.status).headers(baseHeaders(requestId))
+  ownHeaders(reply, route, answer)
+  if ('text' in answer && typeof answer.text === 'string') {
+    const mediaType = route.responses[answer.status]?.text?.mediaType ?? 'text/plain'
+    reply.header('content-type', `${mediaType}; charset=utf-8`).send(answer.text)
+  } else if (answer.body === undefined) reply.send()
+  else reply.header('content-type', json).send(JSON.stringify(answer.body))
+}
+
+/** Sends a refusal in the one form of errors (spec.md, "Errors"). */
+export const sendRefusal = (
+  reply: HttpReply,
+  requestId: string,
+  route: Route | null,
+  error: ApiError,
+): void => {
+  reply.code(error.status).headers(baseHeaders(requestId))
+  if (route?.cors) reply.header('access-control-allow-origin', '*')
+  if (error.headers !== undefined) reply.headers(error.headers)
+  reply.header('content-type', json).send(errorBody(error, requestId))
+}

@@ -1,0 +1,73 @@
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
+
+/** Says whether an address is one of the operator's own proxies, whose `X-Forwarded-For` is believed. */
+export type TrustedProxies = (address: string) => boolean
+
+export const noTrustedProxies: TrustedProxies = () => false
+
+const family = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4' : 'ipv6')
+
+/**
+ * Trusted proxies from a comma-separated list of addresses and networks, e.g. `127.0.0.1, 10.0.0.0/8`.
+ * @throws Error that names the entry that is neither
+ */
+export const trustedProxies = (list: string): TrustedProxies => {
+  const blocks = new BlockList()
+  const entries = list
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+  for (const entry of entries) addEntry(blocks, entry)
+  if (entries.length === 0) return noTrustedProxies
+  return (address) => isIP(address) !== 0 && blocks.check(address, family(address))
+}
+
+const addEntry = (blocks: BlockList, entry: string): void => {
+  const [address = '', prefix, ...rest] = entry.split('/')
+  const bits = isIPv4(address) ? 32 : 128
+  const length = prefix === undefined ? bits : /^\d+$/.test(prefix) ? Number(prefix) : Number.NaN
+  if (isIP(address) === 0 || rest.length > 0 || !(length >= 0 && length <= bits))
+    throw new Error(`"${entry}" is neither an IP address nor a network such as 10.0.0.0/8`)
+  blocks.addSubnet(address, length, family(address))
+}
+
+/** `::ffff:203.0.113.7` is `203.0.113.7`. */
+const unmapped = (address: string): string => {
+  const tail = address.startsWith('::ffff:') ? address.slice(7) : ''
+  return isIPv4(tail) ? tail : address
+}
+
+/**
+ * The client's address: the peer's, or, when the peer is a trusted proxy, the last entry of `X-Forwarded-For` that no
+ * trusted proxy wrote about itself. Entries before it are the client's own words and are not believed.
+ */
+export const clientAddress = (request: IncomingMessage, trusted: TrustedProxies): string => {
+  let address = unmapped(request.socket.remoteAddress ?? '')
+  if (trusted === noTrustedProxies || !trusted(address)) return address
+  const forwarded = request.headers['x-forwarded-for']
+  const chain = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? '')).split(',')
+  for (let at = chain.length - 1; at >= 0 && trusted(address); at--) {
+    const entry = unmapped((chain[at] ?? '').trim())
+    if (isIP(entry) === 0) return address
+    address = entry
+  }
+  return address
+}
+
+/** What a limit per address counts on: an IPv4 address, or the /64 network that one IPv6 subscriber has. */
+export const addressSubject = (address: string): string => (isIPv6(address) ? network64(address) : address)
+
+const network64 = (address: string): string => {
+  const [head = '', tail] = (address.split('%')[0] ?? '').split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const groups =
+    tail === undefined
+      ? left
+      : [...left, ...Array(Math.max(0, 8 - left.length - right.length)).fill('0'), ...right]
+  return `${groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
+}

@@ -1,0 +1,118 @@
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import type { ApiError } from './errors.ts'
+import { refuse } from './errors.ts'
+import type { CompiledRoute, HttpRequest } from './exchange.ts'
+import { customerRefOf, idempotencyKeyOf, positionOf } from './header-forms.ts'
+import type { Answer, Route } from './route.ts'
+import type { Checked, ShapeCheck } from './shape.ts'
+import { isLate, shapeCheck } from './shape.ts'
+
+type Checks = {
+  readonly body: ShapeCheck
+  readonly query: ShapeCheck | null
+  readonly params: z.ZodObject | null
+}
+
+/** Routes without a body take none, or an empty object. */
+const noBody = z.strictObject({}).optional()
+
+const valueOf = <Value>(checked: Checked<Value>): Value => {
+  if (!checked.ok) throw checked.refusal
+  return checked.value
+}
+
+/** A path that names nothing we could have made is not found, and so is text that Postgres does not take. */
+const checkParams = (schema: z.ZodObject | null, params: unknown): unknown => {
+  if (schema === null) return {}
+  const checked = schema.safeParse(params)
+  const readable = Object.values(params as Record<string, string>).every((value) => !value.includes('\u0000'))
+  if (!checked.success || !readable) throw refuse('not_found', 'nothing has this path')
+  return checked.data
+}
+
+const checkQuery = (check: ShapeCheck | null, query: unknown): unknown => {
+  if (check === null) return {}
+  const value = valueOf(check(query))
+  for (const [name, text] of Object.entries(value as Record<string, unknown>))
+    if (typeof text === 'string' && text.includes('\u0000'))
+      throw refuse('invalid_parameter', `${name} holds a NUL character`)
+  return value
+}
+
+const checkBody = (route: Route, check: ShapeCheck, request: HttpRequest): Checked<unknown> => {
+  if (route.method === 'GET') return { ok: true, value: undefined }
+  const checked = check(request.body?.value)
+  if (checked.ok && request.body?.overflowing)
+    throw refuse('invalid_body', 'the body holds a number that is out of range')
+  return checked
+}
+
+type Keys = { readonly idempotencyKey: string | null; readonly customerRef: string | null }
+
+/** The forms of the headers, then `reseller_forbidden`, then `idempotency_key_required`. */
+const checkHeaders = (route: Route, request: HttpRequest): Keys => {
+  const idempotencyKey = route.idempotencyKey === undefined ? null : idempotencyKeyOf(request.raw)
+  const customerRef = route.customer === undefined ? null : customerRefOf(request.raw)
+  const reseller = request.exchange.caller?.reseller === true
+  if (customerRef !== null && !reseller)
+    throw refuse('reseller_forbidden', 'X-Reseller-Customer-Id is for reseller keys only')
+  if (customerRef === null && route.customer === 'required')
+    throw refuse('invalid_customer_id', 'X-Reseller-Customer-Id is missing')
+  if (idempotencyKey === null && reseller && route.idempotencyKey === 'required-for-resellers')
+    throw refuse('idempotency_key_required', 'a reseller key must send an Idempotency-Key here')
+  return { idempotencyKey, customerRef }
+}
+
+/** A known key with a body that could never have been accepted is a key used again for something else. */
+const refuseLate = async (
+  route: Route,
+  refusal: ApiError,
+  request: HttpRequest,
+  keys: Keys,
+): Promise<never> => {
+  const { caller } = request.exchange
+  if (route.knownKey === undefined || keys.idempotencyKey === null || caller === null) throw refusal
+  if (await route.knownKey(caller, keys.idempotencyKey))
+    throw refuse('idempotency_conflict', 'this Idempotency-Key was used before with another request')
+  throw refusal
+}
+
+const run = async (
+  route: Route,
+  checks: Checks,
+  request: HttpRequest,
+  log: () => Logger,
+): Promise<Answer> => {
+  const { exchange } = request
+  const params = checkParams(checks.params, request.params)
+  const query = checkQuery(checks.query, request.query)
+  const body = checkBody(route, checks.body, request)
+  if (!body.ok && !isLate(body.refusal.code)) throw body.refusal
+  const keys = checkHeaders(route, request)
+  if (!body.ok) return refuseLate(route, body.refusal, request, keys)
+  return route.handler({
+    caller: exchange.caller,
+    requestId: exchange.requestId,
+    params,
+    query,
+    body: body.value,
+    ...keys,
+    after: route.access === 'public' ? null : positionOf(request.raw),
+    address: exchange.address,
+    headers: request.headers,
+    get log() {
+      return log()
+    },
+  }) as Promise<Answer>
+}
+
+/** Makes a route's checks ready. */
+export const compileRoute = (route: Route): CompiledRoute => {
+  const checks: Checks = {
+    body: shapeCheck(route.body ?? noBody, 'body', route.codes?.body),
+    query: route.query === undefined ? null : shapeCheck(route.query, 'query', route.codes?.query),
+    params: route.params ?? null,
+  }
+  return { route, run: (request, log) => run(route, checks, request, log) }
+}

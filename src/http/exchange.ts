@@ -1,0 +1,41 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import type { Caller } from './auth.ts'
+import type { ErrorCode } from './error-table.ts'
+import type { ParsedJson } from './json.ts'
+import type { Answer, Route } from './route.ts'
+
+/** A route with its checks made ready, so that a request only runs them. */
+export type CompiledRoute = {
+  readonly route: Route
+  /**
+   * The checks from the body's shape on, then the handler. `log` makes the request's own logger when it is asked for.
+   * @throws ApiError, or whatever the handler throws
+   */
+  run(request: HttpRequest, log: () => Logger): Promise<Answer>
+}
+
+/** What is known of one request on its way through the checks. */
+export type Exchange = {
+  readonly requestId: string
+  /** Milliseconds of the monotonic clock. */
+  readonly startedMs: number
+  readonly address: string
+  /** Null when no route has the path and method. */
+  readonly route: CompiledRoute | null
+  caller: Caller | null
+  /** The code that was answered, for the log. */
+  code: ErrorCode | null
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    exchange: Exchange
+  }
+  interface FastifyContextConfig {
+    compiled?: CompiledRoute
+  }
+}
+
+export type HttpRequest = FastifyRequest<{ Body: ParsedJson | undefined }>
+export type HttpReply = FastifyReply

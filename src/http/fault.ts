@@ -1,0 +1,37 @@
+import type { Logger } from 'pino'
+import { CommandOverload } from '../eventstore/commands/command.ts'
+import { ApiError, refuse, refuseUntil } from './errors.ts'
+
+/** Errors of Fastify's body reader that a client causes. */
+const readerRefusals: Readonly<Record<string, () => ApiError>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: () => refuse('payload_too_large', 'the body is above 256 KiB'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: () => unsupportedMediaType(),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
+    refuse('invalid_body', 'the body is not as long as Content-Length says'),
+  ECONNRESET: () => refuse('invalid_body', 'the connection ended before the body did'),
+}
+
+export const unsupportedMediaType = (): ApiError =>
+  refuse('unsupported_media_type', 'the body must be sent as Content-Type: application/json, not encoded')
+
+/** Thrown by a bounded wait of the read side; it and `CommandOverload` say when to come back. */
+type Waiting = { readonly name: string; readonly message: string; readonly retryAfterS: number }
+
+const isWaiting = (error: unknown): error is Waiting =>
+  error instanceof CommandOverload ||
+  (error instanceof Error && 'retryAfterS' in error && typeof error.retryAfterS === 'number')
+
+/**
+ * The refusal that an error becomes: itself, 503 for an outage that a retry outlives, or 500 `internal_error` for a
+ * bug, which is logged with its stack; the client sees the request id only.
+ */
+export const refusalOf = (error: unknown, log: () => Logger): ApiError => {
+  if (error instanceof ApiError) return error
+  if (isWaiting(error)) return refuseUntil('overloaded', error.message, error.retryAfterS)
+  const code = (error as { code?: unknown } | null)?.code
+  const known =
+    typeof code === 'string' && Object.hasOwn(readerRefusals, code) ? readerRefusals[code] : undefined
+  if (known !== undefined) return known()
+  log().error({ err: error }, 'a handler failed')
+  return refuse('internal_error', 'the service failed to answer; send the request id to the operator')
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod'
+
+/** A JSON Schema (draft 2020-12) as far as this API uses it. */
+export type JsonSchema = {
+  readonly type?: string | readonly string[]
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly items?: JsonSchema
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly anyOf?: readonly JsonSchema[]
+  readonly oneOf?: readonly JsonSchema[]
+  readonly $ref?: string
+  readonly $defs?: Readonly<Record<string, JsonSchema>>
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly [keyword: string]: unknown
+}
+
+type Mutable = Record<string, unknown>
+
+/** The bounds that zod writes for every safe integer say nothing to a reader. */
+const dropSafeBounds = (schema: Mutable): void => {
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum
+}
+
+/** zod writes a pattern of hundreds of characters beside each format that it checks itself. */
+const dropFormatPattern = (schema: Mutable): void => {
+  if (schema.format !== undefined) delete schema.pattern
+}
+
+/** `meta({ override })` replaces what zod would write, for schemas that read a text into something else. */
+const applyOverride = (schema: Mutable): void => {
+  const { override } = schema
+  if (override === undefined) return
+  const { description, id } = schema
+  for (const key of Object.keys(schema)) delete schema[key]
+  Object.assign(
+    schema,
+    override,
+    description === undefined ? {} : { description },
+    id === undefined ? {} : { id },
+  )
+}
+
+/**
+ * The JSON Schema of a zod schema: `input` is what a client sends, `output` what it gets. Schemas with
+ * `.meta({ id })` stand in `$defs` under that id.
+ */
+export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output'): JsonSchema => {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, {
+    target: 'draft-2020-12',
+    io,
+    reused: 'inline',
+    unrepresentable: 'any',
+    override: ({ jsonSchema }) => {
+      const mutable = jsonSchema as Mutable
+      applyOverride(mutable)
+      dropSafeBounds(mutable)
+      dropFormatPattern(mutable)
+    },
+  })
+  return json as JsonSchema
+}
+
+/** The schema that a reference into `$defs` means; any other schema is itself. */
+export const resolved = (schema: JsonSchema, root: JsonSchema): JsonSchema => {
+  const name = schema.$ref?.replace('#/$defs/', '')
+  return name === undefined ? schema : (root.$defs?.[name] ?? {})
+}

@@ -1,0 +1,191 @@
+import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
+import type { Logger } from 'pino'
+import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
+import type { Directory } from './auth.ts'
+import { answerBrokenRequest } from './broken-request.ts'
+import type { TrustedProxies } from './client-address.ts'
+import { clientAddress, noTrustedProxies } from './client-address.ts'
+import { compileRoute } from './compile.ts'
+import { refuse, refuseUntil } from './errors.ts'
+import type { HttpReply, HttpRequest } from './exchange.ts'
+import { refusalOf, unsupportedMediaType } from './fault.ts'
+import type { Limits } from './gate.ts'
+import { admit, admitAddress } from './gate.ts'
+import type { HttpMetrics } from './http-metrics.ts'
+import { parseJson } from './json.ts'
+import type { PathTable } from './path-table.ts'
+import { pathTable } from './path-table.ts'
+import { newRequestId, requestIdAsKey, requestIdFrom } from './request-id.ts'
+import type { Route } from './route.ts'
+
+export type HttpServerOptions = {
+  readonly routes: readonly Route[]
+  readonly directory: Directory
+  readonly logger: Logger
+  readonly metrics: HttpMetrics
+  /** Null switches rate limits off. */
+  readonly limits: Limits
+  /** Milliseconds of a clock that does not run backwards; only durations are read from it. */
+  readonly monotonicMs: () => number
+  readonly trusted?: TrustedProxies
+  /** Requests that may be in work at once; more are answered 503 before anything is done for them. */
+  readonly maxInFlight?: number
+  /** Open connections; more are closed at once. */
+  readonly maxConnections?: number
+}
+
+const bodyLimitBytes = 256 * 1024
+const defaultMaxInFlight = 2_000
+const defaultMaxConnections = 10_000
+
+const timeouts = {
+  /** A client has this long to send its headers and body. */
+  requestTimeout: 30_000,
+  /** Longer than the idle time of usual load balancers (60 s), so that they close first and no request is lost. */
+  keepAliveTimeout: 65_000,
+}
+
+const requestIdOf = (request: HttpRequest, route: Route | undefined): string => {
+  const header = request.headers['x-request-id']
+  const value = typeof header === 'string' ? header : undefined
+  return route?.requestIdIsKey ? (requestIdAsKey(value) ?? newRequestId()) : requestIdFrom(value)
+}
+
+const checkRequestIdAsKey = (request: HttpRequest, route: Route): void => {
+  const header = request.headers['x-request-id']
+  if (route.requestIdIsKey && requestIdAsKey(header as string | undefined) === null)
+    throw refuse('bad_input', 'X-Request-Id must be 1 to 128 printable ASCII characters', {
+      details: 'X-Request-Id',
+    })
+}
+
+/** OPTIONS of a path that exists, 405 for its other methods, 404 for the rest. */
+const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply): HttpReply => {
+  const match = paths(request.url.split('?', 1)[0] ?? '')
+  if (match === null) throw refuse('not_found', 'nothing has this path')
+  reply.header('allow', match.allow)
+  if (request.method !== 'OPTIONS')
+    throw refuse('method_not_allowed', `this path does not have ${request.method}; it has: ${match.allow}`)
+  if (match.cors)
+    reply.headers({ 'access-control-allow-origin': '*', 'access-control-allow-methods': match.allow })
+  return reply.code(204).headers(baseHeaders(request.exchange.requestId)).send()
+}
+
+const fastifyPath = (path: string): string => path.replace(/\{([^}]+)\}/g, ':$1')
+
+const readBodies = (app: FastifyInstance): void => {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    try {
+      const charset = /charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1]?.toLowerCase()
+      if ((charset ?? 'utf-8') !== 'utf-8' || request.headers['content-encoding'] !== undefined)
+        throw unsupportedMediaType()
+      done(null, parseJson(body))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+  app.addContentTypeParser('*', (_request, _payload, done) => done(unsupportedMediaType()))
+}
+
+/**
+ * The HTTP server over the declared routes. Every check before a handler happens here, in the order of decisions.md;
+ * every error leaves in the one form of spec.md. It listens nowhere yet: `app.listen({ host, port })`.
+ */
+export const createHttpServer = (options: HttpServerOptions): FastifyInstance => {
+  const { routes, directory, logger, metrics, limits, monotonicMs } = options
+  const trusted = options.trusted ?? noTrustedProxies
+  const maxInFlight = options.maxInFlight ?? defaultMaxInFlight
+  const paths = pathTable(routes)
+  let inFlight = 0
+
+  const app = Fastify({
+    logger: false,
+    bodyLimit: bodyLimitBytes,
+    ...timeouts,
+    // Requests on connections that are open while the server closes are finished, in our own form.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    clientErrorHandler: answerBrokenRequest,
+    frameworkErrors: (_error, request, reply) =>
+      sendRefusal(
+        reply as HttpReply,
+        requestIdOf(request as HttpRequest, undefined),
+        null,
+        refuse('not_found', 'nothing has this path'),
+      ),
+    routerOptions: { ignoreTrailingSlash: false },
+  })
+  app.server.maxConnections = options.maxConnections ?? defaultMaxConnections
+  app.decorateRequest('exchange', null as never)
+  readBodies(app)
+
+  const logOf = (request: HttpRequest): Logger => logger.child({ requestId: request.exchange.requestId })
+
+  app.addHook('onRequest', async (request: HttpRequest, reply) => {
+    const compiled = request.is404 ? undefined : request.routeOptions.config.compiled
+    request.exchange = {
+      requestId: requestIdOf(request, compiled?.route),
+      startedMs: monotonicMs(),
+      address: clientAddress(request.raw, trusted),
+      route: compiled ?? null,
+      caller: null,
+      code: null,
+    }
+    metrics.inFlight(++inFlight)
+    if (compiled?.route.unlimited) return undefined
+    if (inFlight > maxInFlight)
+      throw refuseUntil('overloaded', 'the service is answering as many requests as it can', 1)
+    admitAddress(limits, request.exchange.address)
+    if (compiled === undefined) return answerUnrouted(paths, request, reply)
+    request.exchange.caller = await admit(compiled.route, request, directory, limits)
+    checkRequestIdAsKey(request, compiled.route)
+    return undefined
+  })
+
+  app.addHook('onResponse', (request: HttpRequest, reply, done) => {
+    const { exchange } = request
+    metrics.inFlight(--inFlight)
+    const ms = monotonicMs() - exchange.startedMs
+    const template = exchange.route?.route.path ?? 'unknown'
+    metrics.finished(request.method, template, reply.statusCode, ms / 1000)
+    logger.info(
+      {
+        requestId: exchange.requestId,
+        method: request.method,
+        route: template,
+        status: reply.statusCode,
+        ms: Math.round(ms * 100) / 100,
+        code: exchange.code ?? undefined,
+        accountId: exchange.caller?.accountId,
+        keyId: exchange.caller?.keyId,
+      },
+      'request',
+    )
+    done()
+  })
+
+  app.setErrorHandler((error, request: HttpRequest, reply) => {
+    const refusal = refusalOf(error, () => logOf(request))
+    request.exchange.code = refusal.code
+    sendRefusal(reply, request.exchange.requestId, request.exchange.route?.route ?? null, refusal)
+  })
+
+  app.setNotFoundHandler((request: HttpRequest, reply) => answerUnrouted(paths, request, reply))
+
+  for (const route of routes) {
+    const compiled = compileRoute(route)
+    app.route({
+      method: route.method,
+      url: fastifyPath(route.path),
+      config: { compiled },
+      handler: async (request, reply) => {
+        const answer = await compiled.run(request as HttpRequest, () => logOf(request as HttpRequest))
+        sendAnswer(reply, request.exchange.requestId, route, answer)
+        return reply
+      },
+    })
+  }
+  return app
+}

@@ -1,0 +1,64 @@
+import type { JsonSchema } from './json-schema.ts'
+import { resolved } from './json-schema.ts'
+
+const bounds = ({ minimum, maximum }: JsonSchema): string => {
+  if (minimum !== undefined && maximum !== undefined) return ` from ${minimum} to ${maximum}`
+  if (minimum !== undefined) return ` of at least ${minimum}`
+  return maximum === undefined ? '' : ` of at most ${maximum}`
+}
+
+const nouns: Readonly<Record<string, string>> = {
+  string: 'a text',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+  object: 'an object',
+  array: 'a list',
+  null: 'null',
+}
+
+const lengths = (schema: JsonSchema, unit: string): string => {
+  const [min, max] =
+    unit === 'entries' ? [schema.minItems, schema.maxItems] : [schema.minLength, schema.maxLength]
+  if (min !== undefined && max !== undefined) return ` of ${min} to ${max} ${unit}`
+  if (max !== undefined) return ` of at most ${max} ${unit}`
+  return min === undefined ? '' : ` of at least ${min} ${unit}`
+}
+
+/** What a value must be, in words: `a whole number of at least 1`, `one of wallet, card`. */
+export const inWords = (schema: JsonSchema | undefined, root: JsonSchema): string => {
+  if (schema === undefined) return 'a documented value'
+  const node = resolved(schema, root)
+  if (node.enum !== undefined) return `one of ${node.enum.join(', ')}`
+  if (node.const !== undefined) return JSON.stringify(node.const)
+  const choices = node.anyOf ?? node.oneOf
+  if (choices !== undefined) return choices.map((choice) => inWords(choice, root)).join(' or ')
+  const types = typeof node.type === 'string' ? [node.type] : (node.type ?? [])
+  if (types.length === 0) return 'a documented value'
+  return types.map((type) => `${nouns[type] ?? type}${detail(type, node)}`).join(' or ')
+}
+
+const detail = (type: string, node: JsonSchema): string => {
+  if (type === 'integer' || type === 'number') return bounds(node)
+  if (type === 'array') return lengths(node, 'entries')
+  if (type !== 'string') return ''
+  return typeof node.format === 'string' ? ` in the form ${node.format}` : lengths(node, 'characters')
+}
+
+/** The expected shape of a body on one line: `{"product_id": text, "quantity": whole number, "method"?: "wallet" | "card"}`. */
+export const shapeOf = (schema: JsonSchema, root: JsonSchema = schema): string => {
+  const node = resolved(schema, root)
+  if (node.enum !== undefined) return node.enum.map((value) => JSON.stringify(value)).join(' | ')
+  if (node.const !== undefined) return JSON.stringify(node.const)
+  const choices = node.anyOf ?? node.oneOf
+  if (choices !== undefined) return choices.map((choice) => shapeOf(choice, root)).join(' | ')
+  if (node.properties !== undefined) return `{${members(node, root)}}`
+  if (node.items !== undefined) return `[${shapeOf(node.items, root)}]`
+  if (typeof node.type === 'string') return node.type
+  return node.type?.join(' | ') ?? 'value'
+}
+
+const members = (node: JsonSchema, root: JsonSchema): string =>
+  Object.entries(node.properties ?? {})
+    .map(([name, member]) => `"${name}"${node.required?.includes(name) ? '' : '?'}: ${shapeOf(member, root)}`)
+    .join(', ')
