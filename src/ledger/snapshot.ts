@@ -20,7 +20,7 @@ const toJson = (state: LedgerState): Snapshot => ({
   availableMicros: state.availableMicros,
   heldMicros: state.heldMicros,
   receivableMicros: state.receivableMicros,
-  holds: state.holds.toArray(),
+  holds: state.holds.sortBy((_, holdId) => holdId).toArray(),
   credits: rememberedToJson(state.credits),
   adjustments: rememberedToJson(state.adjustments),
   debits: rememberedToJson(state.debits),
