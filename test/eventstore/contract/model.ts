@@ -9,7 +9,7 @@ import type { OpenLog } from './under-test.ts'
 type Step =
   | {
       readonly kind: 'item'
-      readonly streams: readonly number[]
+      readonly stream: number
       readonly off: number
       readonly texts: string[]
     }

@@ -1,0 +1,51 @@
+import { Socket } from 'node:net'
+import pg from 'pg'
+
+export type Connection = {
+  readonly client: pg.Client
+  /** False once it broke or was ended. */
+  isOpen(): boolean
+  /** Breaks it at once, whatever the other side does: queries in flight fail. Harmless when repeated. */
+  destroy(): void
+}
+
+/**
+ * One connection outside the pool. `onLost` is called once when it ends, however it ends; without its own listener an
+ * error of an idle connection would end the process.
+ * @throws the driver's error when it cannot be had
+ */
+export const connect = async (
+  config: pg.ClientConfig,
+  onLost: (error: Error | null) => void,
+): Promise<Connection> => {
+  const socket = new Socket()
+  const client = new pg.Client({ ...config, stream: () => socket })
+  let open = true
+  let cause: Error | null = null
+  client.on('error', (error) => {
+    cause ??= error
+    socket.destroy()
+  })
+  try {
+    await client.connect()
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+  client.once('end', () => {
+    open = false
+    onLost(cause)
+  })
+  return { client, isOpen: () => open, destroy: () => socket.destroy() }
+}
+
+/** Rejects with `message` when `promise` takes longer; the timer ends with it. */
+export const withTimeout = <Value>(
+  promise: Promise<Value>,
+  timeoutMs: number,
+  message: string,
+): Promise<Value> =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(message)), timeoutMs)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })

@@ -1,0 +1,87 @@
+import type pg from 'pg'
+import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
+import type { Append, Appended, EventLog, ItemOutcome } from '../port.ts'
+import { type BatchReport, createGroupCommit } from './group-commit.ts'
+import { createReads } from './reads.ts'
+import { createSender } from './sender.ts'
+import { subscribe } from './subscription.ts'
+import { createWaker } from './waker.ts'
+
+export type PostgresLogOptions = {
+  /** For reads. It stays the caller's to end. The database is migrated. */
+  readonly pool: pg.Pool
+  /** How to reach the same database outside the pool: one connection appends, one listens. */
+  readonly connection: pg.ClientConfig
+  /** How long one batch may take on the server, milliseconds; default 10,000. */
+  readonly statementTimeoutMs?: number
+  /** How often the head is looked at when nothing wakes a subscription, milliseconds; default 250. */
+  readonly pollMs?: number
+  /** Told of every batch written, for metrics. */
+  readonly onBatch?: (report: BatchReport) => void
+  /** Told of connections that broke and of reads that failed; all of it is tried again. */
+  readonly onTrouble?: (what: string, error: Error) => void
+}
+
+/** The outcome of a single append as its result or its error. */
+const settled = ({ stream, expected }: Append, outcome: ItemOutcome): Appended => {
+  switch (outcome.status) {
+    case 'landed':
+      return outcome.appended[0]!
+    case 'conflict':
+      throw new WrongExpectedRevision(stream, expected, outcome.actual)
+    case 'rejected':
+      if (outcome.cause instanceof AppendRejected) throw outcome.cause
+      throw new AppendRejected(`append to ${stream} refused: ${outcome.cause.message}`, {
+        cause: outcome.cause,
+      })
+    case 'unavailable':
+      throw new LogUnavailable(`append to ${stream}: ${outcome.cause.message}`, { cause: outcome.cause })
+    case 'unknown':
+      throw new OutcomeUnknown(`append to ${stream}: ${outcome.cause.message}`, { cause: outcome.cause })
+    default:
+      return outcome satisfies never
+  }
+}
+
+/**
+ * The event log on one Postgres (docs/decisions/0002-postgres-log.md): gapless positions, group commit over one
+ * connection, wake-ups by NOTIFY and by a poll. Several processes may open it at once.
+ *
+ * It needs no server at this moment: appends made while there is none are `unavailable`. `close()` writes what waits,
+ * ends its connections and its subscriptions, and leaves the pool alone.
+ * @throws what the pool throws, when the log's id cannot be read
+ */
+export const openPostgresLog = async (options: PostgresLogOptions): Promise<EventLog> => {
+  const { pool, connection, statementTimeoutMs = 10_000, pollMs = 250 } = options
+  const onTrouble = options.onTrouble ?? (() => undefined)
+  const closing = new AbortController()
+  const reads = createReads(pool)
+  const waker = createWaker({ connection, pollMs, onTrouble })
+  const sender = createSender({ connection, statementTimeoutMs, onHead: waker.saw, onTrouble })
+  const commit = createGroupCommit(sender.send, options.onBatch ?? (() => undefined))
+  const logId = await reads.logId()
+
+  const close = async (): Promise<void> => {
+    closing.abort()
+    await commit.close()
+    await Promise.all([sender.close(), waker.close()])
+  }
+  let closed: Promise<void> | null = null
+
+  return {
+    ...reads,
+    logId: async () => logId,
+    appendAll: commit.appendAll,
+    append: async (stream, expected, events) => {
+      const append = { stream, expected, events }
+      const [outcome] = await commit.appendAll([{ appends: [append] }])
+      return settled(append, outcome!)
+    },
+    subscribeAll: (wanted) =>
+      subscribe({ readAll: reads.readAll, waker, closed: closing.signal, onTrouble }, wanted),
+    close: () => {
+      closed ??= close()
+      return closed
+    },
+  }
+}

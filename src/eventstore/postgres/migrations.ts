@@ -1,0 +1,120 @@
+import type { Migrations } from '../../postgres/migrate.ts'
+
+/**
+ * The log. `log.append` writes one batch of items: docs/decisions/0002-postgres-log.md argues its shape and holds the
+ * figures.
+ *
+ * - The head row is locked first and to the commit, so positions are handed out in commit order: a reader that sees a
+ *   position sees every lower one, and there are no gaps. Each later statement of the function takes a new snapshot
+ *   (it is volatile), which therefore shows all that was committed before the lock was had. A single statement would
+ *   check against a snapshot from before the wait.
+ * - Appends come flattened in the order in which they are written: `expected` is -1 for a stream that must not exist;
+ *   `chained` appends follow an earlier one of their item in the same stream. Events carry the ordinal of their append
+ *   and the revision that they get.
+ * - It answers the position before the batch, and null when every expectation held: then all events landed in the
+ *   order given. Otherwise `verdicts` holds a pair for each append, [verdict, number]:
+ *   ['landed', null] (now, its events follow one another from `base` on, in the order given),
+ *   ['stands', position of its last event] (these very events stand at their place: it was sent before),
+ *   ['conflict', actual revision], ['withheld', null] (another append of its item conflicts).
+ * - Ids are compared at an event's own place only, so they need no index.
+ */
+export const migrations: Migrations = {
+  '0001_log': `
+    create table log.events (
+      position bigint primary key,
+      stream text not null,
+      revision bigint not null,
+      id uuid not null,
+      type text not null,
+      data text not null,
+      metadata text not null,
+      unique (stream, revision)
+    );
+
+    -- One row. The low fill factor leaves room for its versions on one page, so that each update stays there.
+    create table log.head (
+      singleton boolean primary key default true check (singleton),
+      log_id uuid not null default gen_random_uuid(),
+      last_position bigint not null
+    ) with (fillfactor = 10);
+    insert into log.head (last_position) values (0);
+
+    create function log.refuse_change() returns trigger language plpgsql as $$
+    begin
+      raise exception 'the log is append-only: % of %.% is refused', lower(tg_op), tg_table_schema, tg_table_name
+        using errcode = 'restrict_violation';
+    end
+    $$;
+    create trigger append_only before update or delete or truncate on log.events
+      for each statement execute function log.refuse_change();
+    create trigger never_removed before delete or truncate on log.head
+      for each statement execute function log.refuse_change();
+    create trigger keeps_its_id before update of singleton, log_id on log.head
+      for each statement execute function log.refuse_change();
+
+    create function log.append(
+      items int[], streams text[], expected bigint[], chained boolean[], counts int[],
+      event_appends int[], event_streams text[], event_revisions bigint[],
+      ids uuid[], types text[], data text[], metadata text[],
+      out base bigint, out verdicts json
+    ) language plpgsql as $$
+    declare
+      landed bigint;
+    begin
+      select h.last_position into strict base from log.head h for update;
+
+      if not exists (
+        select from unnest(streams, expected, chained) a(stream, expected, chained)
+        where not a.chained and a.expected <> coalesce(
+          (select e.revision from log.events e where e.stream = a.stream order by e.revision desc limit 1), -1)
+      ) then
+        insert into log.events (position, stream, revision, id, type, data, metadata)
+        select base + e.n, e.stream, e.revision, e.id, e.type, e.data, e.metadata
+        from unnest(event_streams, event_revisions, ids, types, data, metadata)
+          with ordinality e(stream, revision, id, type, data, metadata, n);
+        landed := cardinality(ids);
+      else
+        with a as materialized (
+          select a.*, coalesce(
+            (select e.revision from log.events e where e.stream = a.stream order by e.revision desc limit 1), -1) actual
+          from unnest(items, streams, expected, counts) with ordinality a(item, stream, expected, count, n)
+        ), standing as materialized (
+          select e.append, count(*) count, max(l.position) position
+          from unnest(event_appends, event_streams, event_revisions, ids, types, data, metadata)
+            e(append, stream, revision, id, type, data, metadata)
+          join log.events l on l.stream = e.stream and l.revision = e.revision
+            and l.id = e.id and l.type = e.type and l.data = e.data and l.metadata = e.metadata
+          group by e.append
+        ), judged as (
+          select a.n, a.item, a.actual, s.position, case
+            when s.count = a.count then 'stands'
+            when s.count is null and a.actual <= a.expected
+              and bool_or(a.actual = a.expected) over (partition by a.item, a.stream) then 'landed'
+            else 'conflict' end verdict
+          from a left join standing s on s.append = a.n
+        ), settled as (
+          select j.*, case when j.verdict = 'landed' and bool_or(j.verdict = 'conflict') over (partition by j.item)
+            then 'withheld' else j.verdict end final
+          from judged j
+        )
+        select json_agg(json_build_array(final,
+          case final when 'stands' then position when 'conflict' then actual end) order by n)
+        into strict verdicts from settled;
+
+        insert into log.events (position, stream, revision, id, type, data, metadata)
+        select base + row_number() over (order by e.n), e.stream, e.revision, e.id, e.type, e.data, e.metadata
+        from unnest(event_appends, event_streams, event_revisions, ids, types, data, metadata)
+          with ordinality e(append, stream, revision, id, type, data, metadata, n)
+        join json_array_elements(verdicts) with ordinality v(pair, append) on v.append = e.append
+        where v.pair ->> 0 = 'landed';
+        get diagnostics landed = row_count;
+      end if;
+
+      if landed > 0 then
+        update log.head set last_position = base + landed;
+        perform pg_notify('farebox_log', (base + landed)::text);
+      end if;
+    end
+    $$;
+  `,
+}

@@ -1,0 +1,107 @@
+import type pg from 'pg'
+import type { AppendItem, ItemOutcome } from '../port.ts'
+import { appendSql, batchOutcomes, batchParameters, type Verdict } from './batch.ts'
+import { type Connection, connect, withTimeout } from './connection.ts'
+import { failureOf } from './failure.ts'
+
+export type SenderOptions = {
+  readonly connection: pg.ClientConfig
+  /** Postgres gives a batch up after so long, milliseconds. */
+  readonly statementTimeoutMs: number
+  /** Told of the position of the last event after a batch that wrote. */
+  readonly onHead: (position: number) => void
+  /** Told of connections that broke. */
+  readonly onTrouble: (what: string, error: Error) => void
+}
+
+export type Sender = {
+  /** Writes disjoint items in one transaction; one outcome an item. Never throws. */
+  send(items: readonly AppendItem[]): Promise<readonly ItemOutcome[]>
+  close(): Promise<void>
+}
+
+/** Past the server's own limit the answer is awaited so much longer; then the connection is given up. */
+const answerGraceMs = 5_000
+
+/** An acknowledged append is on disk, whatever the database's default says; a stricter default stays. */
+const durableSql = `
+  select set_config('synchronous_commit', 'on', false)
+  where current_setting('synchronous_commit') in ('off', 'local')`
+
+const failed = (
+  items: readonly AppendItem[],
+  status: 'unavailable' | 'unknown',
+  cause: Error,
+): ItemOutcome[] => items.map(() => ({ status, cause, landed: [] }))
+
+/** Writes batches over one connection of its own, which is had when it is first needed and again after it broke. */
+export const createSender = (options: SenderOptions): Sender => {
+  const { statementTimeoutMs, onHead, onTrouble } = options
+  let connection: Connection | null = null
+
+  const open = async (): Promise<Connection> => {
+    if (connection?.isOpen()) return connection
+    const opened = await connect(
+      { ...options.connection, application_name: 'farebox-append', statement_timeout: statementTimeoutMs },
+      (error) => {
+        if (error !== null) onTrouble('the connection of the appends broke', error)
+      },
+    )
+    try {
+      await withTimeout(opened.client.query(durableSql), statementTimeoutMs, 'Postgres does not answer')
+    } catch (error) {
+      opened.destroy()
+      throw error
+    }
+    connection = opened
+    return opened
+  }
+
+  const write = async ({ client }: Connection, items: readonly AppendItem[]) => {
+    const query = { name: 'farebox-append', text: appendSql, values: batchParameters(items) }
+    const answer = client.query<{ base: number | string; verdicts: Verdict[] | null }>(query)
+    const { rows } = await withTimeout(answer, statementTimeoutMs + answerGraceMs, 'Postgres does not answer')
+    const { base, verdicts } = rows[0]!
+    return batchOutcomes(items, Number(base), verdicts)
+  }
+
+  /** After a batch that Postgres refused: each item alone, so that only those at fault fail. */
+  const sendApart = async (items: readonly AppendItem[]): Promise<ItemOutcome[]> => {
+    const outcomes: ItemOutcome[] = []
+    for (const [index, item] of items.entries()) {
+      const [outcome] = await send([item])
+      outcomes.push(outcome!)
+      if (outcome!.status === 'unavailable' || outcome!.status === 'unknown')
+        return [...outcomes, ...failed(items.slice(index + 1), 'unavailable', outcome!.cause)]
+    }
+    return outcomes
+  }
+
+  const send = async (items: readonly AppendItem[]): Promise<readonly ItemOutcome[]> => {
+    let current: Connection
+    try {
+      current = await open()
+    } catch (error) {
+      return failed(items, 'unavailable', error as Error)
+    }
+    try {
+      const { outcomes, head } = await write(current, items)
+      onHead(head)
+      return outcomes
+    } catch (error) {
+      const cause = error as Error
+      const failure = failureOf(cause)
+      if (failure === 'data')
+        return items.length === 1 ? [{ status: 'rejected', cause, landed: [] }] : sendApart(items)
+      if (failure === 'unknown') current.destroy()
+      return failed(items, failure, cause)
+    }
+  }
+
+  return {
+    send,
+    close: async () => {
+      if (connection?.isOpen()) await connection.client.end()
+    },
+  }
+}
