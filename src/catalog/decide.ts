@@ -2,8 +2,9 @@ import { isoTime } from '../clock.ts'
 import type { CatalogEvent, CatalogImported, ProductStateChanged } from './events.ts'
 import type { CatalogFile } from './file.ts'
 import { type CatalogState, inState } from './fold.ts'
+import type { Problem } from './problem.ts'
 import type { Product, ProductState, ProductTerms } from './product.ts'
-import { type Problem, successorProblem } from './rules.ts'
+import { successorProblem } from './rules.ts'
 
 /** One append holds 1 MiB; the rest is for metadata and growth. */
 export const maxCatalogBytes = 900 * 1024

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
+import type { Problem } from './problem.ts'
 import type { ProductTerms } from './product.ts'
-import { catalogProblems, type Problem } from './rules.ts'
+import { catalogProblems } from './rules.ts'
 import { catalogFile } from './schema.ts'
 
 /** A catalogue file that was checked as a whole. */
@@ -84,12 +85,3 @@ export const parseCatalog = (text: string): ParsedCatalog => {
     ? { ok: false, problems }
     : { ok: true, file: { digest: catalogDigest(products), products } }
 }
-
-const shown = (value: unknown): string => {
-  const text = value === undefined ? 'nothing' : JSON.stringify(value)
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text
-}
-
-/** One line a problem, e.g. `products[0].unit: 5 is not taken; expected of type string`. */
-export const problemText = ({ path, value, expected }: Problem): string =>
-  `${path === '' ? 'the file' : path}: found ${shown(value)}; expected ${expected}`

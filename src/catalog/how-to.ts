@@ -54,7 +54,9 @@ export const metaOf = (target: Target) => ({
 })
 
 const queryOf = (values: Readonly<Record<string, string | number | null>>): string =>
-  new URLSearchParams(Object.entries(values).map(([name, value]) => [name, String(value)] as [string, string])).toString()
+  new URLSearchParams(
+    Object.entries(values).map(([name, value]) => [name, String(value)] as [string, string]),
+  ).toString()
 
 const gatewayCalls = (product: Product, at: string): readonly Call[] => [
   get('Quote the price', `${at}/price?${queryOf({ quantity: product.minQuantity })}`),

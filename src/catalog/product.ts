@@ -91,6 +91,8 @@ export type Product = ProductTerms & { readonly since: string }
 export const deliveryOf = (shape: Shape): Delivery =>
   shape === 'gateway_gb' || shape === 'gateway_time' ? 'lines' : 'addresses'
 
-/** What is sold are addresses from stock. */
-export const isDedicated = (product: ProductTerms): product is AddressesProduct | MobileProduct =>
+/** The dedicated shapes: what is sold are addresses from stock. */
+export type DedicatedProduct = AddressesProduct | MobileProduct
+
+export const isDedicated = (product: ProductTerms): product is DedicatedProduct =>
   deliveryOf(product.shape) === 'addresses'

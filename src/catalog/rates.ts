@@ -1,5 +1,5 @@
 import type { Target } from '../orders/details.ts'
-import type { AddressesProduct, MobileProduct, Tier } from './product.ts'
+import type { DedicatedProduct, Tier } from './product.ts'
 
 /** What is asked for; null where the choice is left open, which only mobile lines know. */
 export type Wanted = {
@@ -13,12 +13,10 @@ export type Wanted = {
 /** One thing that can be bought: where, how long, on which mobile line, and its prices by quantity. */
 export type Rate = { readonly target: Target; readonly tiers: readonly Tier[] }
 
-type Dedicated = AddressesProduct | MobileProduct
-
 const sorted = (values: Iterable<number>): number[] => [...new Set(values)].sort((a, b) => a - b)
 
 /** The countries that the product has prices for, alpha-3, in order of their codes. */
-export const countriesOf = (product: Dedicated): readonly string[] =>
+export const countriesOf = (product: DedicatedProduct): readonly string[] =>
   [
     ...new Set(
       product.shape === 'addresses'
@@ -28,7 +26,7 @@ export const countriesOf = (product: Dedicated): readonly string[] =>
   ].sort()
 
 /** All rates of a product in one country, in the file's order. */
-export const ratesIn = (product: Dedicated, country: string): readonly Rate[] => {
+export const ratesIn = (product: DedicatedProduct, country: string): readonly Rate[] => {
   if (product.shape === 'addresses')
     return product.rates
       .filter((rate) => rate.countries.includes(country))
@@ -55,7 +53,7 @@ export const ratesIn = (product: Dedicated, country: string): readonly Rate[] =>
 }
 
 /** The periods, in days, that the product is rented for in a country, or anywhere. */
-export const periodsOf = (product: Dedicated, country?: string): readonly number[] =>
+export const periodsOf = (product: DedicatedProduct, country?: string): readonly number[] =>
   sorted(
     country === undefined
       ? product.rates.flatMap((rate) => rate.periodDays)

@@ -1,7 +1,5 @@
+import type { Problem } from './problem.ts'
 import { isDedicated, type ProductTerms, type Tier } from './product.ts'
-
-/** What is wrong in a catalogue file: where, what stands there, and what is expected instead. */
-export type Problem = { readonly path: string; readonly value: unknown; readonly expected: string }
 
 const centMicros = 10_000
 /** $10 million an order keeps every figure far inside the safe integers. */

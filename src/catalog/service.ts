@@ -1,6 +1,7 @@
 import type { CommandOutcome, CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import { catalogStream } from '../eventstore/streams.ts'
+import { type Catalog, createCatalog } from './catalog.ts'
 import {
   type CatalogDecision,
   decideImport,
@@ -21,6 +22,10 @@ export type CatalogService = {
    * found; nothing is written then. A state that was changed since is set as the file says.
    */
   import(text: string, cause: Cause): Promise<CommandOutcome<ImportAnswer>>
+  /** Answers what an import would, and writes nothing. */
+  check(text: string, cause: Cause): Promise<ImportAnswer>
+  /** The catalogue as the log has it now, whatever the read models have folded. */
+  read(cause: Cause): Promise<Catalog>
   /** Changes one product's state. `productId` and `successorId` are ids, not old ids. */
   setState(
     change: { readonly productId: string; readonly state: ProductState; readonly successorId: string | null },
@@ -37,19 +42,34 @@ export const createCatalogService = (runner: CommandRunner): CatalogService => {
   ) =>
     runner.run({
       name,
-      ...cause,
+      correlationId: cause.correlationId,
+      actor: cause.actor,
       streams: { catalog: { stream: catalogStream, fold: catalogFold } },
       decide: ({ catalog }, { nowMs }) => {
         const { events, answer } = decide(catalog, nowMs)
         return { appends: events.length > 0 ? [{ stream: catalogStream, events }] : [], answer }
       },
     })
+  const look = async <Answer>(
+    name: string,
+    cause: Cause,
+    see: (state: CatalogState, nowMs: number) => Answer,
+  ): Promise<Answer> => {
+    const { answer } = await run(name, cause, (state, nowMs) => ({ events: [], answer: see(state, nowMs) }))
+    return answer
+  }
   return {
     import: async (text, cause) => {
       const parsed = parseCatalog(text)
       if (!parsed.ok) return { answer: { status: 'refused', problems: parsed.problems }, position: null }
       return run('import-catalog', cause, (state, nowMs) => decideImport(state, parsed.file, nowMs))
     },
+    check: async (text, cause) => {
+      const parsed = parseCatalog(text)
+      if (!parsed.ok) return { status: 'refused', problems: parsed.problems }
+      return look('check-catalog', cause, (state, nowMs) => decideImport(state, parsed.file, nowMs).answer)
+    },
+    read: (cause) => look('read-catalog', cause, createCatalog),
     setState: (change, cause) =>
       run('set-product-state', cause, (state, nowMs) => decideState(state, change, nowMs)),
   }

@@ -3,7 +3,7 @@ import { countryOf } from './countries.ts'
 import { howTo, metaOf } from './how-to.ts'
 import { figuresOf, type Quote, type ResellerTerms } from './pricing.ts'
 import {
-  type AddressesProduct,
+  type DedicatedProduct,
   deliveryOf,
   isDedicated,
   type MobileProduct,
@@ -129,7 +129,7 @@ const mobileFields = (product: MobileProduct, { target }: Rate) => ({
  * period. `periodDays` is for mobile only.
  */
 export const priceListView = (
-  product: AddressesProduct | MobileProduct,
+  product: Product & DedicatedProduct,
   request: { readonly country: string; readonly quantity: number; readonly periodDays: number | null },
   context: {
     readonly stock: readonly StockCount[]
@@ -166,10 +166,7 @@ export const priceListView = (
 }
 
 /** What can be ordered now: a country that is out of stock is left out (spec.md, "Options"). */
-export const optionsView = (
-  product: Product & (AddressesProduct | MobileProduct),
-  stock: readonly StockCount[],
-) => {
+export const optionsView = (product: Product & DedicatedProduct, stock: readonly StockCount[]) => {
   const orderable = orderableCountries(product, stock)
   const countries = countriesOf(product).filter((country) => orderable.has(country))
   const periods = new Set(countries.flatMap((country) => periodsOf(product, country)))

@@ -1,0 +1,105 @@
+import { readFile } from 'node:fs/promises'
+import type { Command } from 'commander'
+import type { Cli } from '../cli/cli.ts'
+import { CliRefusal } from '../cli/output.ts'
+import type { ImportAnswer } from './decide.ts'
+import { type Problem, problemText } from './problem.ts'
+import type { ProductState } from './product.ts'
+import { createCatalogService } from './service.ts'
+
+const textOf = async (file: string): Promise<string> => {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    throw new CliRefusal('invalid_file', `${file} cannot be read: ${(error as Error).message}`)
+  }
+}
+
+const refusal = (problems: readonly Problem[]): CliRefusal =>
+  new CliRefusal(
+    'invalid_catalog',
+    `nothing was changed, ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}:\n${problems
+      .map((problem) => `  ${problemText(problem)}`)
+      .join('\n')}`,
+    { problems },
+  )
+
+const accepted = (answer: ImportAnswer): Exclude<ImportAnswer, { status: 'refused' }> => {
+  if (answer.status === 'refused') throw refusal(answer.problems)
+  return answer
+}
+
+/** `catalog import FILE`, `catalog check FILE` and `catalog set-state PRODUCT STATE`. */
+export const registerCatalog = (program: Command, cli: Cli): void => {
+  const catalog = program.command('catalog').description('what is sold, at which prices, from one JSON file')
+
+  catalog
+    .command('import')
+    .description('check a catalogue file as a whole and make it the catalogue')
+    .argument('<file>', 'a file as docs/catalog.md explains')
+    .action(
+      cli.action(async ({ runner, actor, correlationId }, file: string) => {
+        const service = createCatalogService(runner)
+        const { answer } = await service.import(await textOf(file), { actor, correlationId })
+        const { status, digest, products } = accepted(answer)
+        return {
+          json: { status, digest, products },
+          text:
+            status === 'imported'
+              ? `imported ${products} products, digest ${digest}`
+              : `nothing to do: this catalogue was imported last, digest ${digest}`,
+        }
+      }),
+    )
+
+  catalog
+    .command('check')
+    .description('check a catalogue file, also against the catalogue that stands, and change nothing')
+    .argument('<file>', 'a file as docs/catalog.md explains')
+    .action(
+      cli.action(async ({ runner, actor, correlationId }, file: string) => {
+        const service = createCatalogService(runner)
+        const { status, digest, products } = accepted(
+          await service.check(await textOf(file), { actor, correlationId }),
+        )
+        const effect = status === 'unchanged' ? 'the catalogue that stands' : 'not imported yet'
+        return {
+          json: { status: 'valid', digest, products, imported: status === 'unchanged' },
+          text: `valid: ${products} products, digest ${digest}, ${effect}`,
+        }
+      }),
+    )
+
+  catalog
+    .command('set-state')
+    .description('park, retire or reactivate one product between imports')
+    .argument('<product>', 'the id of a product')
+    .argument('<state>', 'active, parked or retired')
+    .option('--successor <id>', 'the product to buy instead; required with retired')
+    .action(
+      cli.action(
+        async (
+          { runner, actor, correlationId },
+          productId: string,
+          state: string,
+          options: { successor?: string },
+        ) => {
+          if (!['active', 'parked', 'retired'].includes(state))
+            throw new CliRefusal('invalid_state', `${state} is no state: active, parked or retired`)
+          const { answer } = await createCatalogService(runner).setState(
+            { productId, state: state as ProductState, successorId: options.successor ?? null },
+            { actor, correlationId },
+          )
+          if (answer.status === 'refused') throw refusal([answer.problem])
+          const { id, successorId, since } = answer.product
+          return {
+            json: { status: answer.status, productId: id, state, successorId, since },
+            text:
+              answer.status === 'changed'
+                ? `${id} is ${state} now`
+                : `nothing to do: ${id} is ${state} already`,
+          }
+        },
+      ),
+    )
+}

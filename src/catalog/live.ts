@@ -1,0 +1,72 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type Poller, startPoller } from '../reactors/poller.ts'
+import { type Catalog, createCatalog } from './catalog.ts'
+import { emptyCatalog } from './fold.ts'
+import type { Product } from './product.ts'
+
+/** The catalogue in memory, kept up with the read model: no request waits for a query. */
+export type LiveCatalog = {
+  /** As of the last refresh; empty before the first. */
+  current(): Catalog
+  /** Resolves once everything that the read model held when it was called is current. */
+  refresh(): Promise<void>
+  /** Refreshes, then looks for changes until `stop`. Rejects when the first refresh fails. */
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+type CatalogRow = {
+  readonly digest: string
+  readonly imported_at: string
+  readonly products: readonly Product[]
+  readonly revision: number
+}
+
+/**
+ * Follows `read.catalog`, also across a rebuild of it. A change shows within about `intervalMs` (200) on every process;
+ * the process that made it may await `refresh` once the read model has folded it.
+ */
+export const createLiveCatalog = (deps: {
+  readonly pool: pg.Pool
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): LiveCatalog => {
+  const { pool, logger, intervalMs = 200 } = deps
+  let current = createCatalog(emptyCatalog)
+  let revision = -1
+  let running: Promise<void> = Promise.resolve()
+  let poller: Poller | null = null
+
+  const load = async (): Promise<void> => {
+    const { rows } = await pool.query<CatalogRow>({
+      name: 'catalog-since',
+      text: `select digest, imported_at, products, revision from read.catalog where revision <> $1::bigint`,
+      values: [revision],
+    })
+    const [row] = rows
+    if (row === undefined) return
+    current = createCatalog({ digest: row.digest, importedAt: row.imported_at, products: row.products })
+    revision = row.revision
+  }
+
+  // One after another: an older row never replaces a newer one.
+  const refresh = (): Promise<void> => {
+    const next = running.then(load)
+    running = next.catch(() => undefined)
+    return next
+  }
+
+  return {
+    current: () => current,
+    refresh,
+    start: async () => {
+      await refresh()
+      poller ??= startPoller({ name: 'catalog', intervalMs, work: refresh, logger })
+    },
+    stop: async () => {
+      await poller?.stop()
+      poller = null
+    },
+  }
+}

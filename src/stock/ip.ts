@@ -1,0 +1,30 @@
+import { BlockList, isIP } from 'node:net'
+
+const notForSale = new BlockList()
+for (const [net, prefix] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['224.0.0.0', 4],
+  ['255.255.255.255', 32],
+] as const)
+  notForSale.addSubnet(net, prefix, 'ipv4')
+for (const [net, prefix] of [
+  ['::', 128],
+  ['::1', 128],
+  ['::ffff:0:0', 96],
+  ['ff00::', 8],
+] as const)
+  notForSale.addSubnet(net, prefix, 'ipv6')
+
+/**
+ * The one text of an address: dotted IPv4, or IPv6 as RFC 5952 writes it, since a stream is named by it. Null for what
+ * is no address, carries a zone, is an IPv4 address in IPv6 form, or can never be one host's (unspecified, loopback,
+ * multicast, broadcast). Private and documentation ranges pass: they serve tests and labs.
+ */
+export const canonicalIp = (text: string): string | null => {
+  const version = isIP(text)
+  if (version === 0 || text.includes('%')) return null
+  // The URL standard serialises IPv6 hosts by the rules of RFC 5952.
+  const ip = version === 6 ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text
+  return notForSale.check(ip, version === 6 ? 'ipv6' : 'ipv4') ? null : ip
+}
