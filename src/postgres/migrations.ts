@@ -1,3 +1,7 @@
+import { migrations as checkpoints } from '../../projections/migrations.ts'
+import { migrations as log } from '../eventstore/postgres/migrations.ts'
+import { migrations as keys } from '../keys.ts'
+import { migrations as labels } from '../labels/migrations.ts'
 import type { Migrations } from './migrate.ts'
 
 const schemas: Migrations = {
@@ -10,7 +14,7 @@ const schemas: Migrations = {
   `,
 }
 
-const rooms: readonly Migrations[] = [schemas]
+const rooms: readonly Migrations[] = [schemas, keys, log, checkpoints, labels]
 
 const collect = (all: readonly Migrations[]): Migrations => {
   const collected: Record<string, string> = {}

@@ -1,0 +1,80 @@
+import { InvalidArgumentError } from 'commander'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Actor } from '../eventstore/event.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import type { Keys } from '../keys.ts'
+import type { CliOutput } from './output.ts'
+
+/** What a command works with: the same settings, database, log and rules as the server's. Safe beside a running one. */
+export type CliContext = {
+  readonly config: Config
+  readonly keys: Keys
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly clock: Clock
+  /** Writes to standard error, from `warn` up unless LOG_LEVEL says otherwise. */
+  readonly logger: Logger
+  /** The operator who runs the command, by the name of the system's user. */
+  readonly actor: Actor
+  /** One for each run of a command, `run_…`. */
+  readonly correlationId: string
+}
+
+/**
+ * How rooms add commands. A room exports `registerX(program, cli)` from `<room>/cli.ts`; `src/cli/program.ts` calls it.
+ *
+ * @example
+ * ```ts
+ * export const registerWallet = (program: Command, cli: Cli): void => {
+ *   const wallet = program.command('wallet').description('credit and adjust wallets')
+ *   wallet
+ *     .command('credit')
+ *     .description('credit a wallet by hand')
+ *     .requiredOption('--account <id>', 'the account')
+ *     .requiredOption('--cents <n>', 'whole cents, above 0', wholeNumber(1, 500_000_000))
+ *     .requiredOption('--reference <text>', 'what it is for; the same reference is credited once')
+ *     .action(
+ *       cli.action(async ({ runner, actor, correlationId }, options: { account: string; cents: number }) => {
+ *         const { answer } = await creditWallet(…)
+ *         if (answer.status === 'refused') throw new CliRefusal('not_found', `no account has the id ${options.account}`)
+ *         return { json: { accountId, balanceCents }, text: `credited ${dollars(cents)}` }
+ *       }),
+ *     )
+ * }
+ * ```
+ */
+export type Cli = {
+  /**
+   * The action of a command: opens the context, does the work, prints its output (`--json` stands on every command),
+   * closes. Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses a wrong use (exit
+   * code 2). The work gets the arguments as commander gives them: positional ones first, then the options.
+   */
+  action<Arguments extends readonly unknown[]>(
+    work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+  ): (...given: readonly unknown[]) => Promise<void>
+}
+
+/** Parses an option that is a whole number from `min` to `max`. */
+export const wholeNumber =
+  (min: number, max: number = Number.MAX_SAFE_INTEGER) =>
+  (text: string): number => {
+    const value = Number(text)
+    if (!/^-?\d{1,16}$/.test(text) || !Number.isSafeInteger(value) || value < min || value > max)
+      throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`)
+    return value
+  }
+
+/** Parses an option that is a list of some of `values` with commas between. */
+export const listOf =
+  <const Value extends string>(values: readonly Value[]) =>
+  (text: string): readonly Value[] => {
+    const given = text.split(',').map((item) => item.trim())
+    const wrong = given.filter((item) => !values.includes(item as Value))
+    if (wrong.length > 0) throw new InvalidArgumentError(`It must be some of ${values.join(', ')}.`)
+    return [...new Set(given)] as Value[]
+  }

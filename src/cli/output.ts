@@ -1,0 +1,65 @@
+/** What a command did, for machines and for people. */
+export type CliOutput = {
+  /** Printed by `--json`, alone on standard output; field names as the API's (`accountId`, `balanceCents`). */
+  readonly json: unknown
+  /** Printed otherwise: lines, `table(…)` or `fields(…)`. */
+  readonly text: string
+}
+
+/**
+ * An expected refusal: nothing was changed. Exit code 1; with `--json` standard output carries `{error, code}`.
+ * The message says what to do, in lower case and without a full stop; the code is the API's where it has one.
+ */
+export class CliRefusal extends Error {
+  override readonly name = 'CliRefusal'
+  readonly code: string
+  readonly extra: Readonly<Record<string, unknown>>
+  constructor(code: string, message: string, extra: Readonly<Record<string, unknown>> = {}) {
+    super(message)
+    this.code = code
+    this.extra = extra
+  }
+}
+
+export type Column<Row> = {
+  readonly title: string
+  readonly value: (row: Row) => string | number
+  /** Numbers are right-aligned by `right`. */
+  readonly align?: 'left' | 'right'
+}
+
+const pad = (text: string, width: number, align: 'left' | 'right' = 'left'): string =>
+  align === 'right' ? text.padStart(width) : text.padEnd(width)
+
+/** An aligned table with a heading; `empty` is its text without rows. */
+export const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[], empty = 'none'): string => {
+  if (rows.length === 0) return empty
+  const lines = [
+    columns.map(({ title }) => title),
+    ...rows.map((row) => columns.map(({ value }) => String(value(row)))),
+  ]
+  const widths = columns.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)))
+  return lines
+    .map((line) =>
+      line
+        .map((cell, at) => pad(cell, widths[at] ?? 0, columns[at]?.align))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+/** Names and values of one thing, aligned; null is shown as `-`. */
+export const fields = (values: Readonly<Record<string, string | number | boolean | null>>): string => {
+  const width = Math.max(...Object.keys(values).map((name) => name.length))
+  return Object.entries(values)
+    .map(([name, value]) => `${name.padEnd(width)}  ${value ?? '-'}`)
+    .join('\n')
+}
+
+/** Whole cents as dollars, e.g. `$1,000.00`, `-$0.05`. */
+export const dollars = (cents: number): string => {
+  const sign = cents < 0 ? '-' : ''
+  const whole = Math.floor(Math.abs(cents) / 100).toLocaleString('en-US')
+  return `${sign}$${whole}.${String(Math.abs(cents) % 100).padStart(2, '0')}`
+}

@@ -1,0 +1,120 @@
+import { Command, CommanderError } from 'commander'
+import { settings } from '../config.ts'
+import { CommandOverload } from '../eventstore/commands/command.ts'
+import { ApiError } from '../http/errors.ts'
+import type { Cli, CliContext } from './cli.ts'
+import { type CliOutput, CliRefusal, fields } from './output.ts'
+
+/** What the command line needs from outside: where it writes, and how a command gets its context. */
+export type CliDeps = {
+  out(text: string): void
+  err(text: string): void
+  open(): Promise<{ readonly context: CliContext; close(): Promise<void> }>
+}
+
+/** A room's commands: `registerX(program, cli)`. */
+export type Register = (program: Command, cli: Cli) => void
+
+export const exitCodes = { done: 0, failed: 1, wrongUse: 2 } as const
+
+const description = `Runs a Farebox: accounts, keys, wallets, catalogue, stock, orders.
+
+Every command reads the same settings as the server and is safe beside a running one.
+With --json, standard output carries nothing but the JSON (run it as "npx farebox" or "npm run -s farebox --").
+Exit codes: 0 done, 1 refused or failed (nothing was changed unless the message says so), 2 wrong use.`
+
+const leaves = (command: Command): readonly Command[] =>
+  command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)
+
+const registerSettings = (program: Command, deps: CliDeps): void => {
+  program
+    .command('settings')
+    .description('list every setting of the environment')
+    .action((options: { json?: boolean }) => {
+      const described = Object.entries(settings).map(([name, schema]) => [name, schema.description ?? ''])
+      const all = Object.fromEntries(described)
+      deps.out(options.json ? JSON.stringify(all) : fields(all))
+    })
+}
+
+const refusalOf = (error: unknown): CliRefusal | null => {
+  if (error instanceof CliRefusal) return error
+  if (error instanceof ApiError) return new CliRefusal(error.code, error.message, error.extra)
+  if (error instanceof CommandOverload)
+    return new CliRefusal('overloaded', `${error.message}; run the command again, it does nothing twice`)
+  return null
+}
+
+const print = (deps: CliDeps, json: boolean, output: CliOutput): void =>
+  deps.out(json ? JSON.stringify(output.json) : output.text)
+
+/** A failure by its messages; a stack helps nobody at a prompt, LOG_LEVEL=debug prints it. */
+const messagesOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  const own = error.message || error.name
+  return error.cause instanceof Error && error.cause.message !== own
+    ? `${own}: ${messagesOf(error.cause)}`
+    : own
+}
+
+const printFailure = (deps: CliDeps, json: boolean, error: unknown): void => {
+  const refusal = refusalOf(error)
+  const message = messagesOf(refusal ?? error)
+  deps.err(`error: ${message}`)
+  if (!refusal && process.env.LOG_LEVEL === 'debug' && error instanceof Error) deps.err(error.stack ?? '')
+  if (json)
+    deps.out(JSON.stringify({ error: message, code: refusal?.code ?? 'internal_error', ...refusal?.extra }))
+}
+
+/**
+ * Runs one command line and returns the exit code; never throws.
+ * @param args the arguments after the program's name
+ */
+export const runCli = async (
+  args: readonly string[],
+  rooms: readonly Register[],
+  deps: CliDeps,
+): Promise<number> => {
+  let code: number = exitCodes.done
+  const cli: Cli = {
+    action:
+      <Arguments extends readonly unknown[]>(
+        work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+      ) =>
+      async (...given) => {
+        const command = given.at(-1) as Command
+        const json = command.opts<{ json?: boolean }>().json === true
+        try {
+          const { context, close } = await deps.open()
+          try {
+            print(deps, json, await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
+          } finally {
+            await close()
+          }
+        } catch (error) {
+          printFailure(deps, json, error)
+          code = exitCodes.failed
+        }
+      },
+  }
+  const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')
+  program.configureHelp({ sortSubcommands: false, showGlobalOptions: false })
+  for (const register of rooms) register(program, cli)
+  registerSettings(program, deps)
+  for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')
+  for (const command of [program, ...descendants(program)])
+    command.exitOverride().configureOutput({
+      writeOut: (text) => deps.out(text.trimEnd()),
+      writeErr: (text) => deps.err(text.trimEnd()),
+    })
+  try {
+    await program.parseAsync([...args], { from: 'user' })
+    return code
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    return error.exitCode === 0 ? exitCodes.done : exitCodes.wrongUse
+  }
+}
+
+const descendants = (command: Command): readonly Command[] =>
+  command.commands.flatMap((child) => [child, ...descendants(child)])

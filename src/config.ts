@@ -1,0 +1,202 @@
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { type CrashAt, crashPoints, parseCrashAt } from './crash.ts'
+import { type TrustedProxies, trustedProxies } from './http/client-address.ts'
+import type { Rate } from './http/rate-limit.ts'
+
+const text = (expected: string) => z.string({ error: expected })
+
+const whole = (min: number, max: number) => {
+  const expected = `a whole number from ${min} to ${max}`
+  return text(expected)
+    .regex(/^-?\d{1,15}$/, expected)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, expected)
+}
+
+const oneOf = <const Values extends readonly [string, ...string[]]>(values: Values) =>
+  z.enum(values, { error: `one of ${values.join(', ')}` })
+
+const onOff = z.enum(['on', 'off'], { error: 'on or off' }).transform((value) => value === 'on')
+
+const url = (protocols: readonly string[], example: string) => {
+  const expected = `an address such as ${example}`
+  return text(expected).refine((value) => {
+    try {
+      return protocols.includes(new URL(value).protocol)
+    } catch {
+      return false
+    }
+  }, expected)
+}
+
+const keyExpected = '32 bytes in base64, e.g. what `openssl rand -base64 32` prints'
+const key = text(keyExpected)
+  .refine((value) => /^[A-Za-z0-9+/]{43}=$/.test(value), keyExpected)
+  .transform((value) => Buffer.from(value, 'base64'))
+
+const rateExpected = 'burst/perSecond, two whole numbers from 1 to 1000000, e.g. 300/50'
+const rate = text(rateExpected)
+  .regex(/^[1-9]\d{0,6}\/[1-9]\d{0,6}$/, rateExpected)
+  .transform((value): Rate => {
+    const [burst = 0, perSecond = 0] = value.split('/').map(Number)
+    return { burst, perSecond }
+  })
+
+const proxiesExpected = 'addresses and networks with commas between, e.g. 127.0.0.1, 10.0.0.0/8'
+const proxies = text(proxiesExpected).transform((value, context): TrustedProxies => {
+  try {
+    return trustedProxies(value)
+  } catch (error) {
+    context.addIssue(`${proxiesExpected} (${(error as Error).message})`)
+    return z.NEVER
+  }
+})
+
+const crashExpected = `<point>:<n>, with one of the points ${crashPoints.join(', ')}`
+const crashAt = text(crashExpected).transform((value, context): CrashAt => {
+  const parsed = parseCrashAt(value)
+  if (parsed) return parsed
+  context.addIssue(crashExpected)
+  return z.NEVER
+})
+
+/** Every setting: its name in the environment, what it takes, its default. The doc texts are printed by `npm run farebox -- settings`. */
+export const settings = {
+  PORT: whole(0, 65_535).default(3000).describe('The port of the HTTP server; 0 takes a free one.'),
+  HOST: text('a host name or an address')
+    .default('127.0.0.1')
+    .describe('The address that the HTTP server listens on; 0.0.0.0 is every interface.'),
+  FAREBOX_DATA: text('a directory')
+    .default('.farebox')
+    .transform((path) => resolve(path))
+    .describe('Where the embedded Postgres, the generated keys and demo.json lie.'),
+  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
+    .optional()
+    .describe('A Postgres of yours in place of the embedded one. Several processes may share it.'),
+  EVENTSTORE_URL: url(['esdb:', 'esdb+discover:', 'kurrentdb:'], 'esdb://localhost:2113?tls=false')
+    .optional()
+    .describe('The log lives in this EventStoreDB in place of Postgres.'),
+  LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .describe('The least severe log lines that are written.'),
+  FAREBOX_RATE_LIMIT: onOff.default(true).describe('off: no request is refused for coming too often.'),
+  FAREBOX_RATE_KEY: rate
+    .default({ burst: 300, perSecond: 50 })
+    .describe('Requests of one key: at once, and a second in the long run.'),
+  FAREBOX_RATE_ADDRESS: rate
+    .default({ burst: 600, perSecond: 100 })
+    .describe('Requests of one client address: at once, and a second in the long run.'),
+  FAREBOX_TRUSTED_PROXY: proxies
+    .optional()
+    .describe('Proxies of yours whose X-Forwarded-For is believed: addresses and networks.'),
+  FAREBOX_DEMO: onOff
+    .default(true)
+    .describe('on: an empty log gets a demo catalogue, stock and accounts. off: it stays empty.'),
+  FAREBOX_MASTER_KEY: key
+    .optional()
+    .describe('Encrypts secrets and derives credentials. Made under FAREBOX_DATA on the embedded Postgres.'),
+  FAREBOX_SEAL_KEY: key
+    .optional()
+    .describe('Signs the seals of the log. Made under FAREBOX_DATA on the embedded Postgres.'),
+  FAREBOX_POOL_SIZE: whole(4, 500).default(20).describe('Connections to Postgres of one process at most.'),
+  FAREBOX_STATEMENT_TIMEOUT_MS: whole(100, 3_600_000)
+    .default(30_000)
+    .describe('How long one statement of a request may run on Postgres.'),
+  FAREBOX_SHUTDOWN_TIMEOUT_MS: whole(0, 600_000)
+    .default(15_000)
+    .describe('How long requests that run may take to finish at a shutdown.'),
+  FAREBOX_CLOCK_OFFSET_MS: whole(-315_360_000_000, 315_360_000_000)
+    .default(0)
+    .describe("Development only: moves the whole service's clock."),
+  FAREBOX_CRASH_AT: crashAt
+    .optional()
+    .describe('Tests only: the process kills itself at the n-th pass of a point.'),
+} as const
+
+const schema = z.object(settings)
+type Values = z.output<typeof schema>
+
+const hidden = new Set(['DATABASE_URL', 'EVENTSTORE_URL', 'FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY'])
+
+export type Config = {
+  readonly port: number
+  readonly host: string
+  /** Absolute. */
+  readonly dataDir: string
+  /** Null: the embedded Postgres. */
+  readonly databaseUrl: string | null
+  /** Null: the log lives in Postgres. */
+  readonly eventStoreUrl: string | null
+  readonly logLevel: Values['LOG_LEVEL']
+  /** Null: no limits. */
+  readonly rates: { readonly key: Rate; readonly address: Rate } | null
+  /** Null: none. */
+  readonly trustedProxies: TrustedProxies | null
+  readonly demo: boolean
+  /** 32 bytes; null: kept under `dataDir`. */
+  readonly masterKey: Buffer | null
+  readonly sealKey: Buffer | null
+  readonly poolSize: number
+  readonly statementTimeoutMs: number
+  readonly shutdownTimeoutMs: number
+  readonly clockOffsetMs: number
+  readonly crashAt: CrashAt | null
+}
+
+/** Wrong settings, all of them at once; the message names each with what was given and what is expected. */
+export class SettingsRefused extends Error {
+  override readonly name = 'SettingsRefused'
+  constructor(problems: readonly string[]) {
+    super(`${problems.length === 1 ? 'a setting is' : 'settings are'} wrong:\n  ${problems.join('\n  ')}`)
+  }
+}
+
+const shown = (name: string, value: string | undefined): string => {
+  if (value === undefined) return 'nothing'
+  return hidden.has(name) ? 'a value that is not shown' : JSON.stringify(value)
+}
+
+const requiredKeys = (env: NodeJS.ProcessEnv): string[] =>
+  env.DATABASE_URL === undefined
+    ? []
+    : (['FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY'] as const)
+        .filter((name) => env[name] === undefined)
+        .map((name) => `${name} is required with DATABASE_URL: expected ${keyExpected}`)
+
+/**
+ * Reads every setting from the environment; an empty text counts as not set.
+ * @throws SettingsRefused that names every wrong one
+ */
+export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
+  const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  const parsed = schema.safeParse(env)
+  const wrong = (parsed.error?.issues ?? []).map((issue) => {
+    const name = String(issue.path[0])
+    return `${name}: expected ${issue.message}, got ${shown(name, env[name])}`
+  })
+  const problems = [...wrong, ...requiredKeys(env)]
+  if (!parsed.success || problems.length > 0) throw new SettingsRefused(problems)
+  return configOf(parsed.data)
+}
+
+const configOf = (values: Values): Config => ({
+  port: values.PORT,
+  host: values.HOST,
+  dataDir: values.FAREBOX_DATA,
+  databaseUrl: values.DATABASE_URL ?? null,
+  eventStoreUrl: values.EVENTSTORE_URL ?? null,
+  logLevel: values.LOG_LEVEL,
+  rates: values.FAREBOX_RATE_LIMIT
+    ? { key: values.FAREBOX_RATE_KEY, address: values.FAREBOX_RATE_ADDRESS }
+    : null,
+  trustedProxies: values.FAREBOX_TRUSTED_PROXY ?? null,
+  demo: values.FAREBOX_DEMO,
+  masterKey: values.FAREBOX_MASTER_KEY ?? null,
+  sealKey: values.FAREBOX_SEAL_KEY ?? null,
+  poolSize: values.FAREBOX_POOL_SIZE,
+  statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
+  shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,
+  clockOffsetMs: values.FAREBOX_CLOCK_OFFSET_MS,
+  crashAt: values.FAREBOX_CRASH_AT ?? null,
+})

@@ -1,0 +1,37 @@
+/** The named points of the flow at which a crash test may kill the process (`FAREBOX_CRASH_AT`). */
+export const crashPoints = [
+  'before-append',
+  'between-appends',
+  'after-append',
+  'before-answer',
+  'inside-projection-batch',
+  'before-snapshot',
+  'after-snapshot',
+] as const
+
+export type CrashPoint = (typeof crashPoints)[number]
+
+/** The n-th pass of a point, counted from 1. */
+export type CrashAt = { readonly point: CrashPoint; readonly pass: number }
+
+export const parseCrashAt = (text: string): CrashAt | null => {
+  const [point, pass, ...rest] = text.split(':')
+  const known = crashPoints.find((name) => name === point)
+  if (!known || rest.length > 0 || !/^[1-9]\d{0,8}$/.test(pass ?? '')) return null
+  return { point: known, pass: Number(pass) }
+}
+
+/** What the log, the command runner and the projections call on their way past a point. */
+export type CrashHooks = { at(point: CrashPoint): void }
+
+/** Hooks that do nothing, or that end the process at the chosen pass as a power cut would. */
+export const crashHooks = (crashAt: CrashAt | null, kill: () => void): CrashHooks => {
+  let passes = 0
+  return {
+    at: (point) => {
+      if (point !== crashAt?.point) return
+      passes += 1
+      if (passes === crashAt.pass) kill()
+    },
+  }
+}

@@ -1,0 +1,92 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { open, readFile, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import type pg from 'pg'
+import type { Config } from './config.ts'
+import type { Migrations } from './postgres/migrate.ts'
+
+/** The secrets of the service, 32 bytes each. They never enter the database. */
+export type Keys = {
+  /** Encrypts what the vault holds and derives proxy credentials. */
+  readonly master: Buffer
+  /** The seed of the Ed25519 key that signs the log. */
+  readonly seal: Buffer
+}
+
+/** A key is not the one that the database was made with. */
+export class KeyRefused extends Error {
+  override readonly name = 'KeyRefused'
+}
+
+export const migrations: Migrations = {
+  '0010_key_fingerprint': `
+    create table vault.key_fingerprint (
+      name text primary key,
+      fingerprint text not null,
+      created_at timestamptz not null default clock_timestamp()
+    );
+  `,
+}
+
+const decode = (text: string, path: string): Buffer => {
+  const key = Buffer.from(text.trim(), 'base64')
+  if (key.length !== 32)
+    throw new KeyRefused(`${path} does not hold 32 bytes in base64; put the key back from a backup`)
+  return key
+}
+
+/** Made once, under another name first: a start that is killed in between leaves no half key. */
+const keptKey = async (dataDir: string, name: string): Promise<Buffer> => {
+  const path = join(dataDir, name)
+  try {
+    return decode(await readFile(path, 'utf8'), path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  const made = randomBytes(32)
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.writeFile(`${made.toString('base64')}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+  return made
+}
+
+/**
+ * The keys from the settings, else (on the embedded Postgres) those kept under `dataDir`, made by the first start. Call
+ * it while this process has the data directory locked.
+ */
+export const loadKeys = async (config: Config): Promise<Keys> => ({
+  master: config.masterKey ?? (await keptKey(config.dataDir, 'master.key')),
+  seal: config.sealKey ?? (await keptKey(config.dataDir, 'seal.key')),
+})
+
+/** Tells keys apart and tells nothing of them: SHA-256 over the key and its purpose. */
+const fingerprintOf = (name: string, key: Buffer): string =>
+  createHash('sha256').update(`farebox ${name} key\n`).update(key).digest('hex')
+
+/**
+ * Keeps the keys' fingerprints in the database at the first start and compares them at every other.
+ * @throws KeyRefused when a key is another one
+ */
+export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
+  for (const name of ['master', 'seal'] as const) {
+    const fingerprint = fingerprintOf(name, keys[name])
+    const { rows } = await pool.query<{ fingerprint: string }>(
+      `with kept as (
+         insert into vault.key_fingerprint (name, fingerprint) values ($1::text, $2::text)
+         on conflict (name) do nothing returning fingerprint
+       )
+       select fingerprint from kept
+       union all select fingerprint from vault.key_fingerprint where name = $1::text`,
+      [name, fingerprint],
+    )
+    if (rows[0]?.fingerprint !== fingerprint)
+      throw new KeyRefused(
+        `FAREBOX_${name.toUpperCase()}_KEY is not the key that this database was made with. Set the former key (it lies in ${name}.key under FAREBOX_DATA where it was made there); nothing was changed.`,
+      )
+  }
+}

@@ -1,0 +1,51 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { DataInUse } from './data-lock.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded.ts'
+
+/** A Postgres to work with. `failed` settles when it ended by itself and was ours. */
+export type OpenPostgres = {
+  readonly url: string
+  readonly failed: Promise<Error>
+  /** Stops it where this process started it. */
+  stop(): Promise<void>
+}
+
+const never = new Promise<Error>(() => {})
+
+const given = (url: string): OpenPostgres => ({ url, failed: never, stop: async () => undefined })
+
+/** How long to wait for another command to end, or for a server to come up. */
+const waitMs = 60_000
+
+/**
+ * The user's Postgres, or the embedded one. A server waits for a command that uses the data and is refused by another
+ * server. A command uses a running server's Postgres, waits for another command, or starts Postgres for itself.
+ * @throws DataInUse
+ */
+export const openPostgres = async (
+  where: { readonly databaseUrl: string | null; readonly dataDir: string },
+  role: 'server' | 'command',
+): Promise<OpenPostgres> => {
+  if (where.databaseUrl !== null) return given(where.databaseUrl)
+  const deadlineMs = performance.now() + waitMs
+  for (;;) {
+    const started = await tryStart(where.dataDir, role)
+    if (!(started instanceof DataInUse)) return started
+    const { user } = started
+    if (user?.role === 'server') {
+      if (role === 'server') throw started
+      if (user.url !== null) return given(user.url)
+    }
+    if (performance.now() > deadlineMs) throw started
+    await sleep(50)
+  }
+}
+
+const tryStart = async (dataDir: string, role: string): Promise<EmbeddedPostgres | DataInUse> => {
+  try {
+    return await startEmbeddedPostgres({ dataDir, role })
+  } catch (error) {
+    if (error instanceof DataInUse) return error
+    throw error
+  }
+}

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type CliContext, listOf, wholeNumber } from '../../src/cli/cli.ts'
+import { CliRefusal, dollars, fields, table } from '../../src/cli/output.ts'
+import { type Register, runCli } from '../../src/cli/program.ts'
+
+const rooms: readonly Register[] = [
+  (program, cli) => {
+    const wallet = program.command('wallet').description('credit and adjust wallets')
+    wallet
+      .command('credit <account>')
+      .description('credit a wallet by hand')
+      .requiredOption('--cents <n>', 'whole cents', wholeNumber(1))
+      .option('--scopes <list>', 'scopes', listOf(['buy', 'scrape']))
+      .action(
+        cli.action(async (_context, account: string, options: { cents: number; scopes?: string[] }) => {
+          if (options.cents === 13) throw new CliRefusal('already_applied', 'it landed before', { n: 1 })
+          if (options.cents === 14) throw new Error('broken', { cause: new Error('the disk is full') })
+          return { json: { account, ...options }, text: `credited ${dollars(options.cents)}` }
+        }),
+      )
+  },
+]
+
+const run = async (...args: string[]) => {
+  const out: string[] = []
+  const err: string[] = []
+  let opened = 0
+  let closed = 0
+  const code = await runCli(args, rooms, {
+    out: (text) => out.push(text),
+    err: (text) => err.push(text),
+    open: async () => {
+      opened += 1
+      return {
+        context: {} as CliContext,
+        close: async () => {
+          closed += 1
+        },
+      }
+    },
+  })
+  assert.equal(opened, closed)
+  return { code, out: out.join('\n'), err: err.join('\n'), opened }
+}
+
+test('a command prints for people, and nothing but JSON with --json', async () => {
+  assert.deepEqual(await run('wallet', 'credit', 'acc_1', '--cents', '100000'), {
+    code: 0,
+    out: 'credited $1,000.00',
+    err: '',
+    opened: 1,
+  })
+  const { out } = await run('wallet', 'credit', 'acc_1', '--json', '--cents', '5', '--scopes', 'buy,scrape')
+  assert.deepEqual(JSON.parse(out), { account: 'acc_1', cents: 5, scopes: ['buy', 'scrape'], json: true })
+})
+
+test('a refusal exits with 1, says why on standard error, and is JSON with --json', async () => {
+  const plain = await run('wallet', 'credit', 'acc_1', '--cents', '13')
+  assert.deepEqual([plain.code, plain.out, plain.err], [1, '', 'error: it landed before'])
+  const json = await run('wallet', 'credit', 'acc_1', '--cents', '13', '--json')
+  assert.equal(json.code, 1)
+  assert.deepEqual(JSON.parse(json.out), { error: 'it landed before', code: 'already_applied', n: 1 })
+})
+
+test('a failure tells its cause', async () => {
+  const { code, err } = await run('wallet', 'credit', 'acc_1', '--cents', '14')
+  assert.deepEqual([code, err], [1, 'error: broken: the disk is full'])
+})
+
+for (const args of [
+  ['wallet', 'credit', 'acc_1'],
+  ['wallet', 'credit', 'acc_1', '--cents', '1.5'],
+  ['wallet', 'credit', 'acc_1', '--cents', '5', '--scopes', 'sell'],
+  ['wallet', 'credit', '--cents', '5'],
+  ['wallet', 'credit', 'acc_1', '--cents', '5', '--nonsense'],
+  ['wallet', 'nonsense'],
+  ['nonsense'],
+])
+  test(`wrong use "${args.join(' ')}" exits with 2 and opens nothing`, async () => {
+    const { code, out, err, opened } = await run(...args)
+    assert.deepEqual([code, out, opened], [2, '', 0])
+    assert.match(err, /error: /)
+  })
+
+test('help is printed on standard output and opens nothing', async () => {
+  const top = await run('--help')
+  assert.equal(top.code, 0)
+  assert.match(top.out, /wallet\s+credit and adjust wallets/)
+  const leaf = await run('wallet', 'credit', '--help')
+  assert.match(leaf.out, /--cents <n>\s+whole cents/)
+  assert.match(leaf.out, /--json\s+print nothing but JSON/)
+})
+
+test('settings are listed with what they are', async () => {
+  const { code, out } = await run('settings', '--json')
+  assert.equal(code, 0)
+  assert.match(JSON.parse(out).FAREBOX_DATA, /embedded Postgres/)
+})
+
+test('tables and fields are aligned', () => {
+  const rows = [
+    { id: 'a', cents: 5 },
+    { id: 'long', cents: 12345 },
+  ]
+  const columns = [
+    { title: 'ID', value: (row: (typeof rows)[0]) => row.id },
+    { title: 'BALANCE', value: (row: (typeof rows)[0]) => dollars(row.cents), align: 'right' as const },
+  ]
+  assert.equal(table(rows, columns), 'ID    BALANCE\na       $0.05\nlong  $123.45')
+  assert.equal(table([], columns, 'no accounts'), 'no accounts')
+  assert.equal(fields({ a: 1, long: null }), 'a     1\nlong  -')
+  assert.equal(dollars(-100_005), '-$1,000.05')
+})

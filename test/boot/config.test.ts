@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { resolve } from 'node:path'
+import { test } from 'node:test'
+import { readConfig, SettingsRefused } from '../../src/config.ts'
+
+const refusal = (env: NodeJS.ProcessEnv): string => {
+  try {
+    readConfig(env)
+  } catch (error) {
+    assert(error instanceof SettingsRefused)
+    return error.message
+  }
+  throw new Error('the settings were taken')
+}
+
+const key = Buffer.alloc(32, 7).toString('base64')
+
+test('no setting is needed', () => {
+  const config = readConfig({})
+  assert.equal(config.port, 3000)
+  assert.equal(config.host, '127.0.0.1')
+  assert.equal(config.dataDir, resolve('.farebox'))
+  assert.equal(config.databaseUrl, null)
+  assert.equal(config.demo, true)
+  assert.deepEqual(config.rates, {
+    key: { burst: 300, perSecond: 50 },
+    address: { burst: 600, perSecond: 100 },
+  })
+})
+
+test('an empty text counts as not set', () => {
+  assert.equal(readConfig({ PORT: '', FAREBOX_MASTER_KEY: '' }).port, 3000)
+})
+
+test('given settings are taken', () => {
+  const config = readConfig({
+    PORT: '0',
+    DATABASE_URL: 'postgres://u:p@h/d',
+    FAREBOX_MASTER_KEY: key,
+    FAREBOX_SEAL_KEY: key,
+    FAREBOX_RATE_LIMIT: 'off',
+    FAREBOX_DEMO: 'off',
+    FAREBOX_CLOCK_OFFSET_MS: '-5000',
+    FAREBOX_TRUSTED_PROXY: '10.0.0.0/8',
+  })
+  assert.equal(config.port, 0)
+  assert.equal(config.rates, null)
+  assert.equal(config.demo, false)
+  assert.equal(config.clockOffsetMs, -5000)
+  assert.deepEqual(config.masterKey, Buffer.alloc(32, 7))
+  assert.equal(config.trustedProxies?.('10.1.2.3'), true)
+})
+
+test('every wrong setting is named at once, with what was given and what is expected', () => {
+  assert.equal(
+    refusal({ PORT: '99999', FAREBOX_DEMO: 'yes', LOG_LEVEL: 'loud', FAREBOX_RATE_KEY: '3' }),
+    [
+      'settings are wrong:',
+      '  PORT: expected a whole number from 0 to 65535, got "99999"',
+      '  LOG_LEVEL: expected one of fatal, error, warn, info, debug, trace, silent, got "loud"',
+      '  FAREBOX_RATE_KEY: expected burst/perSecond, two whole numbers from 1 to 1000000, e.g. 300/50, got "3"',
+      '  FAREBOX_DEMO: expected on or off, got "yes"',
+    ].join('\n'),
+  )
+})
+
+const wrong: readonly (readonly [string, string])[] = [
+  ['PORT', 'x'],
+  ['PORT', '-1'],
+  ['PORT', '3000.5'],
+  ['PORT', '0x10'],
+  ['PORT', '1e3'],
+  ['FAREBOX_RATE_LIMIT', 'true'],
+  ['FAREBOX_RATE_ADDRESS', '0/1'],
+  ['FAREBOX_TRUSTED_PROXY', '10.0.0.0/99'],
+  ['FAREBOX_CLOCK_OFFSET_MS', 'NaN'],
+  ['FAREBOX_CRASH_AT', 'nowhere:1'],
+  ['FAREBOX_POOL_SIZE', '0'],
+]
+for (const [name, value] of wrong)
+  test(`${name}=${value} is refused by name`, () => {
+    const message = refusal({ [name]: value })
+    assert.match(
+      message,
+      new RegExp(`^a setting is wrong:\\n  ${name}: expected .*, got "${value.replace('.', '\\.')}"$`),
+    )
+  })
+
+for (const name of ['FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY', 'DATABASE_URL', 'EVENTSTORE_URL'])
+  test(`a wrong ${name} is refused and its value is not shown`, () => {
+    const message = refusal({
+      [name]: 'hunter2',
+      FAREBOX_MASTER_KEY: key,
+      FAREBOX_SEAL_KEY: key,
+      ...{ [name]: 'hunter2' },
+    })
+    assert.match(message, new RegExp(`${name}: expected`))
+    assert.doesNotMatch(message, /hunter2/)
+  })
+
+test('with a database of the user both keys are required', () => {
+  const message = refusal({ DATABASE_URL: 'postgres://u:p@h/d', PORT: 'x' })
+  assert.match(message, /PORT: expected/)
+  assert.match(message, /FAREBOX_MASTER_KEY is required with DATABASE_URL/)
+  assert.match(message, /FAREBOX_SEAL_KEY is required with DATABASE_URL/)
+})

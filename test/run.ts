@@ -1,0 +1,55 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { globSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { startTestServer } from './support/postgres-server.ts'
+
+/**
+ * Runs the tests: `npm test [-- files…]`, `npm run test:soak`. One Postgres serves all files, unless
+ * FAREBOX_TEST_DATABASE_URL names one. Arguments that are no flags choose files by a part of their path; other flags go
+ * to node's test runner.
+ */
+const root = join(import.meta.dirname, '..')
+const args = process.argv.slice(2)
+const soak = args.includes('--soak')
+const flags = args.filter((arg) => arg.startsWith('-') && arg !== '--soak')
+const chosen = args
+  .filter((arg) => !arg.startsWith('-'))
+  .map((arg) => relative(root, join(process.cwd(), arg)))
+
+const files = globSync('test/**/*.test.ts', { cwd: root })
+  .filter((file) => chosen.length === 0 || chosen.some((part) => file.includes(part)))
+  .sort()
+if (files.length === 0) {
+  process.stderr.write(`no test file matches ${chosen.join(', ')}\n`)
+  process.exit(2)
+}
+
+const minutes = 60_000
+const server = process.env.FAREBOX_TEST_DATABASE_URL ? null : await startTestServer()
+
+const runner: ChildProcess = spawn(
+  process.execPath,
+  [
+    '--test',
+    '--test-concurrency=2',
+    // A test that hangs fails by its name; it never holds the run up for ever.
+    `--test-timeout=${soak ? 60 * minutes : 5 * minutes}`,
+    ...flags,
+    ...files,
+  ],
+  {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    env: {
+      ...process.env,
+      FAREBOX_TEST_DATABASE_URL: process.env.FAREBOX_TEST_DATABASE_URL ?? server?.url,
+      ...(soak ? { FAREBOX_SOAK: '1' } : {}),
+    },
+  },
+)
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => runner.kill(signal))
+const [code] = await once(runner, 'exit')
+await server?.stop()
+process.exitCode = code ?? 1
