@@ -24,6 +24,8 @@ export type OrderStates = {
 export type PlacementRefusal =
   | InsufficientBalance
   | SpendCapReached
+  /** A named customer's credit is short; whole cents. */
+  | { readonly code: 'customer_credit_insufficient'; readonly shortfallCents: number }
   | { readonly code: 'refused_by_arbiter'; readonly reason: OrderFailureReason }
 
 export type PlacementAnswer =
@@ -81,6 +83,12 @@ export const decidePlacement = (
   if (verdict.outcome === 'refused')
     return answer({ kind: 'refused', refusal: { code: 'refused_by_arbiter', reason: verdict.reason } })
   if (unpaid) return answer({ kind: 'refused', refusal: unpaid })
+  // No gateway takes customers' money yet, so no customer has credit: what the reseller could pay is still short of it.
+  if (order.customerId !== null)
+    return answer({
+      kind: 'refused',
+      refusal: { code: 'customer_credit_insufficient', shortfallCents: order.amountCents },
+    })
   const paid = debit.outcome === 'decided' ? debit.events : []
   const balanceCents = microsToCentsFloor(states.ledger.availableMicros - centsToMicros(order.amountCents))
   const orderEvents = placedEvents(order, balanceCents, verdict)

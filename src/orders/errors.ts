@@ -1,0 +1,53 @@
+import type { CatalogRefusal } from '../catalog/refusal.ts'
+import { type ApiError, refuse } from '../http/errors.ts'
+import type { PlacementRefusal } from './place.ts'
+
+/** The answer to a refusal of the catalogue. */
+export const refuseForCatalog = (refusal: CatalogRefusal): ApiError =>
+  refusal.code === 'product_unavailable'
+    ? refuse('product_unavailable', refusal.message, { successorId: refusal.successorId ?? null })
+    : refuse(refusal.code, refusal.message)
+
+const arbiterMessages = {
+  out_of_stock:
+    'fewer addresses are free than were ordered; GET /api/v1/products/{id}/options shows what is in stock',
+  rental_ended: 'one of these rentals has ended and cannot be extended',
+  plan_expired: 'the plan has expired; order the product again with POST /api/v1/orders',
+} as const
+
+/** The answer to an order that was refused: nothing was charged and the key stays free (spec.md, "Common codes"). */
+export const refuseForPlacement = (refusal: PlacementRefusal): ApiError => {
+  switch (refusal.code) {
+    case 'insufficient_balance': {
+      const { balanceCents, amountCents, shortfallCents } = refusal
+      return refuse('insufficient_balance', `the wallet is short by ${shortfallCents} cents`, {
+        balanceCents,
+        amountCents,
+        shortfallCents,
+      })
+    }
+    case 'spend_cap_reached': {
+      const { capCents, spentCents, amountCents } = refusal
+      return refuse(
+        'spend_cap_reached',
+        `the order would pass the key's cap of ${capCents} cents in 24 hours; ${spentCents} cents are spent`,
+        { capCents, spentCents, amountCents },
+      )
+    }
+    case 'customer_credit_insufficient':
+      return refuse(
+        'customer_credit_insufficient',
+        `the customer's credit is short by ${refusal.shortfallCents} cents`,
+        { shortfallCents: refusal.shortfallCents },
+      )
+    case 'refused_by_arbiter': {
+      const message = arbiterMessages[refusal.reason]
+      if (refusal.reason === 'plan_expired') return refuse('product_unavailable', message)
+      return refuse('out_of_stock', message)
+    }
+    default: {
+      const unknown: never = refusal
+      throw new Error(`unknown refusal ${JSON.stringify(unknown)}`)
+    }
+  }
+}

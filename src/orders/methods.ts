@@ -1,0 +1,21 @@
+/** Rails that a hosted page can take money on (spec.md, "Common codes", `unsupported_method`). */
+export const rails = [
+  'card',
+  'crypto',
+  'alipay',
+  'wechat',
+  'upi',
+  'momo',
+  'qris',
+  'pix',
+  'dana',
+  'fpx',
+  'oxxo',
+  'boleto',
+  'paymaya',
+  'grabpay_ph',
+] as const
+
+/** How an order can be paid: from the wallet, or on a hosted page. */
+export const orderMethods = ['wallet', ...rails] as const
+export type OrderMethod = (typeof orderMethods)[number]

@@ -1,0 +1,113 @@
+import { z } from 'zod'
+import { metaOf } from '../catalog/how-to.ts'
+import type { Order } from './fold.ts'
+
+const instant = z.string().meta({ format: 'date-time' })
+const cents = z.int()
+
+/** The public order (decisions.md, "Orders"): the answer of create and read, and what webhooks carry. */
+export const OrderRecord = z
+  .object({
+    orderId: z.string(),
+    status: z.enum(['awaiting_payment', 'processing', 'completed', 'failed', 'refunded', 'canceled']),
+    kind: z.enum(['order', 'topup', 'extension']),
+    productId: z.string(),
+    family: z.enum(['residential', 'isp', 'mobile', 'ipv4', 'ipv6']),
+    shape: z.enum(['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile']),
+    delivery: z.enum(['lines', 'addresses']),
+    quantity: z.int(),
+    unit: z.string(),
+    unitPriceCents: cents.meta({ description: 'The amount divided by the quantity, rounded; the amount binds.' }),
+    amountCents: cents.meta({ description: 'What was charged.' }),
+    refundedCents: cents.meta({ description: 'What has come back of it.' }),
+    currency: z.literal('USD'),
+    method: z.string(),
+    billingType: z.literal('PAYG'),
+    fulfillmentMeta: z
+      .object({
+        country: z.string(),
+        period_days: z.int(),
+        carrier_id: z.string().nullable().optional(),
+        service: z.string().nullable().optional(),
+        rotation_minutes: z.int().nullable().optional(),
+      })
+      .nullable(),
+    planId: z.string().nullable(),
+    proxyIds: z.array(z.string()),
+    payUrl: z.string().nullable(),
+    customerId: z.string().nullable(),
+    createdAt: instant,
+    fulfilledAt: instant.nullable(),
+    failedAt: instant.nullable(),
+    refundedAt: instant.nullable(),
+    failureReason: z.string().nullable(),
+    balanceCents: cents.meta({ description: 'The wallet right after the debit of this order.' }),
+    yourCostCents: cents.optional().meta({ description: 'On a reseller key: what the reseller was debited.' }),
+    marginCents: cents.optional().meta({ description: 'On a reseller key: customer price less cost.' }),
+  })
+  .meta({ id: 'Order' })
+
+export type OrderRecord = z.infer<typeof OrderRecord>
+
+/** The public record of an order; `reseller` adds cost and margin, which are those of an order for itself. */
+export const orderRecord = (order: Order, reseller: boolean): OrderRecord => {
+  const { details } = order
+  return {
+    orderId: details.orderId,
+    status: order.status,
+    kind: details.kind,
+    productId: details.productId,
+    family: details.family,
+    shape: details.shape,
+    delivery: details.delivery,
+    quantity: details.quantity,
+    unit: details.unit,
+    unitPriceCents: details.unitPriceCents,
+    amountCents: details.amountCents,
+    refundedCents: order.refundedCents,
+    currency: details.currency,
+    method: details.method,
+    billingType: details.billingType,
+    fulfillmentMeta: details.target === null ? null : metaOf(details.target),
+    planId: order.planId,
+    proxyIds: [...order.proxyIds],
+    payUrl: null,
+    customerId: details.customerId,
+    createdAt: details.createdAt,
+    fulfilledAt: order.fulfilledAt,
+    failedAt: order.failedAt,
+    refundedAt: order.refundedAt,
+    failureReason: order.failureReason,
+    balanceCents: order.balanceCents,
+    ...(reseller && { yourCostCents: details.amountCents, marginCents: 0 }),
+  }
+}
+
+export const orderExample: OrderRecord = {
+  orderId: 'ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
+  status: 'completed',
+  kind: 'order',
+  productId: 'isp-static',
+  family: 'isp',
+  shape: 'addresses',
+  delivery: 'addresses',
+  quantity: 2,
+  unit: 'IP',
+  unitPriceCents: 250,
+  amountCents: 500,
+  refundedCents: 0,
+  currency: 'USD',
+  method: 'wallet',
+  billingType: 'PAYG',
+  fulfillmentMeta: { country: 'USA', period_days: 30 },
+  planId: null,
+  proxyIds: ['prx_0b9f4c5d2e315a6fb7c8d9e0f1a2b3c4', 'prx_7c1d8e9f0a2b5c4d9e6f7a8b9c0d1e2f'],
+  payUrl: null,
+  customerId: null,
+  createdAt: '2026-11-21T02:30:00.000Z',
+  fulfilledAt: '2026-11-21T02:30:00.000Z',
+  failedAt: null,
+  refundedAt: null,
+  failureReason: null,
+  balanceCents: 99500,
+}

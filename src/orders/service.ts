@@ -1,0 +1,158 @@
+import { LRUCache } from 'lru-cache'
+import { decode } from '../eventstore/codec.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { ledgerStream, orderStream } from '../eventstore/streams.ts'
+import type { Caller } from '../http/auth.ts'
+import { ApiError, refuse } from '../http/errors.ts'
+import { type AccountId, heldPlanId, newId, type OrderId, orderIdOf } from '../ids.ts'
+import { ledgerFold } from '../ledger/fold.ts'
+import { arbiterOf } from './arbiter.ts'
+import type { CompleteOrder } from './completion.ts'
+import type { OrderDetails } from './details.ts'
+import { refuseForPlacement } from './errors.ts'
+import type { OrderEvent } from './events.ts'
+import { type Order, orderAfter, orderFold } from './fold.ts'
+import { decidePlacement, type OrderDraft } from './place.ts'
+
+/** What stands after an order was asked for. */
+export type Placed = {
+  readonly order: Order
+  /** The key's order stood already. */
+  readonly replayed: boolean
+  readonly idempotencyKey: string
+  readonly position: number | null
+}
+
+export type OrderRequest = {
+  readonly caller: Caller
+  readonly requestId: string
+  /** Null: the server makes one and the answer tells it. */
+  readonly idempotencyKey: string | null
+  /** What a retry under the same key must ask for again (src/orders/fingerprint.ts). */
+  readonly fingerprint: string
+  /** Everything that is decided before the log is asked: product, quantity, targeting, price. It throws refusals. */
+  prepare(orderId: OrderId): Promise<Omit<OrderDraft, 'fingerprint'>>
+}
+
+export type OrderService = {
+  /** Whether an order of the account stands under the key. */
+  known(account: AccountId, idempotencyKey: string): Promise<boolean>
+  /**
+   * Places a wallet order, or answers the one that stands under its key, whatever price, stock or catalogue did since.
+   * @throws ApiError: what `prepare` refuses, idempotency_conflict, out_of_stock, product_unavailable (an expired
+   * plan), spend_cap_reached, insufficient_balance; CommandOverload
+   */
+  submit(request: OrderRequest): Promise<Placed>
+}
+
+/** The n-th held plan of a customer's top-up product: remembered per process, found again by asking. */
+const maxHeldPlans = 100_000
+const maxPlansAProduct = 1_000
+
+export const createOrderService = (deps: {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly complete: CompleteOrder
+}): OrderService => {
+  const { log, runner, complete } = deps
+  const heldPlans = new LRUCache<string, number>({ max: maxHeldPlans })
+
+  const read = async (orderId: OrderId): Promise<Order | null> => {
+    const events: OrderEvent[] = []
+    for await (const stored of log.readStream(orderStream(orderId))) events.push(decode(stored) as OrderEvent)
+    return events.length === 0 ? null : orderAfter(null, events)
+  }
+
+  const place = (request: OrderRequest, draft: OrderDraft) => {
+    const { accountId, keyId, dailyCapCents } = request.caller
+    const arbiter = arbiterOf(draft as OrderDetails)
+    return runner.run({
+      name: `place-${draft.kind}`,
+      streams: {
+        ledger: { stream: ledgerStream(accountId), fold: ledgerFold },
+        arbiter: { stream: arbiter.stream, fold: arbiter.fold },
+        order: { stream: orderStream(draft.orderId), fold: orderFold, assume: 'absent' },
+      },
+      decide: (states, { nowMs }) => decidePlacement(states, { draft, capCents: dailyCapCents }, nowMs),
+      correlationId: request.requestId,
+      actor: { kind: 'key', accountId, keyId },
+      account: accountId,
+    })
+  }
+
+  /** Places the order on the held plan; when that has run out, on the next one. */
+  const placeOnHeldPlan = async (request: OrderRequest, draft: OrderDraft) => {
+    const { accountId, customerId, productId } = draft
+    const held = JSON.stringify([accountId, customerId, productId])
+    for (let n = heldPlans.get(held) ?? 0; n < maxPlansAProduct; n += 1) {
+      const planId = heldPlanId(accountId, customerId, productId, n)
+      const outcome = await place(request, { ...draft, planId })
+      const { answer } = outcome
+      const over =
+        answer.kind === 'refused' &&
+        answer.refusal.code === 'refused_by_arbiter' &&
+        answer.refusal.reason === 'plan_expired'
+      if (over) continue
+      heldPlans.set(held, n)
+      return outcome
+    }
+    throw new Error(`${held} has had ${maxPlansAProduct} plans`)
+  }
+
+  return {
+    known: async (account, idempotencyKey) =>
+      (await log.lastOf(orderStream(orderIdOf(account, idempotencyKey)))) !== null,
+
+    submit: async (request) => {
+      const { caller, fingerprint } = request
+      const idempotencyKey = request.idempotencyKey ?? newId('auto')
+      const orderId = orderIdOf(caller.accountId, idempotencyKey)
+      const replay = (order: Order): Placed => {
+        if (order.details.fingerprint !== fingerprint)
+          throw refuse(
+            'idempotency_conflict',
+            'this Idempotency-Key stands for another request; send a new key for a new order',
+          )
+        return { order, replayed: true, idempotencyKey, position: null }
+      }
+      let draft: OrderDraft
+      try {
+        draft = { ...(await request.prepare(orderId)), fingerprint }
+      } catch (error) {
+        // A known key answers its order whatever has become of product and price since (design section 6).
+        const known =
+          error instanceof ApiError && request.idempotencyKey !== null ? await read(orderId) : null
+        if (known) return replay(known)
+        throw error
+      }
+      const holdsPlan = draft.kind === 'order' && draft.renewal === 'topup'
+      const { answer, position } = await (holdsPlan ? placeOnHeldPlan(request, draft) : place(request, draft))
+      switch (answer.kind) {
+        case 'placed':
+          return { order: answer.order, replayed: false, idempotencyKey, position }
+        case 'known':
+          return replay(answer.order)
+        case 'conflict':
+          throw refuse(
+            'idempotency_conflict',
+            'this Idempotency-Key stands for another request; send a new key for a new order',
+          )
+        case 'unfinished': {
+          const order = await complete(orderId, {
+            accountId: caller.accountId,
+            revision: answer.debitRevision,
+          })
+          if (!order) throw new Error(`the debit of ${orderId} stands but nothing completes it`)
+          return { ...replay(order), replayed: false }
+        }
+        case 'refused':
+          throw refuseForPlacement(answer.refusal)
+        default: {
+          const unknown: never = answer
+          throw new Error(`unknown answer ${JSON.stringify(unknown)}`)
+        }
+      }
+    },
+  }
+}

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Decision } from '../../src/eventstore/commands/command.ts'
+import { arbiterOf } from '../../src/orders/arbiter.ts'
+import { decideCompletion } from '../../src/orders/complete.ts'
+import type { OrderDetails } from '../../src/orders/details.ts'
+import { decidePlacement } from '../../src/orders/place.ts'
+import { decideRefund } from '../../src/orders/refund.ts'
+import type { StockState } from '../../src/stock/fold.ts'
+import {
+  addressOrder,
+  appendTo,
+  credit,
+  emptyWorld,
+  planOrder,
+  statesFor,
+  stock,
+  type World,
+} from '../support/world.ts'
+
+const start = 1_800_000_000_000
+const later = start + 60_000
+
+/** A decision's appends as a log without atomic writes would leave them after a crash: each prefix, none and all too. */
+const prefixesOf = (appends: Decision<unknown>['appends']) =>
+  Array.from({ length: appends.length + 1 }, (_, length) => appends.slice(0, length))
+
+const debitOf = (order: OrderDetails, world: World) => {
+  const { ledger } = statesFor(world, order)
+  return { order, availableAfterMicros: ledger.availableMicros }
+}
+
+/** Completes until nothing is left to do; a flow that never ends would be a bug. */
+const completed = (world: World, order: OrderDetails): World => {
+  const debit = debitOf(order, world)
+  let now = world
+  for (let step = 0; step < 10; step += 1) {
+    const { appends } = decideCompletion(statesFor(now, order), debit, later)
+    if (appends.length === 0) return now
+    // One append a step is the slowest crash of all.
+    now = appendTo(now, appends.slice(0, 1), later)
+  }
+  throw new Error('the order is never completed')
+}
+
+const ends = (world: World, order: OrderDetails) => {
+  const states = statesFor(world, order)
+  return {
+    status: states.order?.status,
+    refundedCents: states.order?.refundedCents,
+    proxyIds: states.order?.proxyIds,
+    availableMicros: states.ledger.availableMicros,
+  }
+}
+
+const place = (world: World, order: OrderDetails) => {
+  const { createdAt: _, ...draft } = order
+  return decidePlacement(statesFor(world, order), { draft, capCents: null }, start)
+}
+
+describe('every prefix of a placed order', () => {
+  for (const [name, order, world] of [
+    [
+      'of addresses',
+      addressOrder('ord_a'),
+      stock(credit(emptyWorld, 1_000, start), ['198.18.0.1', '198.18.0.2'], start),
+    ],
+    ['of a fresh plan', planOrder('ord_b'), credit(emptyWorld, 2_000, start)],
+  ] as const) {
+    const decision = place(world, order)
+    const whole = ends(appendTo(world, decision.appends, start), order)
+    for (const prefix of prefixesOf(decision.appends).slice(1))
+      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the whole does`, () => {
+        assert.equal(decision.answer.kind, 'placed')
+        const cut = appendTo(world, prefix, start)
+        assert.deepEqual(ends(completed(cut, order), order), whole)
+      })
+  }
+
+  test('that lost the race for the last address ends failed, refunded and without a cent lost', () => {
+    const world = stock(credit(emptyWorld, 1_000, start), ['198.18.0.1', '198.18.0.2'], start)
+    const order = addressOrder('ord_slow')
+    const debitOnly = appendTo(world, place(world, order).appends.slice(0, 1), start)
+    const rival = addressOrder('ord_fast')
+    const taken = appendTo(debitOnly, place(debitOnly, rival).appends, start)
+    const end = completed(taken, order)
+    const slow = ends(end, order)
+    assert.equal(slow.status, 'refunded')
+    assert.equal(slow.refundedCents, 500)
+    assert.equal(slow.availableMicros, 500 * 10_000)
+    assert.equal(ends(end, rival).status, 'completed')
+  })
+
+  test('whose refusal is on record is never allocated later, even when stock came back', () => {
+    const order = addressOrder('ord_late')
+    const world = credit(emptyWorld, 1_000, start)
+    const full = stock(world, ['198.18.0.1', '198.18.0.2'], start)
+    const debited = appendTo(world, place(full, order).appends.slice(0, 1), start)
+    const refusal = decideCompletion(statesFor(debited, order), debitOf(order, debited), later)
+    const recorded = appendTo(debited, refusal.appends.slice(0, 1), later)
+    const restocked = stock(recorded, ['198.18.0.8', '198.18.0.9'], later)
+    assert.equal(ends(completed(restocked, order), order).status, 'refunded')
+    const { rentals } = statesFor(completed(restocked, order), order).arbiter as StockState
+    assert.equal(rentals.size, 0)
+  })
+})
+
+describe('every prefix of a refund', () => {
+  for (const [name, request] of [
+    ['whole', { kind: 'whole' }],
+    ['of an amount', { kind: 'cents', cents: 123 }],
+  ] as const) {
+    const order = addressOrder('ord_r')
+    const stocked = stock(credit(emptyWorld, 1_000, start), ['198.18.0.1', '198.18.0.2'], start)
+    const world = appendTo(stocked, place(stocked, order).appends, start)
+    const decision = decideRefund(statesFor(world, order), 'ref_1', request, start)
+    const whole = ends(appendTo(world, decision.appends, start), order)
+    for (const prefix of prefixesOf(decision.appends).slice(1))
+      test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the whole does`, () => {
+        assert.equal(decision.answer.kind, 'refunded')
+        assert.deepEqual(ends(completed(appendTo(world, prefix, start), order), order), whole)
+      })
+  }
+})
+
+test('an arbiter is one stream: the stock of the product and country, or the plan', () => {
+  assert.equal(arbiterOf(addressOrder('ord_a')).stream, 'stock-isp-static-USA')
+  assert.match(arbiterOf(planOrder('ord_b')).stream, /^plan-pln_/)
+})

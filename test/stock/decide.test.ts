@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import type { FoldedEvent } from '../../src/eventstore/fold.ts'
+import type { OrderId, ProxyId } from '../../src/ids.ts'
+import {
+  decideAllocation,
+  decideExpiry,
+  decideExtension,
+  decideRelease,
+  recordRefusal,
+  restMs,
+} from '../../src/stock/decide.ts'
+import type { StockEvent } from '../../src/stock/events.ts'
+import { type StockState, stockFold } from '../../src/stock/fold.ts'
+import { addressOrder } from '../support/world.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+const start = 1_800_000_000_000
+
+const after = (state: StockState, events: readonly StockEvent[], atMs: number): StockState =>
+  events.reduce(
+    (now, event) =>
+      stockFold.evolve(now, { ...event, revision: 0, recordedAtMs: atMs } as FoldedEvent<StockEvent>),
+    state,
+  )
+
+const stocked = (ips: readonly string[]): StockState =>
+  after(
+    stockFold.initial,
+    [
+      {
+        type: 'AddressesStocked',
+        data: {
+          productId: 'isp-static',
+          country: 'USA',
+          addresses: ips.map((ip) => ({
+            ip,
+            city: null,
+            asn: null,
+            asnOrg: null,
+            carrierId: null,
+            service: null,
+          })),
+        },
+      },
+    ],
+    start,
+  )
+
+const asJson = (state: StockState) => JSON.stringify(stockFold.snapshot?.toJson(state))
+
+type Step =
+  | { readonly do: 'allocate'; readonly order: number; readonly quantity: number }
+  | { readonly do: 'extend'; readonly order: number; readonly of: number }
+  | { readonly do: 'release'; readonly of: number }
+  | { readonly do: 'expire' }
+  | { readonly do: 'wait'; readonly ms: number }
+  | { readonly do: 'restart' }
+
+const orderNumber = fc.integer({ min: 0, max: 12 })
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    do: fc.constant('allocate' as const),
+    order: orderNumber,
+    quantity: fc.integer({ min: 1, max: 5 }),
+  }),
+  fc.record({ do: fc.constant('extend' as const), order: fc.integer({ min: 20, max: 25 }), of: orderNumber }),
+  fc.record({ do: fc.constant('release' as const), of: orderNumber }),
+  fc.record({ do: fc.constant('expire' as const) }),
+  fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(60_000, restMs, dayMs, 30 * dayMs) }),
+  fc.record({ do: fc.constant('restart' as const) }),
+)
+
+describe('stock', () => {
+  test('never gives one address to two orders, never sells one that rests, and loses none', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 12 }), fc.array(step, { maxLength: 40 }), (size, steps) => {
+        const all = Array.from({ length: size }, (_, n) => `198.18.0.${n + 1}`)
+        let state = stocked(all)
+        let now = start
+        // The test's own book: who holds what, and until when a free address rests.
+        const held = new Map<string, string>()
+        const restsUntil = new Map<string, number>()
+        const proxiesOf = new Map<number, readonly ProxyId[]>()
+        for (const current of steps) {
+          let events: readonly StockEvent[] = []
+          switch (current.do) {
+            case 'wait':
+              now += current.ms
+              break
+            case 'restart':
+              state = stockFold.snapshot!.fromJson(JSON.parse(asJson(state)))
+              break
+            case 'allocate': {
+              const order = addressOrder(`ord_${current.order}`, { quantity: current.quantity })
+              const decision = decideAllocation(state, order, now)
+              events = decision.events
+              if (decision.answer.outcome === 'fulfilled' && events.length > 0)
+                proxiesOf.set(current.order, decision.answer.proxyIds)
+              break
+            }
+            case 'extend': {
+              const proxyIds = proxiesOf.get(current.of) ?? []
+              if (proxyIds.length === 0) break
+              events = decideExtension(
+                state,
+                addressOrder(`ord_${current.order}`, { kind: 'extension', proxyIds }),
+                now,
+              ).events
+              break
+            }
+            case 'release':
+              events = decideRelease(state, proxiesOf.get(current.of) ?? [], 'refunded', now)
+              break
+            case 'expire':
+              events = decideExpiry(state, state.rentals.keys(), now)
+              break
+          }
+          for (const event of events) {
+            if (event.type === 'AddressesAllocated')
+              for (const { ip } of event.data.allocations) {
+                assert.ok(!held.has(ip), `${ip} went to two orders`)
+                assert.ok((restsUntil.get(ip) ?? 0) <= now, `${ip} was sold while it rested`)
+                held.set(ip, event.data.orderId)
+              }
+            if (event.type === 'AddressesReleased')
+              for (const { ip } of event.data.releases) {
+                assert.ok(held.delete(ip))
+                restsUntil.set(ip, now + restMs)
+              }
+          }
+          state = after(state, events, now)
+          const free = [...state.pools.values()].flatMap(({ ready, resting }) => [
+            ...ready,
+            ...resting.map(({ ip }) => ip),
+          ])
+          const rented = [...state.rentals.values()].map(({ ip }) => ip)
+          assert.deepEqual([...free, ...rented].sort(), [...all].sort())
+          assert.deepEqual([...rented].sort(), [...held.keys()].sort())
+        }
+      }),
+    )
+  })
+
+  test('gives the same answer to an order that asks again, and no second event', () => {
+    const order = addressOrder('ord_1', { quantity: 1 })
+    const first = decideAllocation(stocked(['198.18.0.1', '198.18.0.2']), order, start)
+    const state = after(stocked(['198.18.0.1', '198.18.0.2']), first.events, start)
+    assert.deepEqual(decideAllocation(state, order, start + dayMs), { events: [], answer: first.answer })
+  })
+
+  test('refuses more than is free and names it out of stock, without an event', () => {
+    const decision = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1'), start)
+    assert.deepEqual(decision, { events: [], answer: { outcome: 'refused', reason: 'out_of_stock' } })
+  })
+
+  test('holds to a refusal that is on record when addresses come back', () => {
+    const order = addressOrder('ord_1', { quantity: 1 })
+    const state = after(stocked(['198.18.0.1']), [recordRefusal('ord_1', 'out_of_stock')], start)
+    assert.equal(decideAllocation(state, order, start).answer.outcome, 'refused')
+  })
+
+  test('sells first what was stocked first', () => {
+    const decision = decideAllocation(
+      stocked(['198.18.0.9', '198.18.0.1']),
+      addressOrder('ord_1', { quantity: 1 }),
+      start,
+    )
+    const [event] = decision.events
+    assert.equal(event?.type === 'AddressesAllocated' && event.data.allocations[0]?.ip, '198.18.0.9')
+  })
+
+  test('prolongs a rental from its own end, and refuses one that has ended', () => {
+    const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
+    const state = after(stocked(['198.18.0.1']), first.events, start)
+    const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
+    const extension = addressOrder('ord_2', { kind: 'extension', quantity: 1, proxyIds })
+    const [event] = decideExtension(state, extension, start + dayMs).events
+    assert.equal(
+      event?.type === 'AddressesExtended' && event.data.extensions[0]?.expiresAt,
+      new Date(start + 60 * dayMs).toISOString(),
+    )
+    const late = decideExtension(state, extension, start + 30 * dayMs)
+    assert.deepEqual(late, { events: [], answer: { outcome: 'refused', reason: 'rental_ended' } })
+  })
+
+  test("never extends another account's rental", () => {
+    const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
+    const state = after(stocked(['198.18.0.1']), first.events, start)
+    const foreign = addressOrder('ord_2', {
+      accountId: 'acc_other' as never,
+      kind: 'extension',
+      proxyIds: first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : [],
+    })
+    assert.equal(decideExtension(state, foreign, start).answer.outcome, 'refused')
+  })
+
+  test('draws a mobile order from its own carrier and service only', () => {
+    const address = (ip: string, carrierId: string) => ({
+      ip,
+      city: null,
+      asn: null,
+      asnOrg: null,
+      carrierId,
+      service: 'dedicated' as const,
+    })
+    const state = after(
+      stockFold.initial,
+      [
+        {
+          type: 'AddressesStocked',
+          data: {
+            productId: 'mobile',
+            country: 'USA',
+            addresses: [address('198.18.0.1', 'att-us'), address('198.18.0.2', 'verizon-us')],
+          },
+        },
+      ],
+      start,
+    )
+    const order = addressOrder('ord_1' satisfies string as OrderId, {
+      quantity: 1,
+      target: {
+        country: 'USA',
+        periodDays: 30,
+        carrierId: 'verizon-us',
+        service: 'dedicated',
+        rotationMinutes: 10,
+      },
+    })
+    const [event] = decideAllocation(state, order, start).events
+    assert.deepEqual(
+      event?.type === 'AddressesAllocated' &&
+        event.data.allocations.map(({ ip, rotationMinutes }) => [ip, rotationMinutes]),
+      [['198.18.0.2', 10]],
+    )
+  })
+})

@@ -1,0 +1,153 @@
+import type { Decision } from '../../src/eventstore/commands/command.ts'
+import type { DomainEvent } from '../../src/eventstore/event.ts'
+import type { Fold } from '../../src/eventstore/fold.ts'
+import type { StreamName } from '../../src/eventstore/port.ts'
+import { ledgerStream, orderStream } from '../../src/eventstore/streams.ts'
+import type { AccountId, KeyId, OrderId } from '../../src/ids.ts'
+import { planIdOfOrder } from '../../src/ids.ts'
+import { ledgerFold } from '../../src/ledger/fold.ts'
+import type { LedgerState } from '../../src/ledger/state.ts'
+import { arbiterOf } from '../../src/orders/arbiter.ts'
+import type { OrderDetails } from '../../src/orders/details.ts'
+import { type OrderState, orderFold } from '../../src/orders/fold.ts'
+
+/** Streams as plain lists of facts, to try decisions without a log. */
+export type World = ReadonlyMap<StreamName, readonly { event: DomainEvent; atMs: number }[]>
+
+export const emptyWorld: World = new Map()
+
+export const appendTo = (world: World, appends: Decision<unknown>['appends'], atMs: number): World => {
+  const next = new Map(world)
+  for (const { stream, events } of appends)
+    next.set(stream, [...(next.get(stream) ?? []), ...events.map((event) => ({ event, atMs }))])
+  return next
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a fold is handed only its own stream's events
+export const stateOf = <State>(world: World, stream: StreamName, fold: Fold<State, any>): State =>
+  (world.get(stream) ?? []).reduce(
+    (state, { event, atMs }, revision) => fold.evolve(state, { ...event, revision, recordedAtMs: atMs }),
+    fold.initial,
+  )
+
+export const statesFor = (
+  world: World,
+  order: OrderDetails,
+): { ledger: LedgerState; arbiter: unknown; order: OrderState } => {
+  const arbiter = arbiterOf(order)
+  return {
+    ledger: stateOf(world, ledgerStream(order.accountId), ledgerFold),
+    arbiter: stateOf(world, arbiter.stream, arbiter.fold),
+    order: stateOf(world, orderStream(order.orderId), orderFold),
+  }
+}
+
+export const buyer = 'acc_buyer' as AccountId
+
+/** A wallet order of two addresses in the USA for 30 days, $5.00; `over` changes what a test is about. */
+export const addressOrder = (orderId: string, over: Partial<OrderDetails> = {}): OrderDetails => ({
+  orderId: orderId as OrderId,
+  accountId: buyer,
+  keyId: 'key_one' as KeyId,
+  customerId: null,
+  kind: 'order',
+  productId: 'isp-static',
+  family: 'isp',
+  shape: 'addresses',
+  delivery: 'addresses',
+  renewal: 'extend',
+  unit: 'IP',
+  quantity: 2,
+  target: { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null },
+  bytes: null,
+  periodDays: null,
+  planId: null,
+  proxyIds: [],
+  unitPriceCents: 250,
+  amountCents: 500,
+  listCents: 500,
+  currency: 'USD',
+  billingType: 'PAYG',
+  method: 'wallet',
+  catalogDigest: 'digest',
+  fingerprint: 'fingerprint',
+  createdAt: '2026-11-21T00:00:00.000Z',
+  ...over,
+})
+
+/** A wallet order of 5 GB, $15.00, on a plan of its own. */
+export const planOrder = (orderId: string, over: Partial<OrderDetails> = {}): OrderDetails => ({
+  ...addressOrder(orderId),
+  productId: 'residential-premium',
+  family: 'residential',
+  shape: 'gateway_gb',
+  delivery: 'lines',
+  renewal: 'topup',
+  unit: 'GB',
+  quantity: 5,
+  target: null,
+  bytes: 5_000_000_000,
+  planId: planIdOfOrder(orderId as OrderId),
+  unitPriceCents: 300,
+  amountCents: 1500,
+  listCents: 1500,
+  ...over,
+})
+
+export const credit = (world: World, cents: number, atMs: number): World => {
+  const ledger = stateOf(world, ledgerStream(buyer), ledgerFold)
+  const amountMicros = cents * 10_000
+  return appendTo(
+    world,
+    [
+      {
+        stream: ledgerStream(buyer),
+        events: [
+          {
+            type: 'WalletCredited',
+            data: {
+              source: 'manual',
+              reference: `credit-${world.get(ledgerStream(buyer))?.length ?? 0}`,
+              gateway: 'manual',
+              depositId: null,
+              orderId: null,
+              family: null,
+              amountMicros,
+              receivableMicros: 0,
+              availableAfterMicros: ledger.availableMicros + amountMicros,
+            },
+          },
+        ],
+      },
+    ],
+    atMs,
+  )
+}
+
+export const stock = (world: World, ips: readonly string[], atMs: number): World =>
+  appendTo(
+    world,
+    [
+      {
+        stream: arbiterOf(addressOrder('ord_any')).stream,
+        events: [
+          {
+            type: 'AddressesStocked',
+            data: {
+              productId: 'isp-static',
+              country: 'USA',
+              addresses: ips.map((ip) => ({
+                ip,
+                city: null,
+                asn: null,
+                asnOrg: null,
+                carrierId: null,
+                service: null,
+              })),
+            },
+          },
+        ],
+      },
+    ],
+    atMs,
+  )
