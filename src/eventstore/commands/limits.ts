@@ -1,0 +1,68 @@
+/** Every bound of the command runner. All are settings; none is unlimited. */
+export type RunnerLimits = {
+  /** A batch is cut at this many commands. */
+  readonly batchCommands: number
+  /** … or before its events exceed this many bytes. One command alone may exceed it (its appends: up to 1 MiB each). */
+  readonly batchBytes: number
+  /** Batches of ordinary commands in flight at once, over disjoint streams. */
+  readonly batchesInFlight: number
+  /** Commands that may wait; one more is refused with CommandOverload. */
+  readonly queueLength: number
+  /** How long a command may wait, decisions that did not land included, before CommandOverload. */
+  readonly queueWaitMs: number
+  /** How often a command is decided again after conflicts before CommandOverload. */
+  readonly redecisions: number
+  /** How long clients wait for the outcome of an append whose answer was lost, before CommandOverload. */
+  readonly frozenWaitMs: number
+  /** The first pause before identical bytes are sent again; it doubles up to `resendMaxMs`. */
+  readonly resendFirstMs: number
+  readonly resendMaxMs: number
+  /** An append that is not answered for this long counts as one whose answer was lost. */
+  readonly appendTimeoutMs: number
+  readonly readTimeoutMs: number
+  /** Streams in one set-based read, and such reads under way at once. */
+  readonly readStreams: number
+  readonly readsInFlight: number
+  /** How long after its last conflict a stream counts as contended. */
+  readonly contendedMs: number
+  /** How long to wait for a contended stream's lock before going on without it. */
+  readonly lockWaitMs: number
+  /** Groups of contended streams that are served at once. */
+  readonly contendedLanes: number
+  /** Folds that are kept while nobody uses them: at most this many, and this many entries in all. */
+  readonly cacheStreams: number
+  readonly cacheEntries: number
+  /** A snapshot is due after max(this, entries in the state) new events … */
+  readonly snapshotMinEvents: number
+  /** … and not sooner than this after the stream's last one. */
+  readonly snapshotEveryMs: number
+  /** Snapshots that may wait to be written; more are left for later. */
+  readonly snapshotQueue: number
+  /** How long `close` waits for what is under way. */
+  readonly closeMs: number
+}
+
+export const defaultLimits: RunnerLimits = {
+  batchCommands: 200,
+  batchBytes: 524_288,
+  batchesInFlight: 1,
+  queueLength: 10_000,
+  queueWaitMs: 5_000,
+  redecisions: 50,
+  frozenWaitMs: 2_000,
+  resendFirstMs: 50,
+  resendMaxMs: 2_000,
+  appendTimeoutMs: 30_000,
+  readTimeoutMs: 10_000,
+  readStreams: 500,
+  readsInFlight: 2,
+  contendedMs: 1_000,
+  lockWaitMs: 500,
+  contendedLanes: 4,
+  cacheStreams: 50_000,
+  cacheEntries: 2_000_000,
+  snapshotMinEvents: 1_000,
+  snapshotEveryMs: 30_000,
+  snapshotQueue: 100,
+  closeMs: 15_000,
+}

@@ -1,0 +1,180 @@
+import type { StoredEvent, StreamName } from '../port.ts'
+import type { RunnerLimits } from './limits.ts'
+import type { CommandRunnerDeps, Snapshot } from './ports.ts'
+import { absent, advance, type FoldPoint, type Slot } from './slots.ts'
+import { within } from './within.ts'
+
+/** `log`: the log did not answer. `fold`: it did, and the events could not be folded. */
+export type LoadFailure = { readonly slot: Slot; readonly kind: 'log' | 'fold'; readonly error: Error }
+
+export type Loader = {
+  /** Has the slot read in the background, together with all others that wait. */
+  want(slot: Slot): void
+  /** Reads the tails of the slots now. What it returns could not be read or folded; the rest is up to date. */
+  read(slots: readonly Slot[]): Promise<readonly LoadFailure[]>
+  /** Reads under way in the background. */
+  underWay(): number
+}
+
+type LoaderDeps = Pick<CommandRunnerDeps, 'log' | 'codec' | 'logger' | 'snapshots'> & {
+  readonly limits: RunnerLimits
+  readonly nextTick: () => number
+  /** A slot was brought up to date. */
+  readonly onLoaded: (slot: Slot) => void
+  /** A background read ended: what waits may go on. */
+  readonly onRead: (failures: readonly LoadFailure[]) => void
+}
+
+const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)))
+
+/** Brings slots up to the log: the snapshot where nothing is known yet, then the tail, in one round trip each. */
+export const createLoader = (deps: LoaderDeps): Loader => {
+  const { log, codec, limits, logger, snapshots } = deps
+  const wanted = new Set<Slot>()
+  const reading = new Set<Slot>()
+  let readsUnderWay = 0
+
+  const restore = (slot: Slot, snapshot: Snapshot): FoldPoint | null => {
+    const { fold } = slot
+    try {
+      if (!Number.isSafeInteger(snapshot.revision) || snapshot.revision < 0) throw new Error('no revision')
+      const state: unknown = fold.snapshot!.fromJson(JSON.parse(snapshot.state))
+      return {
+        revision: snapshot.revision,
+        state,
+        recordedAtMs: snapshot.recordedAtMs,
+        eventId: snapshot.eventId,
+      }
+    } catch (err) {
+      logger.warn({ err, stream: slot.stream, fold: fold.name }, 'a corrupt snapshot is ignored')
+      return null
+    }
+  }
+
+  /** Snapshots by stream. That there is no store, no snapshot or no answer only means that more events are read. */
+  const loadSnapshots = async (slots: readonly Slot[]): Promise<ReadonlyMap<StreamName, FoldPoint>> => {
+    const points = new Map<StreamName, FoldPoint>()
+    const unknown = slots.filter(
+      ({ point, fold, ignoreSnapshots }) => !point && fold.snapshot && !ignoreSnapshots,
+    )
+    if (snapshots === undefined || unknown.length === 0) return points
+    try {
+      const logId = await log.logId()
+      const keys = unknown.map(({ stream, fold }) => ({
+        stream,
+        logId,
+        fold: fold.name,
+        version: fold.version,
+      }))
+      const found = new Map((await snapshots.load(keys)).map((snapshot) => [snapshot.stream, snapshot]))
+      for (const slot of unknown) {
+        const snapshot = found.get(slot.stream)
+        if (!snapshot || snapshot.logId !== logId || snapshot.version !== slot.fold.version) continue
+        const point = restore(slot, snapshot)
+        if (point !== null) points.set(slot.stream, point)
+      }
+    } catch (err) {
+      logger.warn(
+        { err, streams: unknown.length },
+        'snapshots could not be read; folding from the first event',
+      )
+    }
+    return points
+  }
+
+  const foldTail = (slot: Slot, from: FoldPoint, events: readonly StoredEvent[]): FoldPoint => {
+    let point = from
+    for (const stored of events) {
+      if (stored.revision <= point.revision) continue
+      if (stored.revision !== point.revision + 1)
+        throw new Error(
+          `stream ${slot.stream} was read with a gap: ${stored.revision} after ${point.revision}`,
+        )
+      const event = codec.decode(stored)
+      point = advance(slot.fold, point, event, event.id, Date.parse(event.metadata.recordedAt))
+    }
+    return point
+  }
+
+  const publish = (slot: Slot, point: FoldPoint, tick: number): void => {
+    if (slot.point === null || point.revision >= slot.point.revision) slot.point = point
+    slot.verifiedAt = Math.max(slot.verifiedAt, tick)
+  }
+
+  /** The tail starts with the event of the snapshot: a snapshot of another history is told by that event's id. */
+  const isOfThisLog = (point: FoldPoint, events: readonly StoredEvent[]): boolean =>
+    events[0]?.revision === point.revision && events[0].id === point.eventId
+
+  const read = async (slots: readonly Slot[]): Promise<readonly LoadFailure[]> => {
+    const tick = deps.nextTick()
+    const failures: LoadFailure[] = []
+    const strangers: Slot[] = []
+    try {
+      const restored = await within(loadSnapshots(slots), limits.readTimeoutMs, 'reading snapshots')
+      const starts = slots.map((slot) => slot.point ?? restored.get(slot.stream) ?? absent(slot.fold))
+      const tails = slots.map(({ stream }, at) => ({
+        stream,
+        from: restored.has(stream) ? starts[at]!.revision : starts[at]!.revision + 1,
+      }))
+      const events = await within(log.readStreams(tails), limits.readTimeoutMs, 'reading streams')
+      for (const [at, slot] of slots.entries()) {
+        const tail = events.get(slot.stream) ?? []
+        const snapshot = restored.get(slot.stream)
+        if (snapshot && !isOfThisLog(snapshot, tail)) {
+          logger.warn({ stream: slot.stream }, 'a snapshot of another history is ignored')
+          slot.ignoreSnapshots = true
+          strangers.push(slot)
+          continue
+        }
+        try {
+          publish(slot, foldTail(slot, starts[at]!, tail), tick)
+          if (snapshot) slot.snapshotRevision = Math.max(slot.snapshotRevision, snapshot.revision)
+          deps.onLoaded(slot)
+        } catch (thrown) {
+          failures.push({ slot, kind: 'fold', error: asError(thrown) })
+        }
+      }
+    } catch (thrown) {
+      return slots.map((slot) => ({ slot, kind: 'log', error: asError(thrown) }))
+    }
+    // At most once more: these slots take no snapshot now.
+    return strangers.length > 0 ? [...failures, ...(await read(strangers))] : failures
+  }
+
+  const readInBackground = async (slots: readonly Slot[]): Promise<void> => {
+    readsUnderWay++
+    const failures = await read(slots)
+    readsUnderWay--
+    for (const slot of slots) reading.delete(slot)
+    deps.onRead(failures)
+    pump()
+  }
+
+  const pump = (): void => {
+    while (readsUnderWay < limits.readsInFlight && wanted.size > 0) {
+      const slots = [...wanted.values().take(limits.readStreams)]
+      for (const slot of slots) {
+        wanted.delete(slot)
+        reading.add(slot)
+      }
+      void readInBackground(slots)
+    }
+  }
+
+  let scheduled = false
+  return {
+    want(slot) {
+      // A read under way may be too old for who asks now; who still needs one asks again when it ends.
+      if (reading.has(slot) || wanted.has(slot)) return
+      wanted.add(slot)
+      if (scheduled) return
+      scheduled = true
+      queueMicrotask(() => {
+        scheduled = false
+        pump()
+      })
+    },
+    read,
+    underWay: () => readsUnderWay,
+  }
+}

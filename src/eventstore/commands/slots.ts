@@ -1,0 +1,131 @@
+import { LRUCache } from 'lru-cache'
+import type { DomainEvent } from '../event.ts'
+import type { Fold } from '../fold.ts'
+import type { StreamName } from '../port.ts'
+import type { StreamRef } from './command.ts'
+import type { RunnerLimits } from './limits.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: the runner treats states as opaque
+export type AnyFold = Fold<any, any>
+
+/** A stream's state as of one of its events: an immutable value. Revision -1 is a stream that does not exist. */
+export type FoldPoint = {
+  readonly revision: number
+  readonly state: unknown
+  readonly recordedAtMs: number
+  /** The event at `revision`; empty at -1. */
+  readonly eventId: string
+}
+
+/** What this process knows of one stream, and what is going on with it. */
+export type Slot = {
+  readonly stream: StreamName
+  readonly fold: AnyFold
+  /** What is known to be in the log; null before the first look. */
+  point: FoldPoint | null
+  /** The log was seen to end at `point` at this tick or later. */
+  verifiedAt: number
+  /** A decision needs `verifiedAt` beyond this tick: set when the point turned out to be old. */
+  readAfter: number
+  /** A batch that contains the stream is in flight; nothing else may be decided on it. */
+  busy: boolean
+  /** … and its outcome is unknown. */
+  frozen: boolean
+  /** Commands and batches that hold the slot. */
+  users: number
+  snapshotRevision: number
+  /** Monotonic milliseconds. */
+  snapshotAtMs: number
+  /** Stored snapshots of this stream tell of a history that the log does not have. */
+  ignoreSnapshots: boolean
+}
+
+/** The state of a stream without events. */
+export const absent = (fold: AnyFold): FoldPoint => ({
+  revision: -1,
+  state: fold.initial,
+  recordedAtMs: 0,
+  eventId: '',
+})
+
+/** The state after one more event. */
+export const advance = (
+  fold: AnyFold,
+  point: FoldPoint,
+  event: DomainEvent,
+  eventId: string,
+  recordedAtMs: number,
+): FoldPoint => {
+  const revision = point.revision + 1
+  return {
+    revision,
+    state: fold.evolve(point.state, { type: event.type, data: event.data, revision, recordedAtMs }),
+    recordedAtMs: Math.max(recordedAtMs, point.recordedAtMs),
+    eventId,
+  }
+}
+
+const newSlot = (ref: StreamRef<unknown>): Slot => ({
+  stream: ref.stream,
+  fold: ref.fold,
+  point: null,
+  verifiedAt: 0,
+  readAfter: 0,
+  busy: false,
+  frozen: false,
+  users: 0,
+  snapshotRevision: -1,
+  snapshotAtMs: Number.NEGATIVE_INFINITY,
+  ignoreSnapshots: false,
+})
+
+/** Never 0, so that a state without entries has its place in the count too. */
+const entriesOf = (slot: Slot): number =>
+  1 + (slot.point === null ? 0 : (slot.fold.snapshot?.entries(slot.point.state) ?? 0))
+
+export type Slots = {
+  /** The slot of a stream, held until `drop`. @throws when another fold was used on the stream: a bug. */
+  hold(ref: StreamRef<unknown>): Slot
+  drop(slot: Slot): void
+  /** Slots that are kept, in use or not. */
+  size(): number
+}
+
+/**
+ * The fold cache. A slot in use is always there; unused ones stay as long as they fit, the least recently used go first.
+ */
+export const createSlots = (limits: Pick<RunnerLimits, 'cacheStreams' | 'cacheEntries'>): Slots => {
+  const active = new Map<StreamName, Slot>()
+  const idle = new LRUCache<StreamName, Slot>({
+    max: limits.cacheStreams,
+    maxSize: limits.cacheEntries,
+    sizeCalculation: entriesOf,
+  })
+
+  const wake = (ref: StreamRef<unknown>): Slot => {
+    const cached = idle.get(ref.stream)
+    if (cached) idle.delete(ref.stream)
+    const slot = cached ?? newSlot(ref)
+    active.set(ref.stream, slot)
+    return slot
+  }
+
+  const drop = (slot: Slot): void => {
+    slot.users--
+    if (slot.users > 0) return
+    active.delete(slot.stream)
+    if (slot.point !== null) idle.set(slot.stream, slot)
+  }
+
+  return {
+    hold(ref) {
+      const slot = active.get(ref.stream) ?? wake(ref)
+      slot.users++
+      if (slot.fold === ref.fold) return slot
+      drop(slot)
+      throw new Error(`stream ${ref.stream} is used with two folds, ${slot.fold.name} and ${ref.fold.name}`)
+    },
+    drop,
+    size: () => active.size + idle.size,
+  }
+}
