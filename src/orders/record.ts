@@ -17,7 +17,9 @@ export const OrderRecord = z
     delivery: z.enum(['lines', 'addresses']),
     quantity: z.int(),
     unit: z.string(),
-    unitPriceCents: cents.meta({ description: 'The amount divided by the quantity, rounded; the amount binds.' }),
+    unitPriceCents: cents.meta({
+      description: 'The amount divided by the quantity, rounded; the amount binds.',
+    }),
     amountCents: cents.meta({ description: 'What was charged.' }),
     refundedCents: cents.meta({ description: 'What has come back of it.' }),
     currency: z.literal('USD'),
@@ -42,7 +44,9 @@ export const OrderRecord = z
     refundedAt: instant.nullable(),
     failureReason: z.string().nullable(),
     balanceCents: cents.meta({ description: 'The wallet right after the debit of this order.' }),
-    yourCostCents: cents.optional().meta({ description: 'On a reseller key: what the reseller was debited.' }),
+    yourCostCents: cents
+      .optional()
+      .meta({ description: 'On a reseller key: what the reseller was debited.' }),
     marginCents: cents.optional().meta({ description: 'On a reseller key: customer price less cost.' }),
   })
   .meta({ id: 'Order' })

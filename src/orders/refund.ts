@@ -90,13 +90,16 @@ const amountOf = (
   const { details } = order
   const leftCents = details.amountCents - decidedRefundCents(order)
   const left = unrefundedProxies(order)
+  // When nothing of the price is left with us, nothing of the goods is left with the customer.
+  const endedBy = (amountCents: number, proxyIds: readonly ProxyId[]) =>
+    amountCents === leftCents ? left : proxyIds
   switch (request.kind) {
     case 'whole':
       return { amountCents: leftCents, proxyIds: left }
     case 'cents': {
       if (request.cents > leftCents)
         return { reason: `only ${leftCents} cents of the order are left to refund` }
-      return { amountCents: request.cents, proxyIds: request.cents === leftCents ? left : [] }
+      return { amountCents: request.cents, proxyIds: endedBy(request.cents, []) }
     }
     case 'proxies': {
       if (details.kind === 'extension')
@@ -107,7 +110,8 @@ const amountOf = (
       const parts = (count: number) => partsCents(details.amountCents, count, order.proxyIds.length)
       const share = parts(before + request.proxyIds.length) - parts(before)
       const last = request.proxyIds.length === left.length
-      return { amountCents: last ? leftCents : Math.min(share, leftCents), proxyIds: request.proxyIds }
+      const amountCents = last ? leftCents : Math.min(share, leftCents)
+      return { amountCents, proxyIds: endedBy(amountCents, request.proxyIds) }
     }
     default: {
       const unknown: never = request
