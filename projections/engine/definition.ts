@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto'
+import type { ReadModel, ReadModelGroup, Table } from './read-model.ts'
+
+/** What filled a model's tables: kept beside the checkpoint, so that changed code is noticed. */
+export type Definition = {
+  readonly version: number
+  /** Digest of version and tables: finds a table that was changed without a new version. */
+  readonly digest: string
+}
+
+export type Definitions = Readonly<Record<string, Definition>>
+
+const tableShape = ({ name, columns, key, indexes }: Table): unknown => [
+  name,
+  Object.entries(columns),
+  key,
+  indexes,
+]
+
+export const definitionOf = (model: ReadModel): Definition => ({
+  version: model.version,
+  digest: createHash('sha256')
+    .update(JSON.stringify([model.version, model.tables.map(tableShape)]))
+    .digest('hex')
+    .slice(0, 16),
+})
+
+export const definitionsOf = (models: readonly ReadModel[]): Definitions =>
+  Object.fromEntries(models.map((model) => [model.name, definitionOf(model)]))
+
+export type Standing = {
+  /** Their tables were filled by an older version, or under another definition, or never. */
+  readonly outdated: readonly ReadModel[]
+  /** Their tables were filled by a newer program than this one. */
+  readonly newer: readonly ReadModel[]
+}
+
+/** How the tables that stand relate to the models of this program. */
+export const compareDefinitions = (group: ReadModelGroup, stored: Definitions): Standing => {
+  const newer = group.models.filter((model) => (stored[model.name]?.version ?? 0) > model.version)
+  const outdated = group.models.filter(
+    (model) => !newer.includes(model) && stored[model.name]?.digest !== definitionOf(model).digest,
+  )
+  return { outdated, newer }
+}

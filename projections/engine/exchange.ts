@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
+import { definitionsOf } from './definition.ts'
+import type { ReadModel } from './read-model.ts'
+import type { Session } from './session.ts'
+import { qualified } from './table-sql.ts'
+
+export type Exchange = {
+  readonly session: Session
+  readonly group: string
+  readonly models: readonly ReadModel[]
+  readonly schema: string
+  readonly logId: string
+  /**
+   * Called under the locks with the checkpoint: brings the new tables to where the group is to stand and returns that
+   * position, or null when they are too far behind to do it while readers wait.
+   */
+  readonly settle: (checkpoint: Checkpoint) => Promise<number | null>
+}
+
+const lockNotAvailable = '55P03'
+
+const existing = async ({ session, models }: Exchange): Promise<readonly string[]> => {
+  const { rows } = await session.client.query<{ name: string }>(
+    `select format('read.%I', tablename) as name from pg_tables
+     where schemaname = 'read' and tablename = any ($1::text[])`,
+    [models.flatMap((model) => model.tables.map(({ name }) => name))],
+  )
+  return rows.map(({ name }) => name)
+}
+
+const attempt = async (exchange: Exchange, lockTimeoutMs: number): Promise<number | null> => {
+  const { session, group, models, schema, logId, settle } = exchange
+  const { client } = session
+  await client.query('begin')
+  try {
+    await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
+    const live = await existing(exchange)
+    const made = models.flatMap((model) => model.tables.map((table) => qualified(schema, table)))
+    // Tables before the checkpoint, as a batch of the runner takes them; the other way round the two would deadlock.
+    // The new ones too: once `settle` has folded into them, nothing may be left to wait for.
+    await client.query(`lock table ${[...live, ...made].join(', ')} in access exclusive mode`)
+    const checkpoint = await readCheckpoint(client, group, 'for update')
+    if (!checkpoint) throw new Error(`group ${group} has no checkpoint`)
+    await client.query('set local lock_timeout = 0')
+    const position = await settle(checkpoint)
+    if (position === null) {
+      await client.query('rollback')
+      return null
+    }
+    for (const name of live) await client.query(`drop table ${name}`)
+    for (const name of made) await client.query(`alter table ${name} set schema read`)
+    await client.query(
+      `update engine.checkpoints set epoch = epoch + 1, position = $2::bigint, log_id = $3::text,
+         definitions = definitions || $4::jsonb where name = $1::text`,
+      [group, position, logId, JSON.stringify(definitionsOf(models))],
+    )
+    await client.query('commit')
+    return position
+  } catch (error) {
+    await client.query('rollback')
+    throw error
+  }
+}
+
+/** How long readers may queue behind one attempt. From the deadlock timeout (1 s) on, an autovacuum gives way. */
+const lockTimeouts = [100, 200, 400, 800, 1600]
+const maxAttempts = 100
+
+/**
+ * Puts the new tables in the place of the live ones, in one transaction. Readers wait for some milliseconds and then
+ * find the new tables; the group's owner meets a new epoch, forgets its cached rows and goes on. Retries while other
+ * sessions hold the tables; resolves to null when `settle` gave null.
+ */
+export const exchangeTables = async (exchange: Exchange): Promise<number | null> => {
+  for (let count = 0; ; count += 1) {
+    try {
+      return await attempt(exchange, lockTimeouts[count % lockTimeouts.length] ?? 100)
+    } catch (error) {
+      if ((error as { code?: string }).code !== lockNotAvailable) throw error
+      if (count >= maxAttempts)
+        throw new Error(
+          `other sessions keep the tables of group ${exchange.group} locked: end long transactions (pg_stat_activity) and rebuild again`,
+          { cause: error },
+        )
+      await sleep(50 + Math.random() * 250)
+    }
+  }
+}

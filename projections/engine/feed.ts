@@ -1,0 +1,194 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
+import { cutAtCommand } from './cut.ts'
+
+/** An event whose bytes cannot be read as an event of ours. */
+export class UndecodableEvent extends Error {
+  override readonly name = 'UndecodableEvent'
+  readonly event: StoredEvent
+  constructor(event: StoredEvent, cause: unknown) {
+    super(
+      `event ${event.id} (${event.type}, ${event.stream} revision ${event.revision}, position ${event.position}) cannot be decoded: ${cause instanceof Error ? cause.message : cause}`,
+      { cause },
+    )
+    this.event = event
+  }
+}
+
+/** One reader of the log for everything in this process that follows it: projections, reactors, the sealer. */
+export type LogFeed = {
+  /**
+   * The events after a position, at least one and at most `limit`, in log order; waits while there are none. A batch
+   * does not end in the middle of one command's events where that can be told.
+   * @throws UndecodableEvent when the first of them is one; the signal's reason when it is aborted
+   */
+  next(after: number, limit: number, signal: AbortSignal): Promise<readonly RecordedEvent[]>
+  close(): Promise<void>
+}
+
+export type FeedOptions = {
+  readonly log: EventLog
+  readonly decode: (event: StoredEvent) => RecordedEvent
+  /** Told when the subscription fails, which it should not; it is opened again after a second. */
+  readonly onError: (error: unknown) => void
+  /** How many of the newest events are kept in memory; who is further behind reads the log itself. Default 8,192. */
+  readonly keep?: number
+}
+
+type Entry = { readonly stored: StoredEvent; decoded?: RecordedEvent }
+
+/** Settles when `arrival` does; rejects with the signal's reason when that comes first. */
+const waitFor = async (arrival: Promise<void>, signal: AbortSignal): Promise<void> => {
+  signal.throwIfAborted()
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => aborted.reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    await Promise.race([arrival, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** A subscription hands out at most this many events at once; fewer mean that the log had no more. */
+const maxBatch = 1000
+
+/**
+ * Follows the log from its head as of the first call of `next`, and keeps the newest events, each decoded once.
+ * A reader is only its position: it may fall behind, come back or start over without the others noticing.
+ */
+export const createLogFeed = ({ log, decode, onError, keep = 8192 }: FeedOptions): LogFeed => {
+  const closing = new AbortController()
+  let tail: Entry[] = []
+  /** Everything after this position is in `tail`, or has not been seen yet. */
+  let tailAfter = 0
+  /** The last delivery was full, so it may have ended inside a command. */
+  let openEnd = false
+  let arrival = Promise.withResolvers<void>()
+  let started: Promise<void> | null = null
+  let running: Promise<void> = Promise.resolve()
+
+  const wake = (): void => {
+    const former = arrival
+    arrival = Promise.withResolvers()
+    former.resolve()
+  }
+
+  const take = (batch: readonly StoredEvent[]): void => {
+    for (const stored of batch) tail.push({ stored })
+    openEnd = batch.length >= maxBatch
+    if (tail.length > keep * 2) {
+      tailAfter = (tail[tail.length - keep - 1] as Entry).stored.position
+      tail = tail.slice(-keep)
+    }
+    wake()
+  }
+
+  const follow = async (head: number): Promise<void> => {
+    while (!closing.signal.aborted) {
+      try {
+        const after = tail.at(-1)?.stored.position ?? head
+        const options = { after, maxBatch, signal: closing.signal }
+        for await (const batch of log.subscribeAll(options)) take(batch)
+      } catch (error) {
+        if (closing.signal.aborted) return
+        onError(error)
+      }
+      await sleep(1000, undefined, { signal: closing.signal }).catch(() => undefined)
+    }
+  }
+
+  const start = (): Promise<void> => {
+    started ??= log.head().then(
+      (head) => {
+        tailAfter = head
+        running = follow(head)
+      },
+      (error) => {
+        started = null
+        throw error
+      },
+    )
+    return started
+  }
+
+  const decoded = (entry: Entry): RecordedEvent => {
+    try {
+      entry.decoded ??= decode(entry.stored)
+      return entry.decoded
+    } catch (cause) {
+      throw new UndecodableEvent(entry.stored, cause)
+    }
+  }
+
+  const tryDecoded = (entry: Entry): RecordedEvent | undefined => {
+    try {
+      return decoded(entry)
+    } catch {
+      // Whoever reads it next is told; here it only says nothing about where a command ends.
+      return undefined
+    }
+  }
+
+  /** Decodes up to the first event that cannot be. */
+  const decodedPrefix = (entries: readonly Entry[]): { events: RecordedEvent[]; whole: boolean } => {
+    const events: RecordedEvent[] = []
+    for (const entry of entries)
+      try {
+        events.push(decoded(entry))
+      } catch (error) {
+        if (events.length === 0) throw error
+        return { events, whole: false }
+      }
+    return { events, whole: true }
+  }
+
+  const firstAfter = (position: number): number => {
+    let low = 0
+    let high = tail.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((tail[middle] as Entry).stored.position > position) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+
+  const fromTail = (after: number, limit: number): readonly RecordedEvent[] => {
+    const first = firstAfter(after)
+    const { events, whole } = decodedPrefix(tail.slice(first, first + limit))
+    const following = tail[first + events.length]
+    if (!whole) return events
+    if (!following) return openEnd ? cutAtCommand(events) : events
+    return cutAtCommand(events, tryDecoded(following))
+  }
+
+  const fromLog = async (after: number, limit: number): Promise<readonly RecordedEvent[]> => {
+    const stored = await log.readAll(after, limit)
+    const { events, whole } = decodedPrefix(stored.map((event) => ({ stored: event })))
+    return whole && stored.length === limit ? cutAtCommand(events) : events
+  }
+
+  return {
+    next: async (after, limit, signal) => {
+      await start()
+      let from = after
+      for (;;) {
+        if (closing.signal.aborted) throw closing.signal.reason
+        const { promise: arrived } = arrival
+        const begin = tailAfter
+        const events = from < begin ? await fromLog(from, limit) : fromTail(from, limit)
+        if (events.length > 0) return events
+        // What is older than the tail was read and is not there, so nothing lies in between.
+        if (from < begin) from = begin
+        else await waitFor(arrived, signal)
+      }
+    },
+    close: async () => {
+      closing.abort(new Error('the feed is closed'))
+      wake()
+      await running
+    },
+  }
+}

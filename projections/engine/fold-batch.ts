@@ -1,0 +1,144 @@
+import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { ReadModel, Rows, Table } from './read-model.ts'
+import type { RowCache } from './row-cache.ts'
+import { keyOf, keyText, type Row } from './table-sql.ts'
+
+/** What a batch changes in one table: rows to insert or replace, keys to delete. Each key stands once. */
+export type TableChange = {
+  readonly table: Table
+  readonly put: readonly Row[]
+  readonly removed: readonly (readonly (string | number)[])[]
+}
+
+/** What a batch of events changes; `commit` tells the cache once it is written (or is sure to be). */
+export type Changes = { readonly tables: readonly TableChange[]; commit(): void }
+
+/** A model threw on an event: the events before it may be applied, it and what follows may not. */
+export class PoisonEvent extends Error {
+  override readonly name = 'PoisonEvent'
+  readonly event: RecordedEvent
+  readonly model: string
+  constructor(event: RecordedEvent, model: string, cause: unknown) {
+    super(
+      `read model ${model} cannot take ${event.type} ${event.id} (${event.stream} revision ${event.revision}, position ${event.position}): ${cause instanceof Error ? cause.message : cause}`,
+      { cause },
+    )
+    this.event = event
+    this.model = model
+  }
+}
+
+/** Loads rows by key, one set-based select a table; absent ones are left out. */
+export type LoadRows = (table: Table, keys: readonly (readonly (string | number)[])[]) => Promise<readonly Row[]>
+
+export type FoldBatch = {
+  readonly models: readonly ReadModel[]
+  readonly events: readonly RecordedEvent[]
+  readonly cache: RowCache
+  readonly load: LoadRows
+}
+
+type Key = readonly (string | number)[]
+type Change = { readonly key: Key; readonly row: Row | null }
+type NamedRow = { readonly table: Table; readonly key: Key; readonly text: string }
+
+const nameRows = (models: readonly ReadModel[], tables: ReadonlyMap<string, Table>, event: RecordedEvent) => {
+  const named: NamedRow[] = []
+  for (const model of models)
+    try {
+      for (const { table: name, key } of model.reads(event)) {
+        const table = tables.get(name)
+        if (!table) throw new Error(`no read model of the group has a table ${name}`)
+        named.push({ table, key, text: keyText(table, key) })
+      }
+    } catch (cause) {
+      return new PoisonEvent(event, model.name, cause)
+    }
+  return named
+}
+
+/** Rows as of the event at hand: changed by the batch, else loaded for it, else cached; undefined is not known. */
+const createOverlay = (cache: RowCache) => {
+  const loaded = new Map<string, Row | null>()
+  const changed = new Map<Table, Map<string, Change>>()
+  const find = (table: Table, text: string): Row | null | undefined => {
+    const change = changed.get(table)?.get(text)
+    if (change) return change.row
+    const row = loaded.get(text)
+    return row === undefined ? cache.find(text) : row
+  }
+  const record = (table: Table, key: Key, row: Row | null): void => {
+    let changes = changed.get(table)
+    if (!changes) {
+      changes = new Map()
+      changed.set(table, changes)
+    }
+    changes.set(keyText(table, key), { key, row })
+  }
+  const rows: Rows = {
+    get: <R extends object>(table: Table<R>, key: Key): R | undefined => {
+      const row = find(table as Table, keyText(table as Table, key))
+      if (row === undefined) throw new Error(`reads() does not name row ${key.join(', ')} of ${table.name}`)
+      return (row ?? undefined) as R | undefined
+    },
+    put: (table, row) => record(table as Table, keyOf(table as Table, row as Row), row as Row),
+    remove: (table, key) => record(table as Table, key, null),
+  }
+  const keepLoaded = (text: string, row: Row | null): void => {
+    loaded.set(text, row)
+    cache.keep(text, row)
+  }
+  return { find, rows, keepLoaded, changed }
+}
+
+/**
+ * Folds events into row changes in memory, in log order. Rows that are neither changed by this batch nor cached are
+ * loaded when the first event needs one, then for all events that remain at once: mostly one select a table, or none.
+ * @throws PoisonEvent
+ */
+export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Promise<Changes> => {
+  const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
+  const named = events.map((event) => nameRows(models, tables, event))
+  const { find, rows, keepLoaded, changed } = createOverlay(cache)
+
+  const loadFrom = async (first: number): Promise<void> => {
+    const missing = new Map<Table, Map<string, Key>>()
+    for (const reads of named.slice(first))
+      for (const { table, key, text } of reads instanceof PoisonEvent ? [] : reads) {
+        if (find(table, text) !== undefined) continue
+        const keys = missing.get(table)
+        if (keys) keys.set(text, key)
+        else missing.set(table, new Map([[text, key]]))
+      }
+    for (const [table, keys] of missing) {
+      const found = new Map<string, Row>()
+      for (const row of await load(table, [...keys.values()])) found.set(keyText(table, keyOf(table, row)), row)
+      for (const text of keys.keys()) keepLoaded(text, found.get(text) ?? null)
+    }
+  }
+
+  for (const [index, event] of events.entries()) {
+    const reads = named[index] as PoisonEvent | NamedRow[]
+    if (reads instanceof PoisonEvent) throw reads
+    if (reads.some(({ table, text }) => find(table, text) === undefined)) await loadFrom(index)
+    for (const model of models)
+      try {
+        model.apply(event, rows)
+      } catch (cause) {
+        throw new PoisonEvent(event, model.name, cause)
+      }
+  }
+  return {
+    tables: [...changed].map(([table, changes]) => {
+      const all = [...changes.values()]
+      return {
+        table,
+        put: all.flatMap(({ row }) => (row ? [row] : [])),
+        removed: all.flatMap(({ key, row }) => (row ? [] : [key])),
+      }
+    }),
+    commit: () => {
+      for (const changes of changed.values()) for (const [text, { row }] of changes) cache.keep(text, row)
+    },
+  }
+}

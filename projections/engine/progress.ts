@@ -1,0 +1,115 @@
+import type pg from 'pg'
+
+type Waiter = { readonly position: number; resolve(reached: boolean): void }
+type GroupProgress = { position: number; usable: boolean; owned: boolean; waiters: Set<Waiter> }
+
+/** How far each group has come, as far as this process knows; positions only rise. */
+export type Progress = {
+  /** The last position known to be committed; -1 while this process cannot use the group's tables. */
+  position(group: string): number
+  /** Resolves true when the group is past a position, false when `timeoutMs` passed first. */
+  reached(group: string, position: number, timeoutMs: number): Promise<boolean>
+  advance(group: string, position: number): void
+  /** Who moves the checkpoint: this process (it will say so), or another (then it is asked for). */
+  setOwned(group: string, owned: boolean): void
+  /** False while the tables are being made, or belong to another version of the program. */
+  setUsable(group: string, usable: boolean): void
+}
+
+/** Another process owns the group: how often its checkpoint is asked for while somebody waits. */
+const pollMs = 5
+/** It is owned here, so this only catches what happens around a change of owner. */
+const ownedPollMs = 250
+
+/**
+ * Waits for checkpoints. The owner tells each commit at once; for groups of other processes one query every 5 ms
+ * serves all waiters, and none runs while nobody waits. (NOTIFY for each batch was left out: it serialises commits of
+ * the whole server, those of the log included.)
+ */
+export const createProgress = (options: {
+  readonly pool: pg.Pool
+  readonly groups: readonly string[]
+}): Progress => {
+  const groups = new Map<string, GroupProgress>(
+    options.groups.map((name) => [
+      name,
+      { position: 0, usable: false, owned: false, waiters: new Set<Waiter>() },
+    ]),
+  )
+  const groupNamed = (name: string): GroupProgress => {
+    const group = groups.get(name)
+    if (!group) throw new Error(`there is no group ${name} of read models`)
+    return group
+  }
+  const settle = (group: GroupProgress): void => {
+    if (!group.usable) return
+    for (const waiter of group.waiters) if (group.position >= waiter.position) waiter.resolve(true)
+  }
+  const advance = (name: string, position: number): void => {
+    const group = groupNamed(name)
+    if (position > group.position) group.position = position
+    settle(group)
+  }
+
+  let polling = false
+  const poll = async (): Promise<void> => {
+    const waitedFor = [...groups].filter(([, group]) => group.waiters.size > 0)
+    if (waitedFor.length === 0) {
+      polling = false
+      return
+    }
+    try {
+      const { rows } = await options.pool.query<{ name: string; position: number }>({
+        name: 'farebox_checkpoints',
+        text: 'select name, position from engine.checkpoints where name = any ($1::text[])',
+        values: [waitedFor.map(([name]) => name)],
+      })
+      for (const { name, position } of rows) advance(name, position)
+    } catch {
+      // Waiters give up at their own time; a query of theirs will meet the same database and say what is wrong.
+    }
+    schedule()
+  }
+  const schedule = (): void => {
+    polling = true
+    const foreign = [...groups.values()].some((group) => group.waiters.size > 0 && !group.owned)
+    setTimeout(() => void poll(), foreign ? pollMs : ownedPollMs)
+  }
+  const startPolling = (group: GroupProgress): void => {
+    if (polling) return
+    if (group.owned) return schedule()
+    polling = true
+    void poll()
+  }
+
+  return {
+    position: (name) => {
+      const { usable, position } = groupNamed(name)
+      return usable ? position : -1
+    },
+    reached: async (name, position, timeoutMs) => {
+      const group = groupNamed(name)
+      if (group.usable && group.position >= position) return true
+      const { promise, resolve } = Promise.withResolvers<boolean>()
+      const waiter: Waiter = { position, resolve }
+      const timer = setTimeout(() => resolve(false), timeoutMs)
+      group.waiters.add(waiter)
+      startPolling(group)
+      try {
+        return await promise
+      } finally {
+        clearTimeout(timer)
+        group.waiters.delete(waiter)
+      }
+    },
+    advance,
+    setOwned: (name, owned) => {
+      groupNamed(name).owned = owned
+    },
+    setUsable: (name, usable) => {
+      const group = groupNamed(name)
+      group.usable = usable
+      settle(group)
+    },
+  }
+}

@@ -1,0 +1,92 @@
+import { setImmediate } from 'node:timers/promises'
+import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
+import { UndecodableEvent } from './feed.ts'
+import { foldBatch } from './fold-batch.ts'
+import type { ReadModel } from './read-model.ts'
+import { createRowCache } from './row-cache.ts'
+import type { Session } from './session.ts'
+import { createBatchWriter } from './write-batch.ts'
+
+/** Folds the log from its start into the empty tables of a schema. */
+export type Replay = {
+  readonly position: number
+  readonly events: number
+  /** Folds everything up to and including a position of the log. Nothing past it is folded. */
+  to(bound: number, onBatch?: () => void): Promise<void>
+}
+
+export type ReplayOptions = {
+  readonly session: Session
+  readonly schema: string
+  readonly models: readonly ReadModel[]
+  readonly log: Pick<EventLog, 'readAll'>
+  readonly decode: (event: StoredEvent) => RecordedEvent
+  readonly signal: AbortSignal
+  /** Events of one batch; default 2,000: larger ones are no faster and hold up a process that also serves. */
+  readonly batch?: number
+  /** Rows held in memory; default 200,000. While all fit, none is ever selected. */
+  readonly maxRows?: number
+}
+
+/** Reading the next events, folding these and writing the former ones overlap: that is two cores' worth of work. */
+export const createReplay = (options: ReplayOptions): Replay => {
+  const { session, schema, models, log, signal, batch = 2000, maxRows = 200_000 } = options
+  const writer = createBatchWriter(session.client, schema)
+  const cache = createRowCache({ maxRows, complete: true })
+  let position = 0
+  let events = 0
+
+  const decode = (stored: StoredEvent): RecordedEvent => {
+    try {
+      return options.decode(stored)
+    } catch (cause) {
+      throw new UndecodableEvent(stored, cause)
+    }
+  }
+
+  const read = (after: number): Promise<readonly StoredEvent[]> => {
+    const page = log.readAll(after, batch)
+    // It is awaited later; a failure before that is not unhandled.
+    page.catch(() => undefined)
+    return page
+  }
+
+  const to = async (bound: number, onBatch?: () => void): Promise<void> => {
+    if (bound <= position) return
+    let page = read(position)
+    let written: Promise<unknown> = Promise.resolve()
+    for (;;) {
+      signal.throwIfAborted()
+      const stored = (await page).filter((event) => event.position <= bound)
+      const last = stored.at(-1)
+      if (!last) break
+      const more = last.position < bound
+      if (more) page = read(last.position)
+      // Loads wait behind the write that is under way, for both go through one session.
+      const changes = await foldBatch({ models, events: stored.map(decode), cache, load: writer.load })
+      await written
+      written = writer.write(changes.tables, null)
+      written.catch(() => undefined)
+      changes.commit()
+      position = last.position
+      events += stored.length
+      onBatch?.()
+      if (!more) break
+      await setImmediate()
+    }
+    await written
+    // What lies between the last event and the bound was read and is nothing.
+    position = bound
+  }
+
+  return {
+    get position() {
+      return position
+    },
+    get events() {
+      return events
+    },
+    to,
+  }
+}

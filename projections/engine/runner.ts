@@ -1,0 +1,162 @@
+import { setMaxListeners } from 'node:events'
+import type pg from 'pg'
+import type { Clock } from '../../src/clock.ts'
+import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
+import {
+  ensureCheckpoint,
+  ProjectionsRefused,
+  readCheckpoint,
+  refuseForeignLog,
+} from './checkpoint.ts'
+import type { LogFeed } from './feed.ts'
+import { createGate } from './gate.ts'
+import { type EngineLogger, type GroupState, outdatedModels, runGroup } from './group-loop.ts'
+import { createProgress, type Progress } from './progress.ts'
+import type { ReadModelGroup } from './read-model.ts'
+import type { BatchDone, BatchPoint } from './tenure.ts'
+
+export type GroupHealth = {
+  readonly group: string
+  readonly state: GroupState
+  /** Why it does not go on; null while it does. */
+  readonly error: string | null
+}
+
+export type GroupLag = {
+  readonly group: string
+  /** How far behind the log's head, in positions: events on Postgres. */
+  readonly positions: number
+  /** The age of the first event that is not folded; 0 when there is none. */
+  readonly seconds: number
+}
+
+export type ProjectionRunner = {
+  /**
+   * Checks that log and tables belong together, then keeps all groups going in the background.
+   * @throws ProjectionsRefused (another log, a log shorter than the checkpoint, tables of a newer program)
+   */
+  start(): Promise<void>
+  /** Finishes the batches under way and gives the groups up. */
+  stop(): Promise<void>
+  readonly progress: Progress
+  health(): readonly GroupHealth[]
+  lag(): Promise<readonly GroupLag[]>
+  /** Whether all groups pass the head of the log, as it is now, within a bound (default 1,000 ms). */
+  caughtUp(timeoutMs?: number): Promise<boolean>
+  /** Resolves when no batch is under way; none starts until `resume`. */
+  pause(): Promise<void>
+  resume(): void
+}
+
+export type RunnerOptions = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly feed: LogFeed
+  readonly decode: (event: StoredEvent) => RecordedEvent
+  readonly groups: readonly ReadModelGroup[]
+  readonly logger: EngineLogger
+  readonly clock: Clock
+  /** Events of one batch at most; default 500. */
+  readonly maxBatch?: number
+  /** Rows of a group kept in memory; default 20,000. */
+  readonly maxRows?: number
+  readonly onBatch?: (batch: BatchDone) => void
+  readonly onState?: (health: GroupHealth) => void
+  readonly onPoint?: (point: BatchPoint) => void | Promise<void>
+}
+
+/** Folds the log into the read tables of all groups (design section 7). One process owns a group at a time. */
+export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner => {
+  const { pool, log, groups, logger, decode, clock } = options
+  const names = groups.map(({ name }) => name)
+  const progress = createProgress({ pool, groups: names })
+  const gate = createGate()
+  const stopping = new AbortController()
+  // Every wait of every group listens to it.
+  setMaxListeners(0, stopping.signal)
+  const health = new Map<string, GroupHealth>(
+    names.map((group) => [group, { group, state: 'starting', error: null }]),
+  )
+  let loops: readonly Promise<void>[] = []
+
+  const setState = (group: string, state: GroupState, error?: Error): void => {
+    const former = health.get(group)
+    const now: GroupHealth = { group, state, error: error?.message ?? null }
+    if (former?.state === now.state && former.error === now.error) return
+    health.set(group, now)
+    options.onState?.(now)
+    const fields = { group, state, ...(error && { err: error }) }
+    if (state === 'poisoned') logger.fatal(fields, 'projection stopped: it cannot apply an event')
+    else if (error) logger.error(fields, 'projection does not go on')
+    else logger.info(fields, 'projection')
+  }
+
+  const check = async (group: ReadModelGroup, logId: string): Promise<void> => {
+    await ensureCheckpoint(pool, group.name, logId)
+    const checkpoint = await readCheckpoint(pool, group.name)
+    if (!checkpoint) throw new Error(`group ${group.name} has no checkpoint`)
+    // The head is read after the checkpoint, which an owner elsewhere may be moving.
+    refuseForeignLog(group.name, checkpoint, logId, await log.head())
+    const { newer, outdated, missing } = await outdatedModels(pool, group, checkpoint)
+    if (newer.length > 0)
+      throw new ProjectionsRefused(
+        `the read tables of ${newer.map(({ name }) => name).join(', ')} were made by a newer version of Farebox. Start that version, or have them made anew by this one: npm run farebox -- projections rebuild all`,
+      )
+    progress.advance(group.name, checkpoint.position)
+    progress.setUsable(group.name, outdated.length + missing.length === 0)
+  }
+
+  const start = async (): Promise<void> => {
+    const logId = await log.logId()
+    for (const group of groups) await check(group, logId)
+    const context = {
+      pool,
+      log,
+      decode,
+      feed: options.feed,
+      progress,
+      gate,
+      logId,
+      logger,
+      setState,
+      maxBatch: options.maxBatch ?? 500,
+      maxRows: options.maxRows ?? 20_000,
+      onBatch: options.onBatch,
+      onPoint: options.onPoint,
+    }
+    loops = groups.map((group) => runGroup(context, group, stopping.signal))
+  }
+
+  const lagOf = async (group: string, head: number): Promise<GroupLag> => {
+    const known = Math.max(0, progress.position(group))
+    // What this process knows of another owner's checkpoint may be old.
+    const position = known >= head ? known : ((await readCheckpoint(pool, group))?.position ?? 0)
+    progress.advance(group, position)
+    const [first] = position < head ? await log.readAll(position, 1) : []
+    if (!first) return { group, positions: 0, seconds: 0 }
+    const recordedMs = Date.parse(decode(first).metadata.recordedAt)
+    return { group, positions: head - position, seconds: Math.max(0, clock() - recordedMs) / 1000 }
+  }
+
+  return {
+    start,
+    stop: async () => {
+      stopping.abort(new Error('the projection runner stops'))
+      await Promise.all(loops)
+    },
+    progress,
+    health: () => [...health.values()],
+    lag: async () => {
+      const head = await log.head()
+      return Promise.all(names.map((group) => lagOf(group, head)))
+    },
+    caughtUp: async (timeoutMs = 1000) => {
+      const head = await log.head()
+      const reached = await Promise.all(names.map((group) => progress.reached(group, head, timeoutMs)))
+      return reached.every(Boolean)
+    },
+    pause: gate.close,
+    resume: gate.open,
+  }
+}

@@ -1,0 +1,34 @@
+import pg from 'pg'
+
+/** A connection of its own: an advisory lock and the writes that it covers live and die with it. */
+export type Session = {
+  readonly client: pg.Client
+  /** Aborted when the connection is gone, with the cause. */
+  readonly ended: AbortSignal
+  close(): Promise<void>
+}
+
+/**
+ * Connects outside the pool with the pool's settings, so that a session held for hours takes nothing from requests.
+ *
+ * Rows and checkpoint vanish together in a crash and are folded again, so these commits need not wait for the disk
+ * (design section 7; right here, and only here). Rows are looked up by key only: a plan made while a table was empty
+ * must not scan it when it has grown.
+ */
+export const openSession = async (pool: pg.Pool, applicationName: string): Promise<Session> => {
+  const client = new pg.Client(pool.options as pg.ClientConfig)
+  const ended = new AbortController()
+  client.on('error', (error) => ended.abort(error))
+  client.on('end', () => ended.abort(new Error('the connection ended')))
+  await client.connect()
+  try {
+    await client.query("select set_config('application_name', $1::text, false)", [applicationName])
+    await client.query(`set synchronous_commit = off; set statement_timeout = 0;
+      set idle_in_transaction_session_timeout = 0; set enable_seqscan = off; set enable_hashjoin = off;
+      set enable_mergejoin = off`)
+  } catch (error) {
+    await client.end()
+    throw error
+  }
+  return { client, ended: ended.signal, close: () => client.end() }
+}

@@ -1,0 +1,34 @@
+import type { Table } from './read-model.ts'
+
+export type Row = Record<string, unknown>
+
+/** Names go into SQL texts as they are, so they must need no quotes. */
+const checkedName = (name: string): string => {
+  if (!/^[a-z][a-z0-9_]*$/.test(name)) throw new Error(`${name} cannot be a table or column name`)
+  return name
+}
+
+export const columnNames = (table: Table): readonly string[] => Object.keys(table.columns).map(checkedName)
+
+/** `order_id text, amount_cents bigint`: as `json_to_recordset` and `create table` want them. */
+export const columnList = (table: Table, names = columnNames(table)): string =>
+  names.map((name) => `${name} ${table.columns[name]?.type}`).join(', ')
+
+export const qualified = (schema: string, table: Table): string =>
+  `${checkedName(schema)}.${checkedName(table.name)}`
+
+export const createTableSql = (schema: string, table: Table): string => {
+  const columns = columnNames(table).map(
+    (name) => `${name} ${table.columns[name]?.type}${table.columns[name]?.nullable ? '' : ' not null'}`,
+  )
+  return `create table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${table.key.join(', ')}))`
+}
+
+export const createIndexSql = (schema: string, table: Table): readonly string[] =>
+  table.indexes.map((columns) => `create index on ${qualified(schema, table)} (${columns})`)
+
+/** One text for a key: no column of a key holds a NUL, for Postgres stores none. */
+export const keyText = (table: Table, key: readonly unknown[]): string => `${table.name}\0${key.join('\0')}`
+
+export const keyOf = (table: Table, row: Row): readonly (string | number)[] =>
+  table.key.map((name) => row[name] as string | number)

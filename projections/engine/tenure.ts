@@ -1,0 +1,111 @@
+import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import { raiseEpoch, refuseForeignLog } from './checkpoint.ts'
+import { type LogFeed, UndecodableEvent } from './feed.ts'
+import { foldBatch, PoisonEvent } from './fold-batch.ts'
+import type { Gate } from './gate.ts'
+import type { Progress } from './progress.ts'
+import type { ReadModelGroup } from './read-model.ts'
+import { createRowCache } from './row-cache.ts'
+import type { Session } from './session.ts'
+import { type BatchWriter, createBatchWriter } from './write-batch.ts'
+
+export type BatchDone = {
+  readonly group: string
+  readonly events: number
+  readonly rows: number
+  readonly durationMs: number
+}
+
+/** Named points of a batch, for tests that kill the process there. `sent`: the transaction is on its way. */
+export type BatchPoint = 'projection-batch-folded' | 'projection-batch-sent'
+
+export type TenureContext = {
+  readonly feed: LogFeed
+  readonly progress: Progress
+  readonly gate: Gate
+  readonly logId: string
+  /** Events of one batch at most. It also bounds how long a fold holds up the requests of this process. */
+  readonly maxBatch: number
+  readonly maxRows: number
+  readonly onBatch?: ((batch: BatchDone) => void) | undefined
+  readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
+}
+
+/** How a tenure ended: its tables were exchanged, another owner took over, or an event cannot be applied. */
+export type TenureEnd =
+  | { readonly kind: 'fenced' }
+  | { readonly kind: 'poisoned'; readonly error: Error; readonly epoch: number }
+
+/** SQLSTATE classes of data that Postgres does not take: values, constraints, texts it cannot read, sizes. */
+const isDataError = (error: unknown): boolean =>
+  /^(22|23|54)/.test((error as { code?: unknown }).code?.toString() ?? '')
+
+const countRows = (tables: readonly { put: readonly unknown[]; removed: readonly unknown[] }[]): number =>
+  tables.reduce((sum, { put, removed }) => sum + put.length + removed.length, 0)
+
+/**
+ * Folds the log into the group's tables as their only writer, until the signal, an error of the connection (thrown),
+ * or an end that the caller must look at. Each batch lands with its checkpoint, exactly once, at this tenure's epoch.
+ */
+export const holdTenure = async (
+  context: TenureContext,
+  group: ReadModelGroup,
+  session: Session,
+  signal: AbortSignal,
+): Promise<TenureEnd> => {
+  const { feed, progress, gate, logId, maxBatch, onBatch, onPoint } = context
+  const checkpoint = await raiseEpoch(session.client, group.name)
+  refuseForeignLog(group.name, checkpoint, logId, Number.POSITIVE_INFINITY)
+  const { epoch } = checkpoint
+  const cache = createRowCache({ maxRows: context.maxRows, complete: false })
+  const writer: BatchWriter = createBatchWriter(session.client, 'read')
+  let { position } = checkpoint
+  let limit = maxBatch
+
+  const applyBatch = async (events: readonly RecordedEvent[]): Promise<boolean> => {
+    const startedMs = performance.now()
+    const changes = await foldBatch({ models: group.models, events, cache, load: writer.load })
+    await onPoint?.('projection-batch-folded')
+    const to = (events.at(-1) as RecordedEvent).position
+    const step = { group: group.name, logId, epoch, from: position, to }
+    const written = writer.write(changes.tables, step)
+    await onPoint?.('projection-batch-sent')
+    if (!(await written)) return false
+    changes.commit()
+    position = to
+    progress.advance(group.name, to)
+    onBatch?.({
+      group: group.name,
+      events: events.length,
+      rows: countRows(changes.tables),
+      durationMs: performance.now() - startedMs,
+    })
+    return true
+  }
+
+  progress.advance(group.name, position)
+  for (;;) {
+    let events: readonly RecordedEvent[]
+    try {
+      events = await feed.next(position, limit, signal)
+    } catch (error) {
+      if (error instanceof UndecodableEvent) return { kind: 'poisoned', error, epoch }
+      throw error
+    }
+    try {
+      if (!(await gate.pass(signal, () => applyBatch(events)))) return { kind: 'fenced' }
+      limit = maxBatch
+    } catch (error) {
+      if (error instanceof PoisonEvent) {
+        const sound = events.slice(0, events.indexOf(error.event))
+        if (sound.length === 0) return { kind: 'poisoned', error, epoch }
+        if (!(await gate.pass(signal, () => applyBatch(sound)))) return { kind: 'fenced' }
+      } else if (isDataError(error) && !session.ended.aborted) {
+        const [first] = events as [RecordedEvent]
+        if (events.length === 1) return { kind: 'poisoned', error: new PoisonEvent(first, group.name, error), epoch }
+        // Nothing landed. Smaller and smaller batches find the event that the database does not take.
+        limit = Math.max(1, Math.floor(events.length / 2))
+      } else throw error
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import type pg from 'pg'
+import type { LoadRows, TableChange } from './fold-batch.ts'
+import type { Table } from './read-model.ts'
+import { columnList, columnNames, qualified, type Row } from './table-sql.ts'
+
+/** The step of a checkpoint that must hold for the rows to land: same log, same owner, same position as folded from. */
+export type CheckpointStep = {
+  readonly group: string
+  readonly logId: string
+  readonly epoch: number
+  readonly from: number
+  readonly to: number
+}
+
+type Statement = { readonly text: string; readonly values: readonly unknown[] }
+
+const upsertSql = (schema: string, table: Table, parameter: number, guard: string): string => {
+  const names = columnNames(table)
+  const rest = names.filter((name) => !table.key.includes(name))
+  const update = rest.map((name) => `${name} = excluded.${name}`).join(', ')
+  return `insert into ${qualified(schema, table)} (${names.join(', ')})
+    select ${names.join(', ')} from json_to_recordset($${parameter}::json) as r (${columnList(table)}) where ${guard}
+    on conflict (${table.key.join(', ')}) do ${rest.length > 0 ? `update set ${update}` : 'nothing'}`
+}
+
+const deleteSql = (schema: string, table: Table, parameter: number, guard: string): string => {
+  const names = table.key.join(', ')
+  return `delete from ${qualified(schema, table)} where (${names}) in
+    (select ${names} from json_to_recordset($${parameter}::json) as k (${columnList(table, table.key)})) and ${guard}`
+}
+
+const keyObject = (table: Table, key: readonly (string | number)[]): Row =>
+  Object.fromEntries(table.key.map((name, index) => [name, key[index]]))
+
+/**
+ * One statement, and so one transaction, for a whole batch: one upsert and one delete a table, and the checkpoint. A
+ * checkpoint that does not move as expected leaves every table alone. Rows travel as one JSON text a table: measured
+ * beside `unnest` of arrays and multi-row `values` (31 columns, 500 rows: 28, 20 and 28 µs a row, and 6, 8 and 11 µs
+ * of Node's own time) it costs the process that serves requests least.
+ */
+export const writeStatement = (
+  schema: string,
+  tables: readonly TableChange[],
+  step: CheckpointStep | null,
+): Statement => {
+  const values: unknown[] = step ? [step.to, step.group, step.logId, step.epoch, step.from] : []
+  const parts: string[] = []
+  const guard = step ? 'exists (select from moved)' : 'true'
+  if (step)
+    parts.push(`moved as (update engine.checkpoints set position = $1::bigint
+      where name = $2::text and log_id = $3::text and epoch = $4::bigint and position = $5::bigint returning 1)`)
+  for (const { table, put, removed } of tables) {
+    if (put.length > 0) {
+      values.push(JSON.stringify(put))
+      parts.push(`${table.name}_put as (${upsertSql(schema, table, values.length, guard)})`)
+    }
+    if (removed.length > 0) {
+      values.push(JSON.stringify(removed.map((key) => keyObject(table, key))))
+      parts.push(`${table.name}_removed as (${deleteSql(schema, table, values.length, guard)})`)
+    }
+  }
+  const result = step ? 'select 1 from moved' : 'select 1'
+  return { text: parts.length > 0 ? `with ${parts.join(',\n')}\n${result}` : result, values }
+}
+
+/** Names a few hundred texts for as long as a session lives, so that each is planned once; the rest goes unnamed. */
+export const createStatementNames = (): ((text: string) => { name?: string; text: string }) => {
+  const names = new Map<string, string>()
+  return (text) => {
+    const known = names.get(text)
+    if (known) return { name: known, text }
+    if (names.size >= 300) return { text }
+    const name = `farebox_${names.size}`
+    names.set(text, name)
+    return { name, text }
+  }
+}
+
+const selectSql = (schema: string, table: Table): string => {
+  const names = columnNames(table).join(', ')
+  const [only] = table.key
+  if (table.key.length === 1)
+    return `select ${names} from ${qualified(schema, table)} where ${only} = any (
+      select ${only} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+  return `select ${names} from ${qualified(schema, table)} where (${table.key.join(', ')}) in (
+    select ${table.key.join(', ')} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
+}
+
+export type BatchWriter = {
+  readonly load: LoadRows
+  /** Resolves false when the checkpoint was not where the step starts: then nothing was written. */
+  write(tables: readonly TableChange[], step: CheckpointStep | null): Promise<boolean>
+}
+
+/** Loads and writes the rows of one schema over one session. */
+export const createBatchWriter = (client: pg.Client, schema: string): BatchWriter => {
+  const named = createStatementNames()
+  return {
+    load: async (table, keys) => {
+      const parameter = JSON.stringify(keys.map((key) => keyObject(table, key)))
+      const { rows } = await client.query<Row>({ ...named(selectSql(schema, table)), values: [parameter] })
+      return rows
+    },
+    write: async (tables, step) => {
+      const { text, values } = writeStatement(schema, tables, step)
+      const { rowCount } = await client.query({ ...named(text), values: [...values] })
+      return rowCount === 1
+    },
+  }
+}
