@@ -43,14 +43,12 @@ const exampleTarget = (product: Product, stock: readonly StockCount[]): Target |
 }
 
 /** A target as `fulfillment_meta` says it: with the mobile fields for mobile only. */
-export const metaOf = (target: Target) => ({
-  country: target.country,
-  period_days: target.periodDays,
-  ...(target.carrierId !== null && {
-    carrier_id: target.carrierId,
-    service: target.service,
-    rotation_minutes: target.rotationMinutes,
-  }),
+export const metaOf = ({ country, periodDays, carrierId, service, rotationMinutes }: Target) => ({
+  country,
+  period_days: periodDays,
+  ...(carrierId !== null &&
+    service !== null &&
+    rotationMinutes !== null && { carrier_id: carrierId, service, rotation_minutes: rotationMinutes }),
 })
 
 const queryOf = (values: Readonly<Record<string, string | number | null>>): string =>

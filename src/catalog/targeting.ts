@@ -1,7 +1,10 @@
 import type { Target } from '../orders/details.ts'
-import { isDedicated, type Product } from './product.ts'
+import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
 import { countriesOf, periodsOf, type Rate, ratesIn, unitPriceMicros, type Wanted } from './rates.ts'
 import { accept, type Result, refuse } from './refusal.ts'
+
+/** What `/price` and mobile price lists take when no period is named (spec.md, "Catalog and pricing"). */
+const standardPeriodDays = 30
 
 const addressFields = ['country', 'period_days']
 const mobileFields = [...addressFields, 'carrier_id', 'service', 'rotation_minutes']
@@ -57,7 +60,7 @@ export const parseMeta = (
 }
 
 /** A query value as the number that it writes; any other text stays and is refused as such. */
-const numberOf = (value: unknown): unknown =>
+export const numberOf = (value: unknown): unknown =>
   typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value
 
 /**
@@ -71,13 +74,28 @@ export const parseQuery = (
   if (!isDedicated(product)) return accept(null)
   return wantedOf(product, {
     country: query.country ?? 'USA',
-    period_days: numberOf(query.period_days ?? 30),
+    period_days: numberOf(query.period_days ?? standardPeriodDays),
     ...(product.shape === 'addresses_mobile' && {
       carrier_id: query.carrier_id,
       service: query.service,
       rotation_minutes: numberOf(query.rotation_minutes),
     }),
   })
+}
+
+/**
+ * The country and period of a price list: `country` is required; `period_days`, 30 when left out, is for mobile only
+ * and null for others, whose list has every period. Refusals: invalid_country, invalid_period.
+ */
+export const parseListQuery = (
+  product: Product & DedicatedProduct,
+  query: Readonly<Record<string, unknown>>,
+): Result<{ readonly country: string; readonly periodDays: number | null }> => {
+  const where = country(product, query.country)
+  if (!where.ok) return where
+  if (product.shape !== 'addresses_mobile') return accept({ country: where.value, periodDays: null })
+  const days = period(product, where.value, numberOf(query.period_days ?? standardPeriodDays))
+  return days.ok ? accept({ country: where.value, periodDays: days.value }) : days
 }
 
 const wantedOf = (product: Product, fields: Readonly<Record<string, unknown>>): Result<Wanted> => {
