@@ -11,7 +11,6 @@ for (const [net, prefix] of [
 for (const [net, prefix] of [
   ['::', 128],
   ['::1', 128],
-  ['::ffff:0:0', 96],
   ['ff00::', 8],
 ] as const)
   notForSale.addSubnet(net, prefix, 'ipv6')
@@ -26,5 +25,6 @@ export const canonicalIp = (text: string): string | null => {
   if (version === 0 || text.includes('%')) return null
   // The URL standard serialises IPv6 hosts by the rules of RFC 5952.
   const ip = version === 6 ? new URL(`http://[${text}]`).hostname.slice(1, -1) : text
+  if (ip.startsWith('::ffff:')) return null
   return notForSale.check(ip, version === 6 ? 'ipv6' : 'ipv4') ? null : ip
 }

@@ -1,0 +1,73 @@
+import { type DedicatedProduct, isDedicated, type ProductTerms } from '../catalog/product.ts'
+import { countriesOf, ratesIn } from '../catalog/rates.ts'
+import type { StockedAddress } from './events.ts'
+import type { Stocking } from './stocking.ts'
+
+/** Addresses a pool (a product in a country, for mobile also a carrier and service) gets in the demo. */
+const poolSizes = { isp: 60, ipv4: 100, ipv6: 120, mobile: 12, residential: 0 } as const
+
+const cities: Readonly<Record<string, readonly string[]>> = {
+  AUS: ['Sydney', 'Melbourne'],
+  BRA: ['São Paulo', 'Rio de Janeiro'],
+  CAN: ['Toronto', 'Montreal'],
+  DEU: ['Frankfurt', 'Berlin'],
+  ESP: ['Madrid', 'Barcelona'],
+  FRA: ['Paris', 'Lyon'],
+  GBR: ['London', 'Manchester'],
+  ITA: ['Milan', 'Rome'],
+  JPN: ['Tokyo', 'Osaka'],
+  NLD: ['Amsterdam', 'Rotterdam'],
+  POL: ['Warsaw', 'Krakow'],
+  SGP: ['Singapore'],
+  USA: ['Dallas', 'New York', 'Los Angeles', 'Chicago'],
+}
+
+/** RFC 5398 sets these AS numbers aside for documentation. */
+const firstDocumentationAsn = 64_496
+const documentationAsns = 16
+
+/** RFC 2544 sets 198.18.0.0/15 aside for benchmarks, RFC 3849 2001:db8::/32 for documentation: nobody's addresses. */
+const demoAddress = (family: 'v4' | 'v6', block: number, host: number): string =>
+  family === 'v6'
+    ? `2001:db8:${(block + 1).toString(16)}::${(host + 1).toString(16)}`
+    : `198.${18 + Math.floor(block / 256)}.${block % 256}.${host + 1}`
+
+type Pool = Pick<StockedAddress, 'carrierId' | 'service'>
+
+const poolsOf = (product: DedicatedProduct, country: string): readonly Pool[] => {
+  const pools = ratesIn(product, country).map(({ target: { carrierId, service } }) => ({
+    carrierId,
+    service,
+  }))
+  return [...new Map(pools.map((pool) => [JSON.stringify(pool), pool])).values()]
+}
+
+/**
+ * Stock for every dedicated product of a catalogue that is not retired: some thousand addresses of ranges that belong
+ * to nobody, the same ones for the same catalogue.
+ */
+export const demoStock = (products: readonly ProductTerms[]): readonly Stocking[] => {
+  // A pool has a /24 or a /48 of its own, so no address comes twice.
+  let block = 0
+  return products
+    .filter((product) => product.state !== 'retired')
+    .filter(isDedicated)
+    .flatMap((product) =>
+      countriesOf(product).map((country) => ({
+        productId: product.id,
+        country,
+        addresses: poolsOf(product, country).flatMap((pool): StockedAddress[] => {
+          const own = block++
+          const asn = firstDocumentationAsn + (own % documentationAsns)
+          const here = cities[country] ?? []
+          return Array.from({ length: poolSizes[product.family] }, (_, host) => ({
+            ip: demoAddress(product.family === 'ipv6' ? 'v6' : 'v4', own, host),
+            city: here[host % here.length] ?? null,
+            asn,
+            asnOrg: `Example Network ${asn}`,
+            ...pool,
+          }))
+        }),
+      })),
+    )
+}
