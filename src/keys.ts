@@ -8,9 +8,9 @@ import type { Migrations } from './postgres/migrate.ts'
 /** The secrets of the service, 32 bytes each. They never enter the database. */
 export type Keys = {
   /** Encrypts what the vault holds and derives proxy credentials. */
-  readonly master: Buffer
+  readonly master: Uint8Array
   /** The seed of the Ed25519 key that signs the log. */
-  readonly seal: Buffer
+  readonly seal: Uint8Array
 }
 
 /** A key is not the one that the database was made with. */
@@ -65,7 +65,7 @@ export const loadKeys = async (config: Config): Promise<Keys> => ({
 })
 
 /** Tells keys apart and tells nothing of them: SHA-256 over the key and its purpose. */
-const fingerprintOf = (name: string, key: Buffer): string =>
+const fingerprintOf = (name: string, key: Uint8Array): string =>
   createHash('sha256').update(`farebox ${name} key\n`).update(key).digest('hex')
 
 /**

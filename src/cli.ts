@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+import { registerCatalog } from './catalog/cli.ts'
+import { openCliContext } from './cli/open-context.ts'
+import { runCli } from './cli/program.ts'
+import { readConfig } from './config.ts'
+import { registerStock } from './stock/cli.ts'
+
+process.exitCode = await runCli(process.argv.slice(2), [registerCatalog, registerStock], {
+  out: (text) => process.stdout.write(`${text}\n`),
+  err: (text) => process.stderr.write(`${text}\n`),
+  open: () => openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now),
+})

@@ -1,0 +1,41 @@
+import { userInfo } from 'node:os'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config.ts'
+import { openCore } from '../core.ts'
+import { crashHooks } from '../crash.ts'
+import { createLogger } from '../http/logging.ts'
+import { newId } from '../ids.ts'
+import type { CliContext } from './cli.ts'
+
+const operatorName = (): string => {
+  try {
+    return userInfo().username
+  } catch {
+    return 'unknown'
+  }
+}
+
+/** Standard output belongs to the command's own answer. */
+const standardError = { write: (line: string) => void process.stderr.write(line) }
+
+/** Opens what a command works with, on a running server's Postgres or its own. */
+export const openCliContext = async (
+  config: Config,
+  levelGiven: boolean,
+  systemClock: Clock,
+): Promise<{ readonly context: CliContext; close(): Promise<void> }> => {
+  const logger = createLogger(levelGiven ? config.logLevel : 'error', standardError)
+  const core = await openCore({
+    config,
+    role: 'command',
+    systemClock,
+    logger,
+    hooks: crashHooks(null, () => undefined),
+  })
+  const context: CliContext = {
+    ...core,
+    actor: { kind: 'operator', name: operatorName() },
+    correlationId: newId('run'),
+  }
+  return { context, close: core.close }
+}

@@ -1,0 +1,178 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Clock } from './clock.ts'
+import { type ClockGuard, startClockGuard } from './clock-guard.ts'
+import type { Config } from './config.ts'
+import type { CrashHooks } from './crash.ts'
+import { createCodec, type EventCodec } from './eventstore/codec.ts'
+import { CommandOverload, type CommandRunner } from './eventstore/commands/command.ts'
+import { defaultLimits } from './eventstore/commands/limits.ts'
+import type { RunnerMetrics } from './eventstore/commands/ports.ts'
+import { createPostgresSnapshots } from './eventstore/commands/postgres-snapshots.ts'
+import { createPostgresStreamLocks } from './eventstore/commands/postgres-stream-locks.ts'
+import { createCommandRunner, type RunnerHealth } from './eventstore/commands/runner.ts'
+import { eventStoreDbLog } from './eventstore/eventstoredb/log.ts'
+import type { EventLog } from './eventstore/port.ts'
+import { openPostgresLog } from './eventstore/postgres/log.ts'
+import { newEventId } from './ids.ts'
+import { checkKeys, type Keys, loadKeys } from './keys.ts'
+import { migrate } from './postgres/migrate.ts'
+import { allMigrations } from './postgres/migrations.ts'
+import { openPostgres } from './postgres/open.ts'
+import { clientConfig, createPool, type PoolOptions } from './postgres/pool.ts'
+
+/** What the server and the command line share: database, keys, log and the command runner over them. */
+export type Core = {
+  readonly config: Config
+  readonly keys: Keys
+  /** Where Postgres answers, with the password. */
+  readonly postgresUrl: string
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly codec: EventCodec
+  readonly runner: CommandRunner & RunnerHealth
+  /** The service's clock: the system's and the development offset. */
+  readonly clock: Clock
+  readonly clockGuard: ClockGuard
+  readonly logger: Logger
+  /** Settles when the embedded Postgres ended by itself. */
+  readonly failed: Promise<Error>
+  /** Finishes what runs, then closes everything in turn. */
+  close(): Promise<void>
+}
+
+export type CoreOptions = {
+  readonly config: Config
+  readonly role: 'server' | 'command'
+  /** Milliseconds since the epoch. */
+  readonly systemClock: Clock
+  readonly logger: Logger
+  readonly hooks: CrashHooks
+  readonly metrics?: RunnerMetrics
+}
+
+/** Closes what was opened, last first; the first error is thrown once all had their turn. */
+export const createClosing = () => {
+  const steps: (() => Promise<unknown> | unknown)[] = []
+  let closed: Promise<void> | null = null
+  const close = async (): Promise<void> => {
+    const errors: unknown[] = []
+    for (const step of steps.reverse())
+      try {
+        await step()
+      } catch (error) {
+        errors.push(error)
+      }
+    if (errors.length > 0) throw errors[0]
+  }
+  return {
+    add: (step: () => Promise<unknown> | unknown): void => {
+      steps.push(step)
+    },
+    close: (): Promise<void> => {
+      closed ??= close()
+      return closed
+    },
+  }
+}
+
+const openLog = (
+  options: CoreOptions,
+  pool: pg.Pool,
+  connection: PoolOptions,
+): Promise<EventLog> | EventLog => {
+  const { config, logger } = options
+  if (config.eventStoreUrl !== null) return eventStoreDbLog({ url: config.eventStoreUrl })
+  return openPostgresLog({
+    pool,
+    connection: clientConfig(connection),
+    onTrouble: (what, error) => logger.warn({ err: error }, what),
+  })
+}
+
+/** Nothing is decided by a wrong clock (design section 3): commands are turned away as in an overload. */
+const guarded = (runner: CommandRunner & RunnerHealth, guard: ClockGuard): CommandRunner & RunnerHealth => ({
+  ...runner,
+  run: async (command) => {
+    const problem = guard.problem()
+    if (problem !== null) throw new CommandOverload(problem, 5)
+    return runner.run(command)
+  },
+})
+
+/**
+ * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
+ * @throws DataInUse, MigrationRefused, KeyRefused: the start is to stop with their message
+ */
+export const openCore = async (options: CoreOptions): Promise<Core> => {
+  const closing = createClosing()
+  try {
+    return await openInto(closing, options)
+  } catch (error) {
+    await closing.close().catch(() => undefined) // what went wrong first is what helps
+    throw error
+  }
+}
+
+const openInto = async (closing: ReturnType<typeof createClosing>, options: CoreOptions): Promise<Core> => {
+  const { config, role, systemClock, logger, hooks, metrics } = options
+  const postgres = await openPostgres(config, role)
+  closing.add(postgres.stop)
+  const connection: PoolOptions = {
+    url: postgres.url,
+    applicationName: `farebox-${role}`,
+    max: role === 'server' ? config.poolSize : 4,
+    statementTimeoutMs: config.statementTimeoutMs,
+    onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
+  }
+  const pool = createPool(connection)
+  closing.add(() => pool.end())
+
+  const applied = await migrate(pool, allMigrations)
+  if (applied.length > 0) logger.info({ applied }, 'migrated the database')
+  const keys = await loadKeys(config)
+  await checkKeys(pool, keys)
+
+  const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const clockGuard = await startClockGuard({
+    pool,
+    systemClock,
+    onChange: (problem) =>
+      problem === null
+        ? logger.info('the clock is right again')
+        : logger.error({ problem }, 'nothing is decided by this process until its clock is right'),
+  })
+  closing.add(clockGuard.stop)
+
+  const log = await openLog(options, pool, connection)
+  closing.add(() => log.close())
+  const codec = createCodec()
+  const lockPool = createPool({ ...connection, max: defaultLimits.contendedLanes })
+  closing.add(() => lockPool.end())
+  const runner = createCommandRunner({
+    log,
+    clock,
+    newEventId,
+    codec,
+    logger,
+    hooks,
+    snapshots: createPostgresSnapshots(pool),
+    streamLocks: createPostgresStreamLocks(lockPool),
+    ...(metrics === undefined ? {} : { metrics }),
+  })
+  closing.add(() => runner.close())
+  return {
+    config,
+    keys,
+    postgresUrl: postgres.url,
+    pool,
+    log,
+    codec,
+    runner: guarded(runner, clockGuard),
+    clock,
+    clockGuard,
+    logger,
+    failed: postgres.failed,
+    close: closing.close,
+  }
+}
