@@ -51,7 +51,10 @@ export const decideCompletion = (
   const amountCents = order.amountCents
   const failed: readonly OrderEvent[] = [
     { type: 'OrderPlaced', data: { order, balanceCents } },
-    { type: 'OrderFailed', data: { orderId: order.orderId, reason, failedAt: isoTime(nowMs) } },
+    {
+      type: 'OrderFailed',
+      data: { orderId: order.orderId, accountId: order.accountId, reason, failedAt: isoTime(nowMs) },
+    },
     {
       type: 'RefundDecided',
       data: { orderId: order.orderId, refundId, amountCents, proxyIds: [], reason: 'order_failed' },

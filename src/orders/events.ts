@@ -15,6 +15,7 @@ export type OrderFulfilled = DomainEvent<
   'OrderFulfilled',
   {
     readonly orderId: string
+    readonly accountId: string
     readonly planId: string | null
     readonly proxyIds: readonly ProxyId[]
     readonly fulfilledAt: string
@@ -23,7 +24,12 @@ export type OrderFulfilled = DomainEvent<
 export type OrderFailureReason = 'out_of_stock' | 'plan_expired' | 'rental_ended'
 export type OrderFailed = DomainEvent<
   'OrderFailed',
-  { readonly orderId: string; readonly reason: OrderFailureReason; readonly failedAt: string }
+  {
+    readonly orderId: string
+    readonly accountId: string
+    readonly reason: OrderFailureReason
+    readonly failedAt: string
+  }
 >
 export type RefundDecided = DomainEvent<
   'RefundDecided',
@@ -41,6 +47,7 @@ export type OrderRefunded = DomainEvent<
   'OrderRefunded',
   {
     readonly orderId: string
+    readonly accountId: string
     readonly refundId: string
     readonly amountCents: number
     /** The sum of all refunds of the order so far. */

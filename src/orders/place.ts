@@ -49,6 +49,7 @@ export const placedEvents = (
     type: 'OrderFulfilled',
     data: {
       orderId: order.orderId,
+      accountId: order.accountId,
       planId: order.planId,
       proxyIds: verdict.proxyIds,
       fulfilledAt: verdict.at,

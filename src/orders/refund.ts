@@ -50,6 +50,7 @@ export const landRefund = (
     type: 'OrderRefunded',
     data: {
       orderId: details.orderId,
+      accountId: details.accountId,
       refundId: refund.refundId,
       amountCents: refund.amountCents,
       refundedCents,

@@ -122,10 +122,13 @@ export const decideRelease = (
   reason: AddressesReleased['data']['reason'],
   nowMs: number,
 ): readonly StockEvent[] => {
-  const releases: { proxyId: ProxyId; ip: string }[] = []
+  const releases: AddressesReleased['data']['releases'][number][] = []
   for (const proxyId of new Set(proxyIds)) {
     const rental = state.rentals.get(proxyId)
-    if (rental) releases.push({ proxyId: proxyId as ProxyId, ip: rental.ip })
+    const address = rental && state.addresses.get(rental.ip)
+    if (!address) continue
+    const { ip, carrierId, service } = address
+    releases.push({ proxyId: proxyId as ProxyId, ip, carrierId, service })
   }
   if (releases.length === 0) return []
   return [

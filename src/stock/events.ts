@@ -62,7 +62,10 @@ export type AddressesReleased = DomainEvent<
   'AddressesReleased',
   {
     readonly reason: 'expired' | 'order_failed' | 'refunded'
-    readonly releases: readonly { readonly proxyId: ProxyId; readonly ip: string }[]
+    readonly releases: readonly ({ readonly proxyId: ProxyId } & Pick<
+      StockedAddress,
+      'ip' | 'carrierId' | 'service'
+    >)[]
     readonly releasedAt: string
     /** They rest until then before they are sold again. */
     readonly availableFrom: string

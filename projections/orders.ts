@@ -1,0 +1,133 @@
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { OrderDetails } from '../src/orders/details.ts'
+import type { OrderEvent } from '../src/orders/events.ts'
+import type { OrderStatus } from '../src/orders/fold.ts'
+import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+
+/** One order, as `GET /orders/{id}` shows it; `details` is the whole order as it was decided. */
+export type OrderRow = {
+  readonly order_id: string
+  readonly account_id: string
+  readonly status: OrderStatus
+  readonly created_at: string
+  readonly details: OrderDetails
+  readonly balance_cents: number
+  readonly plan_id: string | null
+  readonly proxy_ids: readonly string[]
+  readonly fulfilled_at: string | null
+  readonly failed_at: string | null
+  readonly failure_reason: string | null
+  readonly refunded_at: string | null
+  readonly refunded_cents: number
+}
+
+/** How many orders of an account are in a status, so that a list of 100,000 orders knows its total at once. */
+export type OrderCountRow = {
+  readonly account_id: string
+  readonly status: OrderStatus
+  readonly total: number
+}
+
+export const ordersTable: Table<OrderRow> = {
+  name: 'orders',
+  columns: {
+    order_id: { type: 'text' },
+    account_id: { type: 'text' },
+    status: { type: 'text' },
+    created_at: { type: 'timestamptz' },
+    details: { type: 'jsonb' },
+    balance_cents: { type: 'bigint' },
+    plan_id: { type: 'text', nullable: true },
+    proxy_ids: { type: 'text[]' },
+    fulfilled_at: { type: 'timestamptz', nullable: true },
+    failed_at: { type: 'timestamptz', nullable: true },
+    failure_reason: { type: 'text', nullable: true },
+    refunded_at: { type: 'timestamptz', nullable: true },
+    refunded_cents: { type: 'bigint' },
+  },
+  key: ['order_id'],
+  indexes: ['account_id, created_at desc, order_id desc'],
+}
+
+export const orderCountsTable: Table<OrderCountRow> = {
+  name: 'order_counts',
+  columns: { account_id: { type: 'text' }, status: { type: 'text' }, total: { type: 'bigint' } },
+  key: ['account_id', 'status'],
+  indexes: [],
+}
+
+const statuses: readonly OrderStatus[] = ['processing', 'completed', 'failed', 'refunded']
+
+const count = (rows: Rows, accountId: string, status: OrderStatus, change: 1 | -1): void => {
+  const total = (rows.get(orderCountsTable, [accountId, status])?.total ?? 0) + change
+  rows.put(orderCountsTable, { account_id: accountId, status, total })
+}
+
+/** Orders with their money and their end, and how many an account has in each status. */
+export const orders: ReadModel = {
+  name: 'orders',
+  version: 1,
+  tables: [ordersTable, orderCountsTable],
+  reads: (recorded) => {
+    const event = recorded as RecordedEvent<OrderEvent>
+    const counts = (accountId: string) =>
+      statuses.map((status) => ({ table: orderCountsTable.name, key: [accountId, status] }))
+    switch (event.type) {
+      case 'OrderPlaced':
+        return counts(event.data.order.accountId)
+      case 'OrderFulfilled':
+      case 'OrderFailed':
+      case 'OrderRefunded':
+        return [{ table: ordersTable.name, key: [event.data.orderId] }, ...counts(event.data.accountId)]
+      default:
+        return []
+    }
+  },
+  apply: (recorded, rows) => {
+    const event = recorded as RecordedEvent<OrderEvent>
+    const change = (orderId: string, fields: Partial<OrderRow>): void => {
+      const row = rows.get(ordersTable, [orderId])
+      if (!row) throw new Error(`${event.type} of order ${orderId}, which was never placed`)
+      const next = { ...row, ...fields }
+      rows.put(ordersTable, next)
+      if (next.status === row.status) return
+      count(rows, row.account_id, row.status, -1)
+      count(rows, row.account_id, next.status, 1)
+    }
+    switch (event.type) {
+      case 'OrderPlaced': {
+        const { order, balanceCents } = event.data
+        rows.put(ordersTable, {
+          order_id: order.orderId,
+          account_id: order.accountId,
+          status: 'processing',
+          created_at: order.createdAt,
+          details: order,
+          balance_cents: balanceCents,
+          plan_id: order.planId,
+          proxy_ids: [],
+          fulfilled_at: null,
+          failed_at: null,
+          failure_reason: null,
+          refunded_at: null,
+          refunded_cents: 0,
+        })
+        return count(rows, order.accountId, 'processing', 1)
+      }
+      case 'OrderFulfilled': {
+        const { orderId, planId, proxyIds, fulfilledAt } = event.data
+        const fields = { plan_id: planId, proxy_ids: proxyIds, fulfilled_at: fulfilledAt }
+        return change(orderId, { status: 'completed', ...fields })
+      }
+      case 'OrderFailed': {
+        const { orderId, reason, failedAt } = event.data
+        return change(orderId, { status: 'failed', failure_reason: reason, failed_at: failedAt })
+      }
+      case 'OrderRefunded': {
+        const { orderId, refundedCents, complete, refundedAt } = event.data
+        const fields = { refunded_cents: refundedCents, refunded_at: refundedAt }
+        return change(orderId, complete ? { status: 'refunded', ...fields } : fields)
+      }
+    }
+  },
+}

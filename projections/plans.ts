@@ -1,0 +1,108 @@
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { PlanEvent } from '../src/plans/events.ts'
+import type { ReadModel, Table } from './engine/read-model.ts'
+
+/** One plan with its traffic in bytes. What is left, depleted and expired are computed at read. */
+export type PlanRow = {
+  readonly plan_id: string
+  readonly account_id: string
+  readonly customer_id: string | null
+  readonly product_id: string
+  readonly shape: 'gateway_gb' | 'gateway_time'
+  readonly renewal: 'topup' | 'repurchase'
+  /** Null for a plan that is sold by time. */
+  readonly total_bytes: number | null
+  readonly used_bytes: number
+  readonly speed_units: number | null
+  readonly started_at: string
+  readonly expires_at: string | null
+  /** The last 50, newest first. */
+  readonly order_ids: readonly string[]
+  /** Of the plan's credentials. */
+  readonly generation: number
+}
+
+export const plansTable: Table<PlanRow> = {
+  name: 'plans',
+  columns: {
+    plan_id: { type: 'text' },
+    account_id: { type: 'text' },
+    customer_id: { type: 'text', nullable: true },
+    product_id: { type: 'text' },
+    shape: { type: 'text' },
+    renewal: { type: 'text' },
+    total_bytes: { type: 'bigint', nullable: true },
+    used_bytes: { type: 'bigint' },
+    speed_units: { type: 'integer', nullable: true },
+    started_at: { type: 'timestamptz' },
+    expires_at: { type: 'timestamptz', nullable: true },
+    order_ids: { type: 'text[]' },
+    generation: { type: 'integer' },
+  },
+  key: ['plan_id'],
+  indexes: ['account_id, started_at desc, plan_id desc'],
+}
+
+/** Rows stay bounded (design section 7). */
+const keptOrders = 50
+const prefix = 'plan-'
+
+/** Plans, and what was bought and used of them. */
+export const plans: ReadModel = {
+  name: 'plans',
+  version: 1,
+  tables: [plansTable],
+  reads: (event) =>
+    event.stream.startsWith(prefix) && event.type !== 'PlanActivated'
+      ? [{ table: plansTable.name, key: [event.stream.slice(prefix.length)] }]
+      : [],
+  apply: (recorded, rows) => {
+    if (!recorded.stream.startsWith(prefix)) return
+    const event = recorded as RecordedEvent<PlanEvent>
+    if (event.type === 'PlanActivated') {
+      const { data } = event
+      return rows.put(plansTable, {
+        plan_id: data.planId,
+        account_id: data.accountId,
+        customer_id: data.customerId,
+        product_id: data.productId,
+        shape: data.shape,
+        renewal: data.renewal,
+        total_bytes: data.bytes,
+        used_bytes: 0,
+        speed_units: data.speedUnits,
+        started_at: data.startedAt,
+        expires_at: data.expiresAt,
+        order_ids: [data.orderId],
+        generation: 0,
+      })
+    }
+    const planId = event.stream.slice(prefix.length)
+    const plan = rows.get(plansTable, [planId])
+    if (!plan) {
+      // An order may be refused by a plan that another order never got to activate.
+      if (event.type === 'PlanOrderRefused') return
+      throw new Error(`${event.type} on plan ${planId}, which was never activated`)
+    }
+    const add = (bytes: number) => (plan.total_bytes === null ? null : plan.total_bytes + bytes)
+    switch (event.type) {
+      case 'PlanToppedUp':
+        return rows.put(plansTable, {
+          ...plan,
+          total_bytes: add(event.data.bytes),
+          order_ids: [event.data.orderId, ...plan.order_ids].slice(0, keptOrders),
+        })
+      case 'PlanUnitsWithdrawn':
+        return rows.put(plansTable, { ...plan, total_bytes: add(-event.data.bytes) })
+      case 'TrafficMetered':
+        return rows.put(plansTable, { ...plan, used_bytes: event.data.usedBytes })
+      case 'PlanExpired':
+        return rows.put(plansTable, { ...plan, expires_at: event.data.expiredAt })
+      case 'PlanCredentialRotated':
+        return rows.put(plansTable, { ...plan, generation: event.data.generation })
+      case 'PlanOrderRefused':
+      case 'PlanExhausted':
+        return
+    }
+  },
+}

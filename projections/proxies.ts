@@ -1,0 +1,111 @@
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { StockEvent } from '../src/stock/events.ts'
+import type { ReadModel, Table } from './engine/read-model.ts'
+
+/** One address under one order. Expiring and expired are computed at read. */
+export type ProxyRow = {
+  readonly proxy_id: string
+  readonly account_id: string
+  readonly customer_id: string | null
+  readonly order_id: string
+  readonly product_id: string
+  readonly family: string
+  readonly ip: string
+  readonly country: string
+  readonly city: string | null
+  readonly asn: number | null
+  readonly asn_org: string | null
+  readonly carrier_id: string | null
+  readonly service: string | null
+  readonly rotation_minutes: number | null
+  readonly period_days: number
+  readonly created_at: string
+  readonly expires_at: string
+  /** When the address went back to stock; null while it is rented. */
+  readonly released_at: string | null
+}
+
+export const proxiesTable: Table<ProxyRow> = {
+  name: 'proxies',
+  columns: {
+    proxy_id: { type: 'text' },
+    account_id: { type: 'text' },
+    customer_id: { type: 'text', nullable: true },
+    order_id: { type: 'text' },
+    product_id: { type: 'text' },
+    family: { type: 'text' },
+    ip: { type: 'text' },
+    country: { type: 'text' },
+    city: { type: 'text', nullable: true },
+    asn: { type: 'bigint', nullable: true },
+    asn_org: { type: 'text', nullable: true },
+    carrier_id: { type: 'text', nullable: true },
+    service: { type: 'text', nullable: true },
+    rotation_minutes: { type: 'integer', nullable: true },
+    period_days: { type: 'integer' },
+    created_at: { type: 'timestamptz' },
+    expires_at: { type: 'timestamptz' },
+    released_at: { type: 'timestamptz', nullable: true },
+  },
+  key: ['proxy_id'],
+  indexes: ['account_id, created_at desc, proxy_id desc', 'order_id', 'released_at, expires_at'],
+}
+
+const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
+
+/** Rentals of dedicated addresses. */
+export const proxies: ReadModel = {
+  name: 'proxies',
+  version: 1,
+  tables: [proxiesTable],
+  reads: (recorded) => {
+    const event = recorded as RecordedEvent<StockEvent>
+    if (event.type === 'AddressesExtended') return event.data.extensions.map(({ proxyId }) => row(proxyId))
+    if (event.type === 'AddressesReleased') return event.data.releases.map(({ proxyId }) => row(proxyId))
+    return []
+  },
+  apply: (recorded, rows) => {
+    const event = recorded as RecordedEvent<StockEvent>
+    const change = (proxyId: string, fields: Partial<ProxyRow>): void => {
+      const rental = rows.get(proxiesTable, [proxyId])
+      if (!rental) throw new Error(`${event.type} of rental ${proxyId}, which was never allocated`)
+      rows.put(proxiesTable, { ...rental, ...fields })
+    }
+    switch (event.type) {
+      case 'AddressesAllocated': {
+        const { data } = event
+        for (const allocation of data.allocations)
+          rows.put(proxiesTable, {
+            proxy_id: allocation.proxyId,
+            account_id: data.accountId,
+            customer_id: data.customerId,
+            order_id: data.orderId,
+            product_id: data.productId,
+            family: data.family,
+            ip: allocation.ip,
+            country: data.country,
+            city: allocation.city,
+            asn: allocation.asn,
+            asn_org: allocation.asnOrg,
+            carrier_id: allocation.carrierId,
+            service: allocation.service,
+            rotation_minutes: allocation.rotationMinutes,
+            period_days: data.periodDays,
+            created_at: data.allocatedAt,
+            expires_at: data.expiresAt,
+            released_at: null,
+          })
+        return
+      }
+      case 'AddressesExtended': {
+        for (const { proxyId, expiresAt } of event.data.extensions)
+          change(proxyId, { expires_at: expiresAt, period_days: event.data.periodDays })
+        return
+      }
+      case 'AddressesReleased': {
+        for (const { proxyId } of event.data.releases) change(proxyId, { released_at: event.data.releasedAt })
+        return
+      }
+    }
+  },
+}
