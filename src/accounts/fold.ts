@@ -1,0 +1,56 @@
+import { Map as ImmutableMap } from 'immutable'
+import type { Fold } from '../eventstore/fold.ts'
+import type { KeyId } from '../ids.ts'
+import type { AccountEvent, Scope } from './events.ts'
+
+export type KeyState = {
+  readonly scopes: readonly Scope[]
+  readonly dailyCapCents: number | null
+  readonly revoked: boolean
+}
+
+/** An `account-{id}` stream; null before the account is created. */
+export type AccountState = {
+  readonly reseller: boolean
+  readonly blocked: boolean
+  readonly keys: ImmutableMap<KeyId, KeyState>
+} | null
+
+const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
+  if (event.type === 'AccountCreated') {
+    if (state) throw new Error(`account ${event.data.accountId} was created twice`)
+    return { reseller: event.data.reseller, blocked: false, keys: ImmutableMap() }
+  }
+  if (!state) throw new Error(`${event.type} on an account that was never created`)
+  const changeKey = (keyId: string, change: Partial<KeyState>) => {
+    const key = state.keys.get(keyId as KeyId)
+    if (!key) throw new Error(`${event.type} on the key ${keyId} that was never issued`)
+    return { ...state, keys: state.keys.set(keyId as KeyId, { ...key, ...change }) }
+  }
+  switch (event.type) {
+    case 'AccountBlocked':
+      return { ...state, blocked: true }
+    case 'AccountUnblocked':
+      return { ...state, blocked: false }
+    case 'KeyIssued': {
+      const { keyId, scopes, dailyCapCents } = event.data
+      return { ...state, keys: state.keys.set(keyId as KeyId, { scopes, dailyCapCents, revoked: false }) }
+    }
+    case 'KeyCapped':
+      return changeKey(event.data.keyId, { dailyCapCents: event.data.dailyCapCents })
+    case 'KeyRevoked':
+      return changeKey(event.data.keyId, { revoked: true })
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown account event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** Never snapshotted: an account has few events. */
+export const accountFold: Fold<AccountState, AccountEvent> = {
+  name: 'account',
+  version: 1,
+  initial: null,
+  evolve,
+}

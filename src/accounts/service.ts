@@ -1,0 +1,156 @@
+import type pg from 'pg'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Actor } from '../eventstore/event.ts'
+import { accountStream } from '../eventstore/streams.ts'
+import { type AccountId, type KeyId, newId } from '../ids.ts'
+import {
+  type AccountDecision,
+  type AccountRefusal,
+  decideBlock,
+  decideCap,
+  decideCreation,
+  decideIssue,
+  decideRevocation,
+  decideUnblock,
+} from './decide.ts'
+import type { Scope } from './events.ts'
+import { type AccountState, accountFold } from './fold.ts'
+import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './key.ts'
+import { accountOfKey, claimEmail, dropKey, storeKey } from './vault.ts'
+
+/** Who asks, and under which request or run of a command. */
+export type Cause = { readonly actor: Actor; readonly correlationId: string }
+
+export type AccountsRefusal =
+  | AccountRefusal
+  | { readonly code: 'email_taken' }
+  | { readonly code: 'invalid_email' }
+
+/** `changed` is false when what was asked for stood already. */
+export type AccountsResult<Made = object> =
+  | ({ readonly outcome: 'done'; readonly changed: boolean } & Made)
+  | { readonly outcome: 'refused'; readonly refusal: AccountsRefusal }
+
+/**
+ * Every change of accounts and keys: an event with its actor. Rows of the vault are written first and make nothing
+ * exist: whoever dies in between leaves an e-mail that the next `create` takes up again, or a hash that is no key.
+ */
+export type Accounts = {
+  /** Refusals: `invalid_email`, `email_taken`. */
+  create(
+    account: { readonly email: string; readonly reseller: boolean },
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /** Refusal: `unknown_account`. */
+  block(accountId: AccountId, reason: string, cause: Cause): Promise<AccountsResult>
+  /** Refusal: `unknown_account`. */
+  unblock(accountId: AccountId, cause: Cause): Promise<AccountsResult>
+  /** The key is shown this once. Refusals: `unknown_account`, `too_many_keys`. */
+  issueKey(
+    issue: {
+      readonly accountId: AccountId
+      readonly scopes: readonly Scope[]
+      readonly dailyCapCents: number | null
+    },
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>>
+  /** Null lifts the cap. Refusals: `unknown_key`, `key_revoked`. */
+  capKey(
+    keyId: KeyId,
+    dailyCapCents: number | null,
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /** Refusal: `unknown_key`. */
+  revokeKey(keyId: KeyId, cause: Cause): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /** The account as the log has it now; null for an unknown one. */
+  read(accountId: AccountId, cause: Cause): Promise<AccountState>
+}
+
+const emailForm = /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,189}$/u
+
+export const createAccounts = ({
+  pool,
+  runner,
+}: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+}): Accounts => {
+  const change = async (
+    name: string,
+    accountId: AccountId,
+    cause: Cause,
+    decide: (state: AccountState) => AccountDecision,
+  ): Promise<AccountsResult> => {
+    const stream = accountStream(accountId)
+    const { answer } = await runner.run({
+      name,
+      streams: { account: { stream, fold: accountFold } },
+      decide({ account }) {
+        const decision = decide(account)
+        const events = decision.outcome === 'decided' ? decision.events : []
+        return { appends: events.length === 0 ? [] : [{ stream, events }], answer: decision }
+      },
+      ...cause,
+      account: accountId,
+    })
+    return answer.outcome === 'refused' ? answer : { outcome: 'done', changed: answer.events.length > 0 }
+  }
+
+  const changeKey = async (
+    name: string,
+    keyId: KeyId,
+    cause: Cause,
+    decide: (state: AccountState) => AccountDecision,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId }>> => {
+    const accountId = await accountOfKey(pool, keyId)
+    if (accountId === null) return { outcome: 'refused', refusal: { code: 'unknown_key' } }
+    const result = await change(name, accountId, cause, decide)
+    return result.outcome === 'done' ? { ...result, accountId } : result
+  }
+
+  return {
+    async create({ email, reseller }, cause) {
+      if (!emailForm.test(email)) return { outcome: 'refused', refusal: { code: 'invalid_email' } }
+      const accountId = await claimEmail(pool, email, newId<AccountId>('acc'))
+      const result = await change('create-account', accountId, cause, (state) =>
+        decideCreation(state, { accountId, reseller }),
+      )
+      if (result.outcome === 'done') return { ...result, accountId }
+      const taken = result.refusal.code === 'account_exists'
+      return taken ? { outcome: 'refused', refusal: { code: 'email_taken' } } : result
+    },
+
+    block: (accountId, reason, cause) =>
+      change('block-account', accountId, cause, (state) => decideBlock(state, { reason })),
+
+    unblock: (accountId, cause) => change('unblock-account', accountId, cause, decideUnblock),
+
+    async issueKey({ accountId, scopes, dailyCapCents }, cause) {
+      const key = generateKey()
+      const keyId = newId<KeyId>('key')
+      await storeKey(pool, { hash: hashKey(key), keyId, accountId })
+      const result = await change('issue-key', accountId, cause, (state) =>
+        decideIssue(state, { keyId, scopes, dailyCapCents, displayPrefix: displayPrefixOf(key) }),
+      )
+      if (result.outcome === 'done') return { ...result, keyId, key }
+      await dropKey(pool, keyId)
+      return result
+    },
+
+    capKey: (keyId, dailyCapCents, cause) =>
+      changeKey('cap-key', keyId, cause, (state) => decideCap(state, { keyId, dailyCapCents })),
+
+    revokeKey: (keyId, cause) =>
+      changeKey('revoke-key', keyId, cause, (state) => decideRevocation(state, { keyId })),
+
+    async read(accountId, cause) {
+      const { answer } = await runner.run({
+        name: 'read-account',
+        streams: { account: { stream: accountStream(accountId), fold: accountFold } },
+        decide: ({ account }) => ({ appends: [], answer: account }),
+        ...cause,
+      })
+      return answer
+    },
+  }
+}

@@ -1,0 +1,126 @@
+import { decideBlock } from '../accounts/decide.ts'
+import type { AccountState } from '../accounts/fold.ts'
+import type { Decision } from '../eventstore/commands/command.ts'
+import type { DomainEvent } from '../eventstore/event.ts'
+import type { StreamName } from '../eventstore/port.ts'
+import { accountStream, depositStream, ledgerStream } from '../eventstore/streams.ts'
+import { type AccountId, deriveId } from '../ids.ts'
+import { decideAdjustment, decideCredit, type InsufficientBalance } from './decide.ts'
+import type { ManualMovement, ManualMovementEvent } from './manual-events.ts'
+import type { ManualState } from './manual-fold.ts'
+import { microsToCentsFloor } from './money.ts'
+import { remembersSince } from './remembered.ts'
+import type { LedgerState } from './state.ts'
+
+export type ManualStates = {
+  readonly account: AccountState
+  readonly movement: ManualState
+  readonly ledger: LedgerState
+}
+
+export type ManualRefusal =
+  | { readonly code: 'unknown_account' }
+  /** The reference moved this amount before; nothing moved now. */
+  | { readonly code: 'already_applied'; readonly amountMicros: number }
+  | InsufficientBalance
+  /** Recorded more than seven days of the wallet's time ago and never confirmed: whether it moved must be looked up. */
+  | { readonly code: 'unconfirmed'; readonly recordedAtMs: number }
+
+export type ManualAnswer =
+  | { readonly outcome: 'applied'; readonly amountMicros: number; readonly balanceCents: number }
+  | { readonly outcome: 'refused'; readonly refusal: ManualRefusal }
+
+/** The stream that spends the reference: one for credits (design section 5), one for adjustments. */
+export const manualStream = ({ kind, accountId, reference }: ManualMovement): StreamName =>
+  depositStream(deriveId('dep', [accountId, kind === 'credit' ? 'manual' : 'adjustment', reference]))
+
+const decideOnWallet = (ledger: LedgerState, movement: ManualMovement) => {
+  const { reference, amountMicros } = movement
+  if (movement.kind === 'adjustment') {
+    const { reason, gateway } = movement
+    return decideAdjustment(ledger, { reference, reason, gateway, amountMicros })
+  }
+  const source = {
+    source: 'manual',
+    gateway: 'manual',
+    depositId: null,
+    orderId: null,
+    family: null,
+  } as const
+  return decideCredit(ledger, { ...source, reference, amountMicros })
+}
+
+const sameMovement = (one: ManualMovement, other: ManualMovement): boolean =>
+  one.amountMicros === other.amountMicros &&
+  (one.kind === 'credit' || other.kind === 'credit' || one.reason === other.reason)
+
+/**
+ * Moves money by hand, once per reference for ever. Written in this order: the movement is recorded, the account is
+ * blocked (chargeback), the wallet moves, the movement is applied.
+ *
+ * Where the log can lose the end of that (design section 3), each prefix is finished by deciding again, with what was
+ * recorded and not with what is asked now: recorded only, the wallet still moves, for it knows every movement of the last
+ * seven days and so that this one is missing; recorded and moved, only the last fact is written. The wallet alone could
+ * not stand first: once it forgot the movement, nothing would be left to refuse it. A wallet that cannot bear a recorded
+ * movement any more withdraws it, and the reference is free again.
+ */
+export const decideManual = (
+  { account, movement: standing, ledger }: ManualStates,
+  asked: ManualMovement,
+): Decision<ManualAnswer> => {
+  const refuse = (refusal: ManualRefusal, ...facts: Fact[]): Decision<ManualAnswer> => ({
+    appends: appendsOf(facts),
+    answer: { outcome: 'refused', refusal },
+  })
+  if (!account) return refuse({ code: 'unknown_account' })
+  if (standing?.status === 'applied')
+    return refuse({ code: 'already_applied', amountMicros: standing.movement.amountMicros })
+
+  const resumed = standing?.status === 'recorded' ? standing : null
+  const movement = resumed?.movement ?? asked
+  const accountId = asked.accountId as AccountId
+  const guard = manualStream(asked)
+  const mark = (type: 'ManualMovementApplied' | 'ManualMovementWithdrawn'): Fact => {
+    const event: ManualMovementEvent = { type, data: { accountId, reference: asked.reference } }
+    return [guard, event]
+  }
+  const applied = (amountMicros: number, ...facts: Fact[]) =>
+    refuse({ code: 'already_applied', amountMicros }, ...facts)
+  const decision = decideOnWallet(ledger, movement)
+  if (decision.outcome === 'refused' && decision.refusal.code === 'already_applied')
+    return applied(decision.refusal.amountMicros, ...(resumed ? [mark('ManualMovementApplied')] : []))
+  const memory = movement.kind === 'credit' ? ledger.credits : ledger.adjustments
+  if (resumed && !remembersSince(memory, resumed.recordedAtMs))
+    return refuse({ code: 'unconfirmed', recordedAtMs: resumed.recordedAtMs })
+  if (decision.outcome === 'refused')
+    return refuse(decision.refusal, ...(resumed ? [mark('ManualMovementWithdrawn')] : []))
+
+  const facts: Fact[] = [
+    ...(resumed ? [] : [[guard, { type: 'ManualMovementRecorded', data: movement }] as const]),
+    ...blockFacts(account, movement),
+    [ledgerStream(accountId), decision.events[0]],
+    mark('ManualMovementApplied'),
+  ]
+  if (!sameMovement(movement, asked)) return applied(movement.amountMicros, ...facts)
+  return {
+    appends: appendsOf(facts),
+    answer: {
+      outcome: 'applied',
+      amountMicros: movement.amountMicros,
+      balanceCents: microsToCentsFloor(decision.availableAfterMicros),
+    },
+  }
+}
+
+type Fact = readonly [stream: StreamName, event: DomainEvent]
+
+const appendsOf = (facts: readonly Fact[]): Decision<never>['appends'] =>
+  facts.map(([stream, event]) => ({ stream, events: [event] }))
+
+/** Who lets a payment be taken back may not transact until an operator has looked (design section 4). */
+const blockFacts = (account: AccountState, movement: ManualMovement): Fact[] => {
+  if (movement.kind === 'credit' || movement.reason !== 'chargeback' || movement.amountMicros > 0) return []
+  const block = decideBlock(account, { reason: `chargeback ${movement.reference}` })
+  const stream = accountStream(movement.accountId as AccountId)
+  return block.outcome === 'decided' ? block.events.map((event) => [stream, event] as const) : []
+}

@@ -1,0 +1,86 @@
+import { accountFold } from '../accounts/fold.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Actor } from '../eventstore/event.ts'
+import { accountStream, ledgerStream } from '../eventstore/streams.ts'
+import type { AccountId } from '../ids.ts'
+import { decideManual, type ManualAnswer, manualStream } from './decide-manual.ts'
+import type { AdjustmentReason } from './events.ts'
+import { ledgerFold } from './fold.ts'
+import type { ManualMovement } from './manual-events.ts'
+import { manualFold } from './manual-fold.ts'
+import { centsToMicros } from './money.ts'
+
+type Cause = { readonly actor: Actor; readonly correlationId: string; readonly causationId?: string | null }
+
+export type ManualCredit = {
+  readonly accountId: AccountId
+  /** Whole cents above 0. */
+  readonly amountCents: number
+  /** What it is for. The same reference moves the wallet once for ever. */
+  readonly reference: string
+}
+
+export type ManualAdjustment = ManualCredit & {
+  readonly reason: AdjustmentReason
+  /** The gateway that a chargeback takes the money from, else null. */
+  readonly gateway: string | null
+}
+
+/** Moves wallets by hand. */
+export type Wallets = {
+  /** Refusals: `unknown_account`, `already_applied`, `unconfirmed`. */
+  credit(credit: ManualCredit, cause: Cause): Promise<ManualAnswer>
+  /**
+   * `amountCents` is signed. A chargeback blocks the account. Refusals: `unknown_account`, `already_applied`,
+   * `insufficient_balance` (never for a chargeback), `unconfirmed`.
+   */
+  adjust(adjustment: ManualAdjustment, cause: Cause): Promise<ManualAnswer>
+  /** Finishes a recorded movement that a crash left without its end; nothing happens to one that has it. */
+  resume(movement: ManualMovement, cause: Cause): Promise<ManualAnswer>
+  /** Available micro-dollars and open holds as the log has them now. */
+  read(
+    accountId: AccountId,
+    cause: Cause,
+  ): Promise<{
+    readonly availableMicros: number
+    readonly heldMicros: number
+    readonly receivableMicros: number
+  }>
+}
+
+export const createWallets = ({ runner }: { readonly runner: CommandRunner }): Wallets => {
+  const move = async (movement: ManualMovement, cause: Cause): Promise<ManualAnswer> => {
+    const accountId = movement.accountId as AccountId
+    const { answer } = await runner.run({
+      name: movement.kind === 'credit' ? 'credit-wallet' : 'adjust-wallet',
+      streams: {
+        account: { stream: accountStream(accountId), fold: accountFold },
+        movement: { stream: manualStream(movement), fold: manualFold },
+        ledger: { stream: ledgerStream(accountId), fold: ledgerFold },
+      },
+      decide: (states) => decideManual(states, movement),
+      ...cause,
+      account: accountId,
+    })
+    return answer
+  }
+  return {
+    credit: ({ accountId, amountCents, reference }, cause) =>
+      move({ kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) }, cause),
+    adjust: ({ accountId, amountCents, reference, reason, gateway }, cause) => {
+      const amountMicros = centsToMicros(amountCents)
+      return move({ kind: 'adjustment', accountId, reference, reason, gateway, amountMicros }, cause)
+    },
+    resume: move,
+    async read(accountId, cause) {
+      const { answer } = await runner.run({
+        name: 'read-wallet',
+        streams: { ledger: { stream: ledgerStream(accountId), fold: ledgerFold } },
+        decide: ({ ledger }) => ({ appends: [], answer: ledger }),
+        ...cause,
+      })
+      const { availableMicros, heldMicros, receivableMicros } = answer
+      return { availableMicros, heldMicros, receivableMicros }
+    },
+  }
+}
