@@ -1,11 +1,15 @@
+import type { TestContext } from 'node:test'
 import { Map as ImmutableMap } from 'immutable'
+import { createCodec } from '../../src/eventstore/codec.ts'
 import type { Command } from '../../src/eventstore/commands/command.ts'
-import type { CommandRunnerDeps, EventCodec } from '../../src/eventstore/commands/ports.ts'
+import type { CommandRunnerDeps } from '../../src/eventstore/commands/ports.ts'
 import { createCommandRunner } from '../../src/eventstore/commands/runner.ts'
 import type { DomainEvent } from '../../src/eventstore/event.ts'
 import type { Fold } from '../../src/eventstore/fold.ts'
 import type { AppendItem, EventLog, ItemOutcome, StreamName } from '../../src/eventstore/port.ts'
 import { newEventId } from '../../src/ids.ts'
+import { openLog } from '../eventstore/open-postgres.ts'
+import { testDatabase } from '../support/postgres.ts'
 
 /** A purse: the smallest thing with a rule worth breaking. An id moves it once. */
 export type Purse = { readonly balance: number; readonly moves: ImmutableMap<string, number> }
@@ -93,18 +97,7 @@ export const pay = (
   },
 })
 
-export const jsonCodec: EventCodec = {
-  encode: ({ type, data }, metadata) => ({
-    type,
-    data: JSON.stringify(data),
-    metadata: JSON.stringify(metadata),
-  }),
-  decode: (stored) => ({
-    ...stored,
-    data: JSON.parse(stored.data),
-    metadata: JSON.parse(stored.metadata),
-  }),
-}
+export const codec = createCodec()
 
 export const silentLogger = { warn: () => {}, error: () => {} }
 
@@ -113,7 +106,7 @@ export const runnerOver = (log: EventLog, overrides: Partial<CommandRunnerDeps> 
     log,
     clock: Date.now,
     newEventId,
-    codec: jsonCodec,
+    codec,
     logger: silentLogger,
     ...overrides,
   })
@@ -122,7 +115,7 @@ export const runnerOver = (log: EventLog, overrides: Partial<CommandRunnerDeps> 
 export const purseIn = async (log: EventLog, stream: StreamName): Promise<Purse> => {
   let state = purseFold.initial
   for await (const stored of log.readStream(stream)) {
-    const event = jsonCodec.decode(stored)
+    const event = codec.decode(stored)
     state = purseFold.evolve(state, {
       type: 'Moved',
       data: event.data as Moved['data'],
@@ -176,4 +169,15 @@ export const gate = (): { readonly passed: Promise<void>; open(): void } => {
     open = resolve
   })
   return { passed, open: () => open() }
+}
+
+/** A real log on a fresh Postgres, behind a wire, and another connection to it as an operator's process has. */
+export const postgresWorld = async (t: TestContext) => {
+  const { url, pool } = await testDatabase(t)
+  const opened = async (): Promise<EventLog> => {
+    const log = await openLog(url)
+    t.after(() => log.close())
+    return log
+  }
+  return { url, pool, wire: wired(await opened()), elsewhere: await opened() }
 }

@@ -1,4 +1,5 @@
 import { isoTime } from '../../clock.ts'
+import { appendBytes } from '../checks.ts'
 import { AppendRejected } from '../errors.ts'
 import type { EventMetadata } from '../event.ts'
 import { type Append, maxAppendBytes, type NewEvent, type StreamName } from '../port.ts'
@@ -87,20 +88,22 @@ const encodeOne = (deps: BatchDeps, pending: Pending, overlay: Overlay): Encoded
     if (events.length === 0) throw new Error(`command ${command.name} appends no events to ${stream}`)
     const expected = point.revision < 0 ? 'noStream' : point.revision
     const written: NewEvent[] = []
-    let appendBytes = 0
     for (const event of events) {
       const id = deps.newEventId()
       const { type, data, metadata: meta } = deps.codec.encode(event, metadata)
       written.push({ id, type, data, metadata: meta })
-      appendBytes += id.length + type.length + Buffer.byteLength(data) + Buffer.byteLength(meta)
       point = advance(slot.fold, point, event, id, nowMs)
     }
+    const append = { stream, expected, events: written } as const
+    const weight = appendBytes(append)
     // One command's fault, known before it could spoil the batch that it shares.
-    if (appendBytes > maxAppendBytes)
-      throw new AppendRejected(`${appendBytes} bytes in one append to ${stream}, at most ${maxAppendBytes}`)
+    if (weight > maxAppendBytes)
+      throw new AppendRejected(
+        `${weight} bytes in one append to ${stream}, at most ${maxAppendBytes} are taken`,
+      )
     points.set(slot, point)
-    appends.push({ stream, expected, events: written })
-    bytes += appendBytes
+    appends.push(append)
+    bytes += weight
     count += events.length
   }
   return { decision, appends, points, bytes, events: count }

@@ -1,16 +1,7 @@
 import type { Clock } from '../../clock.ts'
-import type { DomainEvent, EventMetadata, RecordedEvent } from '../event.ts'
-import type { EventLog, StoredEvent, StreamName } from '../port.ts'
+import type { EventCodec } from '../codec.ts'
+import type { EventLog, StreamName } from '../port.ts'
 import type { RunnerLimits } from './limits.ts'
-
-/** How facts become stored texts and come back, upcast (src/eventstore/codec.ts). */
-export type EventCodec = {
-  encode(
-    event: DomainEvent,
-    metadata: EventMetadata,
-  ): { readonly type: string; readonly data: string; readonly metadata: string }
-  decode(stored: StoredEvent): RecordedEvent
-}
 
 /** A state as of one event of its stream. It may be thrown away at any time. */
 export type Snapshot = {

@@ -1,0 +1,73 @@
+import type pg from 'pg'
+import type { StreamName } from '../port.ts'
+import type { StreamLease, StreamLocks } from './ports.ts'
+
+const lockNotAvailable = '55P03'
+
+// Keys are sorted, so that two sessions that need the same locks take them in one order. A collision of hashes only
+// makes two streams take turns. The seed keeps them apart from other advisory locks of the database.
+const lockSql = `
+  select pg_advisory_lock(sorted.key)
+  from (
+    select distinct hashtextextended(stream, 7230110) as key from unnest($1::text[]) as stream order by 1
+    offset 0
+  ) as sorted`
+
+const isTimeout = (error: unknown): boolean => (error as { code?: string }).code === lockNotAvailable
+
+/** A connection, or null when none is free in time; one that comes too late goes straight back. */
+const checkOut = async (pool: pg.Pool, waitMs: number): Promise<pg.PoolClient | null> => {
+  let late = false
+  const coming = pool.connect()
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<null>((resolve) => {
+    timer = setTimeout(() => {
+      late = true
+      resolve(null)
+    }, waitMs)
+  })
+  coming.then((client) => late && client.release()).catch(() => undefined)
+  try {
+    return await Promise.race([coming, tooLate])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const leaseOf = (client: pg.PoolClient): StreamLease => ({
+  async release() {
+    try {
+      await client.query('select pg_advisory_unlock_all()')
+      client.release()
+    } catch (error) {
+      // The end of the session ends its locks.
+      client.release(true)
+      throw error
+    }
+  },
+})
+
+/**
+ * Stream locks as session advisory locks of Postgres: who waits is served in order, and a process that dies lets go.
+ * Give it a pool of its own, with a connection for each lane of the command runner: a lease holds one.
+ */
+export const createPostgresStreamLocks = (pool: pg.Pool): StreamLocks => ({
+  async acquire(streams: readonly StreamName[], waitMs) {
+    const client = await checkOut(pool, waitMs)
+    if (client === null) return null
+    try {
+      await client.query(`select set_config('lock_timeout', $1::text, false)`, [
+        `${Math.max(1, Math.ceil(waitMs))}`,
+      ])
+      await client.query(lockSql, [streams])
+      return leaseOf(client)
+    } catch (error) {
+      if (!isTimeout(error)) {
+        client.release(true)
+        throw error
+      }
+      await leaseOf(client).release()
+      return null
+    }
+  },
+})
