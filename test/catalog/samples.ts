@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs'
+import { createCatalog } from '../../src/catalog/catalog.ts'
+import { decideImport } from '../../src/catalog/decide.ts'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { type CatalogState, emptyCatalog, evolveCatalog } from '../../src/catalog/fold.ts'
+import type { Product } from '../../src/catalog/product.ts'
+
+export const demoText = readFileSync(new URL('../../src/catalog/demo/catalog.json', import.meta.url), 'utf8')
+
+/** A file's JSON, to be changed by a test. */
+// biome-ignore lint/suspicious/noExplicitAny: tests break it on purpose
+export const demoJson = (): any => JSON.parse(demoText)
+
+export const importedAtMs = Date.parse('2026-11-21T02:30:00.000Z')
+
+/** The catalogue after an import of the text over `before`; throws when it is refused. */
+export const imported = (text: string, before: CatalogState = emptyCatalog, nowMs = importedAtMs) => {
+  const parsed = parseCatalog(text)
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+  return decideImport(before, parsed.file, nowMs).events.reduce(evolveCatalog, before)
+}
+
+export const demoCatalog = createCatalog(imported(demoText))
+
+/** A product of the demo catalogue, by its shape when no id is said. */
+export const demoProduct = (id: string): Product => {
+  const product = demoCatalog.resolve(id)
+  if (!product) throw new Error(`the demo catalogue has no ${id}`)
+  return product
+}
