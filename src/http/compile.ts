@@ -17,7 +17,7 @@ type Checks = {
 /** Routes without a body take none, or an empty object. */
 const noBody = z.strictObject({}).optional()
 
-const valueOf = <Value>(checked: Checked<Value>): Value => {
+const orThrow = <Value>(checked: Checked<Value>): Value => {
   if (!checked.ok) throw checked.refusal
   return checked.value
 }
@@ -33,7 +33,7 @@ const checkParams = (schema: z.ZodObject | null, params: unknown): unknown => {
 
 const checkQuery = (check: ShapeCheck | null, query: unknown): unknown => {
   if (check === null) return {}
-  const value = valueOf(check(query))
+  const value = orThrow(check(query))
   for (const [name, text] of Object.entries(value as Record<string, unknown>))
     if (typeof text === 'string' && text.includes('\u0000'))
       throw refuse('invalid_parameter', `${name} holds a NUL character`)

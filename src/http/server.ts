@@ -52,6 +52,10 @@ const requestIdOf = (request: HttpRequest, route: Route | undefined): string => 
   return route?.requestIdIsKey ? (requestIdAsKey(value) ?? newRequestId()) : requestIdFrom(value)
 }
 
+/** The router takes an empty part of a path for a parameter, e.g. `/api/v1/orders/`: no route has such a path. */
+const isRouted = (request: HttpRequest): boolean =>
+  !request.is404 && !Object.values(request.params as Record<string, string>).includes('')
+
 const checkRequestIdAsKey = (request: HttpRequest, route: Route): void => {
   const header = request.headers['x-request-id']
   if (route.requestIdIsKey && requestIdAsKey(header as string | undefined) === null)
@@ -124,7 +128,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
   const logOf = (request: HttpRequest): Logger => logger.child({ requestId: request.exchange.requestId })
 
   app.addHook('onRequest', async (request: HttpRequest, reply) => {
-    const compiled = request.is404 ? undefined : request.routeOptions.config.compiled
+    const compiled = isRouted(request) ? request.routeOptions.config.compiled : undefined
     request.exchange = {
       requestId: requestIdOf(request, compiled?.route),
       startedMs: monotonicMs(),

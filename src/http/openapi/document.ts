@@ -1,0 +1,171 @@
+import type { ResponseDeclaration, Responses, Route } from '../route.ts'
+import type { Components } from './components.ts'
+import { createComponents } from './components.ts'
+import { errorResponses, errorSchema, sharedResponses } from './errors.ts'
+import { description, tagDescriptions } from './introduction.ts'
+import { operationParameters, usedParameters } from './parameters.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+export type OpenApiDocument = {
+  readonly openapi: '3.1.0'
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Json>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, Json>>; readonly [part: string]: unknown }
+  readonly [field: string]: unknown
+}
+
+export type DocumentOptions = {
+  /** Also the hidden routes, and answers closed against undeclared fields: for tests. */
+  readonly forTests?: boolean
+}
+
+const headerSchemas: Readonly<Record<string, Json>> = {
+  'X-Request-Id': {
+    description: 'The id of the request, as sent or made.',
+    schema: { type: 'string' },
+    example: 'req_0190d0a2c1d27f0e8f6e5c4b3a291807',
+  },
+  'Retry-After': {
+    description: 'Whole seconds to wait, at least 1.',
+    schema: { type: 'integer', minimum: 1 },
+    example: 1,
+  },
+  'X-Farebox-Position': {
+    description: 'The position of the write in the log. Send it with a read that must show the write.',
+    schema: { type: 'integer', minimum: 0 },
+    example: 1284,
+  },
+}
+
+const contentOf = (response: ResponseDeclaration, components: Components): Json | undefined => {
+  if (response.body === undefined && response.text === undefined) return undefined
+  return {
+    ...(response.body === undefined
+      ? {}
+      : {
+          'application/json': {
+            schema: components.add(response.body, 'output'),
+            ...(response.example === undefined ? {} : { example: response.example }),
+          },
+        }),
+    ...(response.text === undefined
+      ? {}
+      : { [response.text.mediaType]: { schema: { type: 'string' }, example: response.text.example } }),
+  }
+}
+
+const ownHeaders = (route: Route, response: ResponseDeclaration): Json => ({
+  'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' },
+  ...(route.writes ? { 'X-Farebox-Position': { $ref: '#/components/headers/X-Farebox-Position' } } : {}),
+  ...Object.fromEntries(
+    Object.entries(response.headers ?? {}).map(([name, text]) => [
+      name,
+      { description: text, schema: { type: 'string' } },
+    ]),
+  ),
+})
+
+const successResponses = (route: Route, components: Components): Json =>
+  Object.fromEntries(
+    Object.entries(route.responses as Responses).map(([status, response]) => {
+      const content = contentOf(response, components)
+      return [
+        status,
+        {
+          description: response.description,
+          headers: ownHeaders(route, response),
+          ...(content === undefined ? {} : { content }),
+        },
+      ]
+    }),
+  )
+
+const requestBody = (route: Route, components: Components): Json =>
+  route.body === undefined
+    ? {}
+    : {
+        requestBody: {
+          required: true,
+          content: {
+            'application/json': {
+              schema: components.add(route.body, 'input'),
+              ...(route.examples?.body === undefined ? {} : { example: route.examples.body }),
+            },
+          },
+        },
+      }
+
+const security = ({ access }: Route): readonly Json[] => {
+  if (access === 'public') return []
+  const roles = access === 'any-key' ? [] : [access]
+  return [{ ApiKey: roles }, { Bearer: roles }]
+}
+
+const needs = ({ access }: Route): string => {
+  if (access === 'public') return 'No key needed.'
+  return access === 'any-key' ? 'Any valid key.' : `Needs the scope \`${access}\`.`
+}
+
+const operationOf = (route: Route, components: Components): Json => {
+  const parameters = operationParameters(route)
+  return {
+    operationId: route.operationId,
+    summary: route.summary,
+    description: `${route.description}\n\n${needs(route)}`,
+    tags: [route.tag],
+    security: security(route),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...requestBody(route, components),
+    responses: { ...successResponses(route, components), ...errorResponses(route, components) },
+  }
+}
+
+const pathsOf = (routes: readonly Route[], components: Components): OpenApiDocument['paths'] =>
+  Object.fromEntries(
+    [...Map.groupBy(routes, ({ path }) => path as string)].map(([path, group]) => [
+      path,
+      Object.fromEntries(group.map((route) => [route.method.toLowerCase(), operationOf(route, components)])),
+    ]),
+  )
+
+const tagsOf = (routes: readonly Route[]): readonly Json[] =>
+  [...new Set(routes.map(({ tag }) => tag as string))].map((name) => ({
+    name,
+    description: tagDescriptions[name] ?? name,
+  }))
+
+/** The interface description (OpenAPI 3.1.0, version 1.0.0), made from the route declarations alone. */
+export const openApiDocument = (all: readonly Route[], options: DocumentOptions = {}): OpenApiDocument => {
+  const routes = options.forTests ? all : all.filter(({ hidden }) => hidden !== true)
+  const components = createComponents(options.forTests === true)
+  const paths = pathsOf(routes, components)
+  const responses = sharedResponses(components)
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Farebox',
+      version: '1.0.0',
+      summary: 'Proxies from a prepaid wallet, for customers, resellers and programs.',
+      description,
+      license: { name: 'Proprietary', url: '/docs' },
+    },
+    servers: [{ url: '/', description: 'This server.' }],
+    tags: tagsOf(routes),
+    paths,
+    components: {
+      schemas: { Error: errorSchema, ...components.schemas },
+      responses,
+      parameters: usedParameters(routes),
+      headers: headerSchemas,
+      securitySchemes: {
+        ApiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'X-API-Key',
+          description: 'The key as it was shown once.',
+        },
+        Bearer: { type: 'http', scheme: 'bearer', description: 'The same key as a bearer token.' },
+      },
+    },
+  }
+}

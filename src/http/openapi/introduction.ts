@@ -1,0 +1,20 @@
+/** The text at the head of the interface description (Markdown). */
+export const description = `Farebox sells proxies from a prepaid wallet.
+
+- **Money** is whole cents in USD: \`120\` is $1.20.
+- **Keys** go into \`X-API-Key\` or \`Authorization: Bearer\`. A key carries scopes: \`buy\` orders and reads, \`scrape\` runs the scrapers.
+- **Errors** are \`{ "error", "code", "requestId" }\`. Branch on \`code\`. Nothing is charged by a request that is refused.
+- **Retries** are safe: send the same \`Idempotency-Key\` again. \`429\` and \`503\` say in \`Retry-After\` when.
+- **Bodies** are strict: a field that an operation does not read is \`400 unknown_field\`.
+- **Lists** take \`limit\` and \`offset\` and answer \`total\`, newest first.
+- **Request ids**: send your own in \`X-Request-Id\` (letters, digits, \`._:-\`, at most 128) or get one; every answer carries it.`
+
+/** A word on each group of operations. */
+export const tagDescriptions: Readonly<Record<string, string>> = {
+  Account: 'Who a key belongs to, its wallet and what moved in it.',
+  Catalog: 'Products, their prices and what can be ordered now.',
+  Orders: 'Buying from the wallet, and what became of it.',
+  Plans: 'Traffic and time that were bought: what is left, labels, top-ups.',
+  Proxies: 'Rented addresses: credentials, labels, extensions.',
+  Service: 'The service itself.',
+}

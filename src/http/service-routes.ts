@@ -1,0 +1,55 @@
+import { docsPage } from './docs/page.ts'
+import { openApiDocument } from './openapi/document.ts'
+import type { Route } from './route.ts'
+import { route } from './route.ts'
+
+/** `GET /openapi.json`: the interface description of the given routes. */
+const openApiRoute = (text: string): Route =>
+  route({
+    method: 'GET',
+    path: '/openapi.json',
+    operationId: 'getInterfaceDescription',
+    summary: 'The interface description',
+    description: 'OpenAPI 3.1.0.',
+    tag: 'Service',
+    access: 'public',
+    writes: false,
+    hidden: true,
+    cors: true,
+    responses: {
+      200: {
+        description: 'The document.',
+        text: { mediaType: 'application/json', example: text },
+      },
+    },
+    errors: [],
+    handler: async () => ({ status: 200, text, headers: { 'cache-control': 'no-cache' } }),
+  })
+
+/** `GET /docs`: the same for people, one page without a single request elsewhere. */
+const docsRoute = (html: string, policy: string): Route =>
+  route({
+    method: 'GET',
+    path: '/docs',
+    operationId: 'getDocumentation',
+    summary: 'The documentation',
+    description: 'A page for people.',
+    tag: 'Service',
+    access: 'public',
+    writes: false,
+    hidden: true,
+    responses: { 200: { description: 'The page.', text: { mediaType: 'text/html', example: '' } } },
+    errors: [],
+    handler: async () => ({
+      status: 200,
+      text: html,
+      headers: { 'cache-control': 'no-cache', 'content-security-policy': policy },
+    }),
+  })
+
+/** The interface description and the documentation page of the given routes. */
+export const documentationRoutes = (routes: readonly Route[]): readonly Route[] => {
+  const document = openApiDocument(routes)
+  const { html, policy } = docsPage(document)
+  return [openApiRoute(JSON.stringify(document)), docsRoute(html, policy)]
+}

@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createRateLimiter } from '../../src/http/rate-limit.ts'
+import type { CallOptions } from '../support/http.ts'
+import { knownIdempotencyKey, sampleServer } from './sample.ts'
+
+const good = { product_id: 'residential', quantity: 5 }
+const order = (json: unknown, over: CallOptions = {}): [string, string, CallOptions] => [
+  'POST',
+  '/api/v1/orders',
+  { key: 'buyer-key', json, ...over },
+]
+
+describe('The checks before a handler', () => {
+  /** Each step of decisions.md "Order of checks", made to fail while every later step would fail as well. */
+  test('come in the order of the decisions', async (t) => {
+    const everythingWrong = { country: 'USA', method: 'shells', quantity: 0 }
+    const badKey = { 'idempotency-key': 'ü' }
+    const badCustomer = { 'x-reseller-customer-id': 'x'.repeat(129) }
+    const steps: readonly [code: string, call: [string, string, CallOptions]][] = [
+      [
+        'unauthorized',
+        order(undefined, { key: 'nobody', raw: '{', headers: { 'content-type': 'text/plain' } }),
+      ],
+      [
+        'missing_scope',
+        order(undefined, { key: 'scraper-key', raw: '{', headers: { 'content-type': 'text/plain' } }),
+      ],
+      [
+        'account_blocked',
+        order(undefined, { key: 'blocked-key', raw: '{', headers: { 'content-type': 'text/plain' } }),
+      ],
+      ['unsupported_media_type', order(undefined, { raw: '{', headers: { 'content-type': 'text/plain' } })],
+      [
+        'payload_too_large',
+        order(undefined, { raw: `{${' '.repeat(300_000)}`, headers: { 'content-type': 'application/json' } }),
+      ],
+      [
+        'invalid_body',
+        order(undefined, { raw: '{', headers: { 'content-type': 'application/json', ...badKey } }),
+      ],
+      ['unknown_field', order(everythingWrong, { headers: badKey })],
+      [
+        'invalid_body',
+        order({ ...everythingWrong, country: undefined, expected_amount_cents: 'x' }, { headers: badKey }),
+      ],
+      ['unsupported_method', order({ ...everythingWrong, country: undefined }, { headers: badKey })],
+      ['invalid_idempotency_key', order({ quantity: 0 }, { headers: { ...badKey, ...badCustomer } })],
+      ['invalid_customer_id', order({ quantity: 0 }, { headers: badCustomer })],
+      ['reseller_forbidden', order({ quantity: 0 }, { headers: { 'x-reseller-customer-id': 'c1' } })],
+      ['idempotency_key_required', order({ quantity: 0 }, { key: 'reseller-key' })],
+      [
+        'idempotency_conflict',
+        order({ quantity: 0 }, { headers: { 'idempotency-key': knownIdempotencyKey } }),
+      ],
+      ['missing_product', order({ quantity: 0 }, { headers: { 'idempotency-key': 'fresh' } })],
+      [
+        'invalid_quantity',
+        order({ ...good, quantity: 0, fulfillment_meta: { country: 'USA', period_days: 30, x: 1 } }),
+      ],
+      ['invalid_targeting', order({ ...good, fulfillment_meta: { country: 'USA', period_days: 30, x: 1 } })],
+    ]
+    const { client } = await sampleServer(t)
+    for (const [code, call] of steps) {
+      const { body } = await client.call(...call)
+      assert.equal(body.code, code, JSON.stringify(call))
+    }
+  })
+
+  test('let a good request through to the handler, with what it asked for', async (t) => {
+    const { client } = await sampleServer(t)
+    const { status, body, headers } = await client.call(
+      ...order(good, {
+        key: 'reseller-key',
+        headers: { 'idempotency-key': 'k', 'x-reseller-customer-id': 'customer 7' },
+      }),
+    )
+    assert.equal(status, 201)
+    assert.deepEqual(body, { orderId: 'ord_1', quantity: 5, customer: 'customer 7' })
+    assert.equal(headers.get('x-farebox-position'), '42')
+  })
+
+  test('limit an address before they look at its key, and a key before its scope', async (t) => {
+    const never = { take: () => 2.2 }
+    const free = { take: () => 0 }
+    const address = await sampleServer(t, { limits: { perAddress: never, perKey: free } })
+    const refused = await address.client.call(...order(good, { key: 'nobody' }))
+    assert.equal(refused.body.code, 'rate_limited')
+    assert.equal(refused.headers.get('retry-after'), '3')
+    const key = await sampleServer(t, { limits: { perAddress: free, perKey: never } })
+    assert.equal((await key.client.call(...order(good, { key: 'nobody' }))).body.code, 'unauthorized')
+    assert.equal((await key.client.call(...order(good, { key: 'scraper-key' }))).body.code, 'rate_limited')
+  })
+
+  test('count each key by itself', async (t) => {
+    const limiter = () => createRateLimiter({ burst: 2, perSecond: 1 }, () => 1_000)
+    const free = { take: () => 0 }
+    const { client } = await sampleServer(t, { limits: { perAddress: free, perKey: limiter() } })
+    const statuses = []
+    for (const key of ['buyer-key', 'buyer-key', 'buyer-key', 'reseller-key'])
+      statuses.push((await client.get('/api/v1/me', { key })).status)
+    assert.deepEqual(statuses, [200, 200, 429, 200])
+  })
+
+  test('name the field and the accepted ones when a field is unknown', async (t) => {
+    const { client } = await sampleServer(t)
+    const { body } = await client.call(...order({ ...good, country: 'USA' }))
+    assert.equal(
+      body.error,
+      'unknown field "country"; accepted fields: product_id, quantity, fulfillment_meta, method, expected_amount_cents',
+    )
+  })
+
+  test('show the expected shape when a field has the wrong type', async (t) => {
+    const { client } = await sampleServer(t)
+    const { body } = await client.call(...order({ ...good, expected_amount_cents: '12' }))
+    assert.equal(body.code, 'invalid_body')
+    assert.match(
+      body.error,
+      /^expected_amount_cents must be a whole number of at least 0; expected shape: \{"product_id": string, /,
+    )
+  })
+
+  test('refuse every quantity that is no whole number in the bounds', async (t) => {
+    const { client } = await sampleServer(t)
+    const texts = [
+      '0',
+      '-1',
+      '1.5',
+      '5.0000000000000001',
+      '1e999',
+      '-1e999',
+      '1e21',
+      '"5"',
+      'null',
+      '[]',
+      '{}',
+      'true',
+      '1e-400',
+    ]
+    for (const text of texts) {
+      const raw = `{"product_id":"residential","quantity":${text}}`
+      const headers = { 'content-type': 'application/json' }
+      const { body } = await client.call('POST', '/api/v1/orders', { key: 'buyer-key', raw, headers })
+      assert.equal(body.code, 'invalid_quantity', text)
+    }
+  })
+
+  test('take an empty body or an empty object where an operation takes no body, and nothing else', async (t) => {
+    const { client } = await sampleServer(t)
+    const path = '/api/v1/orders/ord_1'
+    assert.equal((await client.call('DELETE', path, { key: 'buyer-key' })).status, 204)
+    assert.equal((await client.call('DELETE', path, { key: 'buyer-key', json: {} })).status, 204)
+    assert.equal(
+      (await client.call('DELETE', path, { key: 'buyer-key', json: { a: 1 } })).body.code,
+      'unknown_field',
+    )
+  })
+
+  test('refuse NUL in paths and queries, which Postgres does not take', async (t) => {
+    const { client } = await sampleServer(t)
+    assert.equal((await client.get('/api/v1/orders/a%00b', { key: 'buyer-key' })).body.code, 'not_found')
+    const bad = await client.get('/api/v1/orders?status=a%00', { key: 'buyer-key' })
+    assert.equal(bad.body.code, 'invalid_parameter')
+  })
+
+  test('read the position that a client sends back, and refuse one that is no position', async (t) => {
+    const { client } = await sampleServer(t)
+    const read = (position: string) =>
+      client.get('/api/v1/orders/ord_1', { key: 'buyer-key', headers: { 'x-farebox-position': position } })
+    assert.equal((await read('42')).body.quantity, 42)
+    assert.equal((await read('soon')).body.code, 'invalid_parameter')
+  })
+})
+
+describe('Paging', () => {
+  const page = async (t: Parameters<typeof sampleServer>[0], query: string) => {
+    const { client } = await sampleServer(t)
+    return (await client.get(`/api/v1/orders?${query}`, { key: 'buyer-key' })).body
+  }
+
+  test('gives 50 entries from the start when nothing is asked', async (t) => {
+    assert.deepEqual(await page(t, ''), { orders: [], total: 0, limit: 50, offset: 0 })
+  })
+
+  test('caps a size above 100, however large', async (t) => {
+    assert.equal((await page(t, 'limit=101')).limit, 100)
+    assert.equal((await page(t, 'limit=99999999999999999999')).limit, 100)
+  })
+
+  test('refuses what is no number', async (t) => {
+    for (const bad of [
+      'limit=0',
+      'limit=-1',
+      'limit=x',
+      'limit=',
+      'limit=1.5',
+      'limit=1e2',
+      'limit=1&limit=2',
+    ])
+      assert.equal((await page(t, bad)).code, 'invalid_limit', bad)
+    for (const bad of ['offset=-1', 'offset=x', 'offset=', 'offset=99999999999999999999'])
+      assert.equal((await page(t, bad)).code, 'invalid_offset', bad)
+  })
+
+  test('ignores parameters that it does not know', async (t) => {
+    assert.equal((await page(t, 'colour=blue&__proto__=1')).limit, 50)
+  })
+})
