@@ -46,7 +46,10 @@ export const ordersTable: Table<OrderRow> = {
     refunded_cents: { type: 'bigint' },
   },
   key: ['order_id'],
-  indexes: ['account_id, created_at desc, order_id desc'],
+  indexes: [
+    'account_id, created_at desc, order_id desc',
+    'account_id, status, created_at desc, order_id desc',
+  ],
 }
 
 export const orderCountsTable: Table<OrderCountRow> = {

@@ -108,8 +108,6 @@ export const stock: ReadModel = {
       table: stockAddressesTable.name,
       key: [ip],
     })
-    if (event.type === 'AddressesAllocated')
-      return [...event.data.allocations.map(address), ...poolsOf(event)]
     if (event.type === 'AddressesReleased')
       return event.data.releases.flatMap((release) => [
         address(release),
@@ -133,11 +131,12 @@ export const stock: ReadModel = {
         return
       }
       case 'AddressesAllocated': {
-        for (const { ip } of event.data.allocations) {
-          const address = rows.get(stockAddressesTable, [ip])
-          if (!address) throw new Error(`address ${ip} was allocated and never stocked`)
-          rows.put(stockAddressesTable, { ...address, rented: true, available_from: null })
-          change(rows, address, 0, 1)
+        const { productId, country, allocations } = event.data
+        // An allocation says all that the row holds, so that the hottest event of stock reads no address.
+        for (const address of allocations) {
+          const pool = poolOf(productId, country, address)
+          rows.put(stockAddressesTable, { ip: address.ip, ...pool, rented: true, available_from: null })
+          change(rows, pool, 0, 1)
         }
         return
       }

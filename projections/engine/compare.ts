@@ -20,7 +20,8 @@ const describe = (table: Table, { live, rebuilt }: Found): Difference => {
   const key = Object.fromEntries(table.key.map((name) => [name, some[name]]))
   const column =
     live && rebuilt
-      ? (columnNames(table).find((name) => JSON.stringify(live[name]) !== JSON.stringify(rebuilt[name])) ?? null)
+      ? (columnNames(table).find((name) => JSON.stringify(live[name]) !== JSON.stringify(rebuilt[name])) ??
+        null)
       : null
   return {
     table: table.name,

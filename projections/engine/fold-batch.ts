@@ -29,7 +29,10 @@ export class PoisonEvent extends Error {
 }
 
 /** Loads rows by key, one set-based select a table; absent ones are left out. */
-export type LoadRows = (table: Table, keys: readonly (readonly (string | number)[])[]) => Promise<readonly Row[]>
+export type LoadRows = (
+  table: Table,
+  keys: readonly (readonly (string | number)[])[],
+) => Promise<readonly Row[]>
 
 export type FoldBatch = {
   readonly models: readonly ReadModel[]
@@ -57,10 +60,24 @@ const nameRows = (models: readonly ReadModel[], tables: ReadonlyMap<string, Tabl
   return named
 }
 
+/** `apply` asked for a row that neither the batch nor the cache has: it is loaded and the event applied again. */
+class RowNotLoaded extends Error {
+  override readonly name = 'RowNotLoaded'
+  readonly row: NamedRow
+  constructor(row: NamedRow) {
+    super(`row ${row.key.join(', ')} of ${row.table.name} is not loaded`)
+    this.row = row
+  }
+}
+
 /** Rows as of the event at hand: changed by the batch, else loaded for it, else cached; undefined is not known. */
 const createOverlay = (cache: RowCache) => {
   const loaded = new Map<string, Row | null>()
   const changed = new Map<Table, Map<string, Change>>()
+  /** What the event at hand changed, with what stood before: to take it back. */
+  let journal: { readonly changes: Map<string, Change>; readonly text: string; readonly former?: Change }[] =
+    []
+
   const find = (table: Table, text: string): Row | null | undefined => {
     const change = changed.get(table)?.get(text)
     if (change) return change.row
@@ -73,22 +90,40 @@ const createOverlay = (cache: RowCache) => {
       changes = new Map()
       changed.set(table, changes)
     }
-    changes.set(keyText(table, key), { key, row })
+    const text = keyText(table, key)
+    const former = changes.get(text)
+    journal.push({ changes, text, ...(former && { former }) })
+    changes.set(text, { key, row })
   }
   const rows: Rows = {
-    get: <R extends object>(table: Table<R>, key: Key): R | undefined => {
-      const row = find(table as Table, keyText(table as Table, key))
-      if (row === undefined) throw new Error(`reads() does not name row ${key.join(', ')} of ${table.name}`)
+    get: <R extends object>(typed: Table<R>, key: Key): R | undefined => {
+      const table = typed as Table
+      const text = keyText(table, key)
+      const row = find(table, text)
+      if (row === undefined) throw new RowNotLoaded({ table, key, text })
       return (row ?? undefined) as R | undefined
     },
     put: (table, row) => record(table as Table, keyOf(table as Table, row as Row), row as Row),
     remove: (table, key) => record(table as Table, key, null),
   }
-  const keepLoaded = (text: string, row: Row | null): void => {
-    loaded.set(text, row)
-    cache.keep(text, row)
+  return {
+    find,
+    rows,
+    changed,
+    keepLoaded: (text: string, row: Row | null): void => {
+      loaded.set(text, row)
+      cache.keep(text, row)
+    },
+    beginEvent: (): void => {
+      journal = []
+    },
+    undoEvent: (): void => {
+      for (const { changes, text, former } of journal.reverse())
+        if (former) changes.set(text, former)
+        else changes.delete(text)
+      journal = []
+    },
   }
-  return { find, rows, keepLoaded, changed }
 }
 
 /**
@@ -99,34 +134,45 @@ const createOverlay = (cache: RowCache) => {
 export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Promise<Changes> => {
   const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
   const named = events.map((event) => nameRows(models, tables, event))
-  const { find, rows, keepLoaded, changed } = createOverlay(cache)
+  const { find, rows, keepLoaded, changed, beginEvent, undoEvent } = createOverlay(cache)
 
-  const loadFrom = async (first: number): Promise<void> => {
+  const loadRows = async (wanted: Iterable<NamedRow>): Promise<void> => {
     const missing = new Map<Table, Map<string, Key>>()
-    for (const reads of named.slice(first))
-      for (const { table, key, text } of reads instanceof PoisonEvent ? [] : reads) {
-        if (find(table, text) !== undefined) continue
-        const keys = missing.get(table)
-        if (keys) keys.set(text, key)
-        else missing.set(table, new Map([[text, key]]))
-      }
+    for (const { table, key, text } of wanted) {
+      if (find(table, text) !== undefined) continue
+      const keys = missing.get(table)
+      if (keys) keys.set(text, key)
+      else missing.set(table, new Map([[text, key]]))
+    }
     for (const [table, keys] of missing) {
       const found = new Map<string, Row>()
-      for (const row of await load(table, [...keys.values()])) found.set(keyText(table, keyOf(table, row)), row)
+      for (const row of await load(table, [...keys.values()]))
+        found.set(keyText(table, keyOf(table, row)), row)
       for (const text of keys.keys()) keepLoaded(text, found.get(text) ?? null)
     }
+  }
+
+  /** The row that it asked for and that is not loaded, or null when every model has taken the event. */
+  const applyEvent = (event: RecordedEvent): NamedRow | null => {
+    beginEvent()
+    for (const model of models)
+      try {
+        model.apply(event, rows)
+      } catch (cause) {
+        if (!(cause instanceof RowNotLoaded)) throw new PoisonEvent(event, model.name, cause)
+        undoEvent()
+        return cause.row
+      }
+    return null
   }
 
   for (const [index, event] of events.entries()) {
     const reads = named[index] as PoisonEvent | NamedRow[]
     if (reads instanceof PoisonEvent) throw reads
-    if (reads.some(({ table, text }) => find(table, text) === undefined)) await loadFrom(index)
-    for (const model of models)
-      try {
-        model.apply(event, rows)
-      } catch (cause) {
-        throw new PoisonEvent(event, model.name, cause)
-      }
+    if (reads.some(({ table, text }) => find(table, text) === undefined))
+      await loadRows(named.slice(index).flatMap((later) => (later instanceof PoisonEvent ? [] : later)))
+    // Each turn loads one more row of the finitely many that the event is about.
+    for (let row = applyEvent(event); row; row = applyEvent(event)) await loadRows([row])
   }
   return {
     tables: [...changed].map(([table, changes]) => {

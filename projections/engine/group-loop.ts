@@ -43,7 +43,11 @@ export const outdatedModels = async (
   pool: pg.Pool | pg.ClientBase,
   group: ReadModelGroup,
   checkpoint: Checkpoint,
-): Promise<{ outdated: readonly ReadModel[]; missing: readonly ReadModel[]; newer: readonly ReadModel[] }> => {
+): Promise<{
+  outdated: readonly ReadModel[]
+  missing: readonly ReadModel[]
+  newer: readonly ReadModel[]
+}> => {
   const { outdated, newer } = compareDefinitions(group, checkpoint.definitions)
   const names = group.models.flatMap((model) => model.tables.map(({ name }) => name))
   const found = await tablesExist(pool, names)
@@ -178,7 +182,9 @@ export const runGroup = async (
         backoffMs = Math.min(backoffMs * 2, maxBackoffMs)
       }
     } finally {
-      await session?.close().catch((error) => logger.warn({ err: error, group: group.name }, 'closing a session failed'))
+      await session
+        ?.close()
+        .catch((error) => logger.warn({ err: error, group: group.name }, 'closing a session failed'))
     }
   }
 }

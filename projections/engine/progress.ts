@@ -77,9 +77,11 @@ export const createProgress = (options: {
   }
   const startPolling = (group: GroupProgress): void => {
     if (polling) return
-    if (group.owned) return schedule()
-    polling = true
-    void poll()
+    if (group.owned) schedule()
+    else {
+      polling = true
+      void poll()
+    }
   }
 
   return {

@@ -24,9 +24,12 @@ export type Table<Row extends object = Record<string, unknown>> = {
 /** One row by its primary key, in the order of `table.key`. */
 export type RowKey = { readonly table: string; readonly key: readonly (string | number)[] }
 
-/** The rows of one batch: what `reads` named is loaded, what `put` and `remove` change is written set-based at its end. */
+/** The rows of one batch: what `put` and `remove` change is written set-based at its end. */
 export type Rows = {
-  /** The row as of this event, or undefined. Only rows that `reads` named for this event, or that were put before. */
+  /**
+   * The row as of this event, or undefined. What `reads` named is loaded for the whole batch at once; any other row is
+   * loaded when it is asked for, a round trip each (and `apply` is called again: it must be pure).
+   */
   get<Row extends object>(table: Table<Row>, key: readonly (string | number)[]): Row | undefined
   /** Inserts or replaces the whole row. */
   put<Row extends object>(table: Table<Row>, row: Row): void
@@ -43,7 +46,7 @@ export type ReadModel = {
   readonly version: number
   // biome-ignore lint/suspicious/noExplicitAny: tables of many row types stand in one list
   readonly tables: readonly Table<any>[]
-  /** The rows that `apply` will look at; none for events that only insert. */
+  /** The rows that `apply` will look at, as far as the event alone tells; none for events that only insert. */
   reads(event: RecordedEvent): Iterable<RowKey>
   apply(event: RecordedEvent, rows: Rows): void
 }

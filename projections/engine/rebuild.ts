@@ -1,7 +1,13 @@
 import type pg from 'pg'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
-import { type Checkpoint, ensureCheckpoint, ProjectionsRefused, readCheckpoint, tablesExist } from './checkpoint.ts'
+import {
+  type Checkpoint,
+  ensureCheckpoint,
+  ProjectionsRefused,
+  readCheckpoint,
+  tablesExist,
+} from './checkpoint.ts'
 import { compareTables, type Difference } from './compare.ts'
 import { definitionOf } from './definition.ts'
 import { exchangeTables } from './exchange.ts'
@@ -173,7 +179,14 @@ const runRebuild = async (
       signal.throwIfAborted()
       await catchUp('catch up')
       report('switch')
-      const position = await exchangeTables({ session, group: group.name, models, schema, logId: plan.logId, settle })
+      const position = await exchangeTables({
+        session,
+        group: group.name,
+        models,
+        schema,
+        logId: plan.logId,
+        settle,
+      })
       if (position !== null) return position
     }
     throw new Error(`the rebuild of group ${group.name} cannot keep up with the log`)

@@ -3,12 +3,7 @@ import type pg from 'pg'
 import type { Clock } from '../../src/clock.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
-import {
-  ensureCheckpoint,
-  ProjectionsRefused,
-  readCheckpoint,
-  refuseForeignLog,
-} from './checkpoint.ts'
+import { ensureCheckpoint, ProjectionsRefused, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import type { LogFeed } from './feed.ts'
 import { createGate } from './gate.ts'
 import { type EngineLogger, type GroupState, outdatedModels, runGroup } from './group-loop.ts'

@@ -102,7 +102,8 @@ export const holdTenure = async (
         if (!(await gate.pass(signal, () => applyBatch(sound)))) return { kind: 'fenced' }
       } else if (isDataError(error) && !session.ended.aborted) {
         const [first] = events as [RecordedEvent]
-        if (events.length === 1) return { kind: 'poisoned', error: new PoisonEvent(first, group.name, error), epoch }
+        if (events.length === 1)
+          return { kind: 'poisoned', error: new PoisonEvent(first, group.name, error), epoch }
         // Nothing landed. Smaller and smaller batches find the event that the database does not take.
         limit = Math.max(1, Math.floor(events.length / 2))
       } else throw error

@@ -1,0 +1,143 @@
+import type { AccountEvent, Scope } from '../src/accounts/events.ts'
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
+import { ownerOf } from './stream-owner.ts'
+
+/** One row an account. Its e-mail is in the vault. */
+export type AccountRow = {
+  account_id: string
+  position: number
+  reseller: boolean
+  blocked: boolean
+  blocked_reason: string | null
+  created_at: string
+}
+
+/** One row an API key. Its hash is in the vault. */
+export type KeyRow = {
+  key_id: string
+  account_id: string
+  position: number
+  scopes: readonly Scope[]
+  /** Whole cents in any 24 hours; null for no cap. */
+  daily_cap_cents: number | null
+  revoked: boolean
+  display_prefix: string
+  created_at: string
+}
+
+export const accountsTable: Table<AccountRow> = {
+  name: 'accounts',
+  columns: {
+    account_id: { type: 'text' },
+    position: { type: 'bigint' },
+    reseller: { type: 'boolean' },
+    blocked: { type: 'boolean' },
+    blocked_reason: { type: 'text', nullable: true },
+    created_at: { type: 'timestamptz' },
+  },
+  key: ['account_id'],
+  indexes: [],
+}
+
+export const keysTable: Table<KeyRow> = {
+  name: 'keys',
+  columns: {
+    key_id: { type: 'text' },
+    account_id: { type: 'text' },
+    position: { type: 'bigint' },
+    scopes: { type: 'text[]' },
+    daily_cap_cents: { type: 'bigint', nullable: true },
+    revoked: { type: 'boolean' },
+    display_prefix: { type: 'text' },
+    created_at: { type: 'timestamptz' },
+  },
+  key: ['key_id'],
+  indexes: ['account_id, position desc'],
+}
+
+const accountEvents: ReadonlySet<string> = new Set<AccountEvent['type']>([
+  'AccountCreated',
+  'AccountBlocked',
+  'AccountUnblocked',
+  'KeyIssued',
+  'KeyCapped',
+  'KeyRevoked',
+])
+
+const isAccount = (event: RecordedEvent): event is RecordedEvent<AccountEvent> =>
+  accountEvents.has(event.type)
+
+const changeAccount = (rows: Rows, id: string, change: Partial<AccountRow>): void => {
+  const row = rows.get(accountsTable, [id])
+  if (!row) throw new Error(`account ${id} was never created`)
+  rows.put(accountsTable, { ...row, ...change })
+}
+
+const changeKey = (rows: Rows, id: string, change: Partial<KeyRow>): void => {
+  const row = rows.get(keysTable, [id])
+  if (!row) throw new Error(`key ${id} was never issued`)
+  rows.put(keysTable, { ...row, ...change })
+}
+
+const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
+  const accountId = ownerOf(event.stream)
+  const { position } = event
+  const created_at = event.metadata.recordedAt
+  switch (event.type) {
+    case 'AccountCreated': {
+      const { reseller } = event.data
+      const open = { blocked: false, blocked_reason: null }
+      rows.put(accountsTable, { account_id: accountId, position, reseller, ...open, created_at })
+      break
+    }
+    case 'AccountBlocked':
+      changeAccount(rows, accountId, { blocked: true, blocked_reason: event.data.reason })
+      break
+    case 'AccountUnblocked':
+      changeAccount(rows, accountId, { blocked: false, blocked_reason: null })
+      break
+    case 'KeyIssued': {
+      const { keyId, scopes, dailyCapCents, displayPrefix } = event.data
+      rows.put(keysTable, {
+        key_id: keyId,
+        account_id: accountId,
+        position,
+        scopes,
+        daily_cap_cents: dailyCapCents,
+        revoked: false,
+        display_prefix: displayPrefix,
+        created_at,
+      })
+      break
+    }
+    case 'KeyCapped':
+      changeKey(rows, event.data.keyId, { daily_cap_cents: event.data.dailyCapCents })
+      break
+    case 'KeyRevoked':
+      changeKey(rows, event.data.keyId, { revoked: true })
+      break
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown account event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** Accounts and their keys. */
+export const accounts: ReadModel = {
+  name: 'accounts',
+  version: 1,
+  tables: [accountsTable, keysTable],
+  reads: (event): RowKey[] => {
+    if (!isAccount(event)) return []
+    if (event.type === 'AccountBlocked' || event.type === 'AccountUnblocked')
+      return [{ table: accountsTable.name, key: [ownerOf(event.stream)] }]
+    if (event.type === 'KeyCapped' || event.type === 'KeyRevoked')
+      return [{ table: keysTable.name, key: [event.data.keyId] }]
+    return []
+  },
+  apply: (event, rows) => {
+    if (isAccount(event)) fold(event, rows)
+  },
+}

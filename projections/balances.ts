@@ -1,0 +1,169 @@
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { LedgerEvent } from '../src/ledger/events.ts'
+import { movementOf } from '../src/ledger/movement.ts'
+import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+import { ownerOf } from './stream-owner.ts'
+
+/** `GET /wallet`: one row an account, from its first money event on. Micro-dollars. */
+export type BalanceRow = {
+  account_id: string
+  /** What can be spent: the wallet less open holds. */
+  available_micros: number
+  held_micros: number
+  /** What a chargeback left owing; the next credits pay it first. */
+  receivable_micros: number
+  /** The revision of the ledger's last event that is folded in. */
+  revision: number
+}
+
+export type TransactionType =
+  | 'deposit'
+  | 'credit'
+  | 'refund'
+  | 'correction'
+  | 'goodwill'
+  | 'chargeback'
+  | 'order'
+  | 'hold'
+  | 'capture'
+  | 'release'
+
+/** `GET /wallet/transactions`. Newest first is `position desc`. */
+export type TransactionRow = {
+  transaction_id: string
+  account_id: string
+  position: number
+  type: TransactionType
+  /**
+   * How the available balance moved, signed: each `balance_after_micros` is the former one plus this. A credit that
+   * paid a debt moved it by less than was paid in; a capture does not move it, the hold did.
+   */
+  amount_micros: number
+  balance_after_micros: number
+  order_id: string | null
+  deposit_id: string | null
+  reference: string | null
+  created_at: string
+}
+
+/** The `total` of an account's list. */
+export type TransactionCountRow = { account_id: string; total: number }
+
+export const balancesTable: Table<BalanceRow> = {
+  name: 'balances',
+  columns: {
+    account_id: { type: 'text' },
+    available_micros: { type: 'bigint' },
+    held_micros: { type: 'bigint' },
+    receivable_micros: { type: 'bigint' },
+    revision: { type: 'bigint' },
+  },
+  key: ['account_id'],
+  indexes: [],
+}
+
+export const transactionsTable: Table<TransactionRow> = {
+  name: 'transactions',
+  columns: {
+    transaction_id: { type: 'text' },
+    account_id: { type: 'text' },
+    position: { type: 'bigint' },
+    type: { type: 'text' },
+    amount_micros: { type: 'bigint' },
+    balance_after_micros: { type: 'bigint' },
+    order_id: { type: 'text', nullable: true },
+    deposit_id: { type: 'text', nullable: true },
+    reference: { type: 'text', nullable: true },
+    created_at: { type: 'timestamptz' },
+  },
+  key: ['transaction_id'],
+  indexes: ['account_id, position desc'],
+}
+
+export const transactionCountsTable: Table<TransactionCountRow> = {
+  name: 'transaction_counts',
+  columns: { account_id: { type: 'text' }, total: { type: 'bigint' } },
+  key: ['account_id'],
+  indexes: [],
+}
+
+type Described = Pick<TransactionRow, 'type' | 'order_id' | 'deposit_id' | 'reference'>
+
+const describe = (event: RecordedEvent<LedgerEvent>): Described => {
+  const none = { order_id: null, deposit_id: null, reference: null }
+  switch (event.type) {
+    case 'WalletCredited': {
+      const { source, orderId, depositId, reference } = event.data
+      const type = source === 'manual' ? 'credit' : source
+      return { type, order_id: orderId, deposit_id: depositId, reference }
+    }
+    case 'WalletAdjusted':
+      return { ...none, type: event.data.reason, reference: event.data.reference }
+    case 'WalletDebited':
+      return { ...none, type: 'order', order_id: event.data.order.orderId }
+    case 'FundsHeld':
+      return { ...none, type: 'hold', reference: event.data.holdId }
+    case 'HoldCaptured':
+      return { ...none, type: 'capture', reference: event.data.holdId }
+    case 'HoldReleased':
+      return { ...none, type: 'release', reference: event.data.holdId }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+const moneyEvents: ReadonlySet<string> = new Set<LedgerEvent['type']>([
+  'WalletCredited',
+  'WalletAdjusted',
+  'WalletDebited',
+  'FundsHeld',
+  'HoldCaptured',
+  'HoldReleased',
+])
+
+const isMoney = (event: RecordedEvent): event is RecordedEvent<LedgerEvent> => moneyEvents.has(event.type)
+
+const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
+  const accountId = ownerOf(event.stream)
+  const before = rows.get(balancesTable, [accountId])
+  const movement = movementOf(event)
+  const { availableAfterMicros } = event.data
+  rows.put(balancesTable, {
+    account_id: accountId,
+    available_micros: availableAfterMicros,
+    held_micros: (before?.held_micros ?? 0) + movement.heldMicros,
+    receivable_micros: (before?.receivable_micros ?? 0) + movement.receivableMicros,
+    revision: event.revision,
+  })
+  rows.put(transactionsTable, {
+    ...describe(event),
+    transaction_id: `txn_${event.id.replaceAll('-', '')}`,
+    account_id: accountId,
+    position: event.position,
+    amount_micros: movement.availableMicros,
+    balance_after_micros: availableAfterMicros,
+    created_at: event.metadata.recordedAt,
+  })
+  const total = (rows.get(transactionCountsTable, [accountId])?.total ?? 0) + 1
+  rows.put(transactionCountsTable, { account_id: accountId, total })
+}
+
+/** What every account owns, and how it came to it. */
+export const balances: ReadModel = {
+  name: 'balances',
+  version: 1,
+  tables: [balancesTable, transactionsTable, transactionCountsTable],
+  reads: (event) => {
+    if (!isMoney(event)) return []
+    const key = [ownerOf(event.stream)]
+    return [
+      { table: balancesTable.name, key },
+      { table: transactionCountsTable.name, key },
+    ]
+  },
+  apply: (event, rows) => {
+    if (isMoney(event)) foldMoney(event, rows)
+  },
+}

@@ -1,0 +1,65 @@
+import type { CatalogEvent } from '../src/catalog/events.ts'
+import { evolveCatalog } from '../src/catalog/fold.ts'
+import type { Product } from '../src/catalog/product.ts'
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+
+/** The catalogue as it stands, in one row; none before the first import. */
+export type CatalogRow = {
+  /** Always `catalog`. */
+  catalog_id: string
+  digest: string
+  imported_at: string
+  /** In the order of the file, each in its present state. */
+  products: readonly Product[]
+  /** The revision of the last event: whoever holds an older one reads again. */
+  revision: number
+}
+
+export const catalogTable: Table<CatalogRow> = {
+  name: 'catalog',
+  columns: {
+    catalog_id: { type: 'text' },
+    digest: { type: 'text' },
+    imported_at: { type: 'timestamptz' },
+    products: { type: 'jsonb' },
+    revision: { type: 'bigint' },
+  },
+  key: ['catalog_id'],
+  indexes: [],
+}
+
+const only = ['catalog'] as const
+
+const isCatalog = (event: RecordedEvent): event is RecordedEvent<CatalogEvent> =>
+  event.type === 'CatalogImported' || event.type === 'ProductStateChanged'
+
+const fold = (event: RecordedEvent<CatalogEvent>, rows: Rows): void => {
+  const row = rows.get(catalogTable, only)
+  const before = {
+    digest: row?.digest ?? null,
+    importedAt: row?.imported_at ?? null,
+    products: row?.products ?? [],
+  }
+  const { digest, importedAt, products } = evolveCatalog(before, event)
+  if (digest === null || importedAt === null)
+    throw new Error('a product changed before any catalogue was imported')
+  rows.put(catalogTable, {
+    catalog_id: 'catalog',
+    digest,
+    imported_at: importedAt,
+    products,
+    revision: event.revision,
+  })
+}
+
+/** The catalogue that every process holds in memory and reads again when `revision` moved. */
+export const catalog: ReadModel = {
+  name: 'catalog',
+  version: 1,
+  tables: [catalogTable],
+  reads: (event) => (isCatalog(event) ? [{ table: catalogTable.name, key: only }] : []),
+  apply: (event, rows) => {
+    if (isCatalog(event)) fold(event, rows)
+  },
+}

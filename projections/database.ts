@@ -1,0 +1,16 @@
+import type { OpenOrderRow } from './open-orders.ts'
+import type { OrderCountRow, OrderRow } from './orders.ts'
+import type { PlanRow } from './plans.ts'
+import type { ProxyRow } from './proxies.ts'
+import type { StockAddressRow, StockLevelRow } from './stock.ts'
+
+/** The read tables as queries see them; numbers and ISO times as `src/postgres/pool.ts` parses them. */
+export type ReadDatabase = {
+  'read.orders': OrderRow
+  'read.order_counts': OrderCountRow
+  'read.open_orders': OpenOrderRow
+  'read.plans': PlanRow
+  'read.proxies': ProxyRow
+  'read.stock_addresses': StockAddressRow
+  'read.stock_levels': StockLevelRow
+}
