@@ -1,6 +1,9 @@
+import type { TestContext } from 'node:test'
 import type { EventLog } from '../../src/eventstore/port.ts'
 import { openPostgresLog, type PostgresLogOptions } from '../../src/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../src/postgres/pool.ts'
+import { testDatabase } from '../support/postgres.ts'
+import type { LogUnderTest } from './contract.ts'
 
 /** Opens the log of a migrated database with a pool of its own that ends with it, as another process would have it. */
 export const openLog = async (url: string, options: Partial<PostgresLogOptions> = {}): Promise<EventLog> => {
@@ -20,3 +23,28 @@ export const openLog = async (url: string, options: Partial<PostgresLogOptions> 
     },
   }
 }
+
+/** Ends every session that a log has on the database, as a fast restart of the server would. */
+const breakConnections = `
+  select pg_terminate_backend(pid) from pg_stat_activity
+  where datname = current_database() and application_name in ('farebox-test-log', 'farebox-append', 'farebox-listen')`
+
+/** A fresh database for a test of the contract; `wrap` puts another log around each that is opened. */
+export const postgresUnderTest =
+  (wrap: (log: EventLog) => EventLog = (log) => log) =>
+  async (t: TestContext): Promise<LogUnderTest> => {
+    const { url, pool } = await testDatabase(t)
+    const reopen = async (): Promise<EventLog> => {
+      const log = await openLog(url)
+      t.after(() => log.close())
+      return wrap(log)
+    }
+    return {
+      log: await reopen(),
+      reopen,
+      interrupt: async () => {
+        await pool.query(breakConnections)
+      },
+      elsewhere: { module: import.meta.url, argument: url },
+    }
+  }

@@ -22,21 +22,25 @@ export const connect = async (
   const client = new pg.Client({ ...config, stream: () => socket })
   let open = true
   let cause: Error | null = null
+  const destroy = (): void => {
+    open = false
+    socket.destroy()
+  }
   client.on('error', (error) => {
     cause ??= error
-    socket.destroy()
+    destroy()
   })
   try {
     await client.connect()
   } catch (error) {
-    socket.destroy()
+    destroy()
     throw error
   }
   client.once('end', () => {
     open = false
     onLost(cause)
   })
-  return { client, isOpen: () => open, destroy: () => socket.destroy() }
+  return { client, isOpen: () => open, destroy }
 }
 
 /** Rejects with `message` when `promise` takes longer; the timer ends with it. */

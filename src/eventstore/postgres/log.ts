@@ -14,6 +14,8 @@ export type PostgresLogOptions = {
   readonly connection: pg.ClientConfig
   /** How long one batch may take on the server, milliseconds; default 10,000. */
   readonly statementTimeoutMs?: number
+  /** How long to wait for an answer before its outcome counts as unknown, milliseconds; default 5,000 more than that. */
+  readonly answerTimeoutMs?: number
   /** How often the head is looked at when nothing wakes a subscription, milliseconds; default 250. */
   readonly pollMs?: number
   /** Told of every batch written, for metrics. */
@@ -49,15 +51,22 @@ const settled = ({ stream, expected }: Append, outcome: ItemOutcome): Appended =
  *
  * It needs no server at this moment: appends made while there is none are `unavailable`. `close()` writes what waits,
  * ends its connections and its subscriptions, and leaves the pool alone.
- * @throws what the pool throws, when the log's id cannot be read
+ * @throws LogUnavailable when the log's id cannot be read
  */
 export const openPostgresLog = async (options: PostgresLogOptions): Promise<EventLog> => {
   const { pool, connection, statementTimeoutMs = 10_000, pollMs = 250 } = options
+  const answerTimeoutMs = options.answerTimeoutMs ?? statementTimeoutMs + 5_000
   const onTrouble = options.onTrouble ?? (() => undefined)
   const closing = new AbortController()
   const reads = createReads(pool)
   const waker = createWaker({ connection, pollMs, onTrouble })
-  const sender = createSender({ connection, statementTimeoutMs, onHead: waker.saw, onTrouble })
+  const sender = createSender({
+    connection,
+    statementTimeoutMs,
+    answerTimeoutMs,
+    onHead: waker.saw,
+    onTrouble,
+  })
   const commit = createGroupCommit(sender.send, options.onBatch ?? (() => undefined))
   const logId = await reads.logId()
 

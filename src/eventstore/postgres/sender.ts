@@ -8,6 +8,8 @@ export type SenderOptions = {
   readonly connection: pg.ClientConfig
   /** Postgres gives a batch up after so long, milliseconds. */
   readonly statementTimeoutMs: number
+  /** An answer that takes longer is given up with its connection, milliseconds; more than the server's own limit. */
+  readonly answerTimeoutMs: number
   /** Told of the position of the last event after a batch that wrote. */
   readonly onHead: (position: number) => void
   /** Told of connections that broke. */
@@ -19,9 +21,6 @@ export type Sender = {
   send(items: readonly AppendItem[]): Promise<readonly ItemOutcome[]>
   close(): Promise<void>
 }
-
-/** Past the server's own limit the answer is awaited so much longer; then the connection is given up. */
-const answerGraceMs = 5_000
 
 /** An acknowledged append is on disk, whatever the database's default says; a stricter default stays. */
 const durableSql = `
@@ -36,7 +35,7 @@ const failed = (
 
 /** Writes batches over one connection of its own, which is had when it is first needed and again after it broke. */
 export const createSender = (options: SenderOptions): Sender => {
-  const { statementTimeoutMs, onHead, onTrouble } = options
+  const { statementTimeoutMs, answerTimeoutMs, onHead, onTrouble } = options
   let connection: Connection | null = null
 
   const open = async (): Promise<Connection> => {
@@ -48,7 +47,7 @@ export const createSender = (options: SenderOptions): Sender => {
       },
     )
     try {
-      await withTimeout(opened.client.query(durableSql), statementTimeoutMs, 'Postgres does not answer')
+      await withTimeout(opened.client.query(durableSql), answerTimeoutMs, 'Postgres does not answer')
     } catch (error) {
       opened.destroy()
       throw error
@@ -60,7 +59,7 @@ export const createSender = (options: SenderOptions): Sender => {
   const write = async ({ client }: Connection, items: readonly AppendItem[]) => {
     const query = { name: 'farebox-append', text: appendSql, values: batchParameters(items) }
     const answer = client.query<{ base: number | string; verdicts: Verdict[] | null }>(query)
-    const { rows } = await withTimeout(answer, statementTimeoutMs + answerGraceMs, 'Postgres does not answer')
+    const { rows } = await withTimeout(answer, answerTimeoutMs, 'Postgres does not answer')
     const { base, verdicts } = rows[0]!
     return batchOutcomes(items, Number(base), verdicts)
   }

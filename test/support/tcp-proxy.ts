@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import type { TestContext } from 'node:test'
+
+export type TcpProxy = {
+  /** The address given, through the proxy. */
+  readonly url: string
+  /** From now on nothing that the server says comes through; what the client says still does. */
+  mute(): void
+  /** Breaks every connection. */
+  cut(): void
+  /** Breaks every connection and refuses new ones until `accept`. */
+  refuse(): Promise<void>
+  /** Lets new connections through again, with answers. */
+  accept(): Promise<void>
+}
+
+/** Stands between a client and a server, and fails in the ways of a network. */
+export const tcpProxy = async (t: TestContext, target: string): Promise<TcpProxy> => {
+  const { hostname, port } = new URL(target)
+  const sockets = new Set<Socket>()
+  let muted = false
+  const keep = (socket: Socket, peer: Socket): void => {
+    sockets.add(socket)
+    // A broken connection is the point of this proxy.
+    socket.on('error', () => undefined)
+    socket.once('close', () => {
+      sockets.delete(socket)
+      peer.destroy()
+    })
+  }
+  const server = createServer((client) => {
+    const upstream = connect(Number(port), hostname)
+    keep(client, upstream)
+    keep(upstream, client)
+    client.on('data', (bytes) => upstream.write(bytes))
+    upstream.on('data', (bytes) => {
+      if (!muted) client.write(bytes)
+    })
+  })
+  const listen = async (at: number): Promise<number> => {
+    server.listen(at, '127.0.0.1')
+    await once(server, 'listening')
+    return (server.address() as AddressInfo).port
+  }
+  const own = await listen(0)
+  const url = new URL(target)
+  url.hostname = '127.0.0.1'
+  url.port = String(own)
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy()
+  }
+  const refuse = async (): Promise<void> => {
+    const closed = once(server, 'close')
+    server.close()
+    cut()
+    await closed
+  }
+  t.after(() => (server.listening ? refuse() : undefined))
+  return {
+    url: url.toString(),
+    mute: () => {
+      muted = true
+    },
+    cut,
+    refuse,
+    accept: async () => {
+      muted = false
+      if (!server.listening) await listen(own)
+    },
+  }
+}
