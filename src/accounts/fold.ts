@@ -6,6 +6,8 @@ import type { AccountEvent, Scope } from './events.ts'
 export type KeyState = {
   readonly scopes: readonly Scope[]
   readonly dailyCapCents: number | null
+  /** The first 8 characters of the key. */
+  readonly displayPrefix: string
   readonly revoked: boolean
 }
 
@@ -33,8 +35,8 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
     case 'AccountUnblocked':
       return { ...state, blocked: false }
     case 'KeyIssued': {
-      const { keyId, scopes, dailyCapCents } = event.data
-      return { ...state, keys: state.keys.set(keyId as KeyId, { scopes, dailyCapCents, revoked: false }) }
+      const { keyId, ...issued } = event.data
+      return { ...state, keys: state.keys.set(keyId as KeyId, { ...issued, revoked: false }) }
     }
     case 'KeyCapped':
       return changeKey(event.data.keyId, { dailyCapCents: event.data.dailyCapCents })

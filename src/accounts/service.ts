@@ -13,6 +13,7 @@ import {
   decideRevocation,
   decideUnblock,
 } from './decide.ts'
+import { isEmail } from './email.ts'
 import type { Scope } from './events.ts'
 import { type AccountState, accountFold } from './fold.ts'
 import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './key.ts'
@@ -66,8 +67,6 @@ export type Accounts = {
   read(accountId: AccountId, cause: Cause): Promise<AccountState>
 }
 
-const emailForm = /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,189}$/u
-
 export const createAccounts = ({
   pool,
   runner,
@@ -90,7 +89,8 @@ export const createAccounts = ({
         const events = decision.outcome === 'decided' ? decision.events : []
         return { appends: events.length === 0 ? [] : [{ stream, events }], answer: decision }
       },
-      ...cause,
+      actor: cause.actor,
+      correlationId: cause.correlationId,
       account: accountId,
     })
     return answer.outcome === 'refused' ? answer : { outcome: 'done', changed: answer.events.length > 0 }
@@ -110,7 +110,7 @@ export const createAccounts = ({
 
   return {
     async create({ email, reseller }, cause) {
-      if (!emailForm.test(email)) return { outcome: 'refused', refusal: { code: 'invalid_email' } }
+      if (!isEmail(email)) return { outcome: 'refused', refusal: { code: 'invalid_email' } }
       const accountId = await claimEmail(pool, email, newId<AccountId>('acc'))
       const result = await change('create-account', accountId, cause, (state) =>
         decideCreation(state, { accountId, reseller }),
@@ -148,7 +148,8 @@ export const createAccounts = ({
         name: 'read-account',
         streams: { account: { stream: accountStream(accountId), fold: accountFold } },
         decide: ({ account }) => ({ appends: [], answer: account }),
-        ...cause,
+        actor: cause.actor,
+        correlationId: cause.correlationId,
       })
       return answer
     },

@@ -48,6 +48,12 @@ export type Wallets = {
   }>
 }
 
+const causeOf = ({ actor, correlationId, causationId = null }: Cause) => ({
+  actor,
+  correlationId,
+  causationId,
+})
+
 export const createWallets = ({ runner }: { readonly runner: CommandRunner }): Wallets => {
   const move = async (movement: ManualMovement, cause: Cause): Promise<ManualAnswer> => {
     const accountId = movement.accountId as AccountId
@@ -59,7 +65,7 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
         ledger: { stream: ledgerStream(accountId), fold: ledgerFold },
       },
       decide: (states) => decideManual(states, movement),
-      ...cause,
+      ...causeOf(cause),
       account: accountId,
     })
     return answer
@@ -77,7 +83,7 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
         name: 'read-wallet',
         streams: { ledger: { stream: ledgerStream(accountId), fold: ledgerFold } },
         decide: ({ ledger }) => ({ appends: [], answer: ledger }),
-        ...cause,
+        ...causeOf(cause),
       })
       const { availableMicros, heldMicros, receivableMicros } = answer
       return { availableMicros, heldMicros, receivableMicros }

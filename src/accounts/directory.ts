@@ -1,0 +1,81 @@
+import { LRUCache } from 'lru-cache'
+import type { Caller, Directory } from '../http/auth.ts'
+import { createFindCaller, type FindCallerDeps } from './find-caller.ts'
+import { hashKey, parseKey } from './key.ts'
+
+export type DirectoryOptions = FindCallerDeps & {
+  /** Callers that are kept; default 20,000. */
+  readonly maxCallers?: number
+  /** Milliseconds of a clock that never goes back; default `performance.now`. */
+  readonly monotonicMs?: () => number
+}
+
+/**
+ * How long an answer is used. With what the read models lag, a revocation and a block act within a second on every
+ * process. Past half of it a caller is looked up again beside its requests, so that a busy key never waits.
+ */
+const callerMs = 500
+const refreshMs = 250
+/** A key may be tried just before it is issued. */
+const unknownMs = 100
+const maxUnknown = 1_000
+
+type Kept = { readonly caller: Caller; readonly askedMs: number }
+
+/**
+ * Looks API keys up, without a query for a key that was asked for lately; requests that come at once share one query.
+ * Keys are kept by their hash. A key with a wrong checksum costs no look-up, and unknown keys have a cache of their own,
+ * so that who sends many of them drives no caller out.
+ */
+export const createDirectory = ({
+  maxCallers = 20_000,
+  monotonicMs = () => performance.now(),
+  ...deps
+}: DirectoryOptions): Directory => {
+  const findCaller = createFindCaller(deps)
+  const callers = new LRUCache<string, Kept>({ max: maxCallers })
+  const unknown = new LRUCache<string, number>({ max: maxUnknown })
+  const lookUps = new Map<string, Promise<Caller | null>>()
+
+  const ask = async (id: string, hash: Buffer): Promise<Caller | null> => {
+    // What is found is at least as new as this moment.
+    const askedMs = monotonicMs()
+    const caller = await findCaller(hash)
+    if (caller) {
+      callers.set(id, { caller, askedMs })
+      unknown.delete(id)
+    } else {
+      callers.delete(id)
+      unknown.set(id, askedMs)
+    }
+    return caller
+  }
+
+  const lookUp = (id: string, hash: Buffer): Promise<Caller | null> => {
+    const running = lookUps.get(id)
+    if (running) return running
+    const started = ask(id, hash).finally(() => lookUps.delete(id))
+    lookUps.set(id, started)
+    return started
+  }
+
+  return {
+    async byKey(text) {
+      const key = parseKey(text)
+      if (key === null) return null
+      const hash = hashKey(key)
+      const id = hash.toString('base64')
+      const nowMs = monotonicMs()
+      const kept = callers.get(id)
+      const ageMs = kept ? nowMs - kept.askedMs : Number.POSITIVE_INFINITY
+      if (kept && ageMs < callerMs) {
+        // A refresh that fails is no answer to anybody: once the kept one is too old, a request asks and is told.
+        if (ageMs >= refreshMs) lookUp(id, hash).catch(() => undefined)
+        return kept.caller
+      }
+      const missedMs = unknown.get(id)
+      if (missedMs !== undefined && nowMs - missedMs < unknownMs) return null
+      return lookUp(id, hash)
+    },
+  }
+}

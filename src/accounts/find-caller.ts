@@ -1,0 +1,73 @@
+import type pg from 'pg'
+import { ReadsBehind } from '../../projections/engine/reads.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { accountStream } from '../eventstore/streams.ts'
+import type { Caller } from '../http/auth.ts'
+import type { AccountId, KeyId } from '../ids.ts'
+import type { Scope } from './events.ts'
+
+export type FindCallerDeps = {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'lastOf'>
+  /** Resolves true once the read models of accounts and keys are past a position, false at its bound. */
+  reached(position: number): Promise<boolean>
+}
+
+type Found = {
+  readonly account_id: AccountId
+  readonly key_id: KeyId
+  readonly email: string | null
+  readonly scopes: readonly Scope[] | null
+  readonly daily_cap_cents: number | null
+  readonly revoked: boolean | null
+  readonly reseller: boolean
+  readonly blocked: boolean
+}
+
+/**
+ * The index compares hashes in a time that depends on their bytes. That tells nobody a key: who sends a guess knows its
+ * hash's bytes no better than chance, and no step of a guess brings the next one closer to SHA-256 of a key.
+ */
+const query = `
+  select k.account_id, k.key_id, v.email, r.scopes, r.daily_cap_cents, r.revoked,
+         coalesce(a.reseller, false) as reseller, coalesce(a.blocked, false) as blocked
+  from vault.api_keys k
+  left join vault.accounts v on v.account_id = k.account_id
+  left join read.keys r on r.key_id = k.key_id and r.account_id = k.account_id
+  left join read.accounts a on a.account_id = k.account_id
+  where k.hash = $1::bytea`
+
+const callerOf = (row: Found): Caller | null =>
+  row.scopes === null || row.revoked !== false
+    ? null
+    : {
+        accountId: row.account_id,
+        keyId: row.key_id,
+        scopes: row.scopes,
+        dailyCapCents: row.daily_cap_cents,
+        reseller: row.reseller,
+        blocked: row.blocked,
+        email: row.email ?? '',
+      }
+
+/**
+ * The caller whose key has this hash, or null for an unknown or revoked key. A hash that the read models do not know yet
+ * is either a key of this moment (it is waited for) or one whose `KeyIssued` never came (no key).
+ * @throws ReadsBehind when they do not catch up in time: a valid key is never answered 401
+ */
+export const createFindCaller = ({ pool, log, reached }: FindCallerDeps) => {
+  const look = async (hash: Buffer): Promise<Found | undefined> => {
+    const { rows } = await pool.query<Found>({ name: 'find-caller', text: query, values: [hash] })
+    return rows[0]
+  }
+  return async (hash: Buffer): Promise<Caller | null> => {
+    const found = await look(hash)
+    if (!found) return null
+    if (found.scopes !== null) return callerOf(found)
+    const last = await log.lastOf(accountStream(found.account_id))
+    if (!last) return null
+    if (!(await reached(last.position))) throw new ReadsBehind('the API key is not readable yet; try again')
+    const again = await look(hash)
+    return again ? callerOf(again) : null
+  }
+}
