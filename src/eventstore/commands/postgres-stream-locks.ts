@@ -34,18 +34,27 @@ const checkOut = async (pool: pg.Pool, waitMs: number): Promise<pg.PoolClient | 
   }
 }
 
-const leaseOf = (client: pg.PoolClient): StreamLease => ({
-  async release() {
-    try {
-      await client.query('select pg_advisory_unlock_all()')
-      client.release()
-    } catch (error) {
-      // The end of the session ends its locks.
-      client.release(true)
-      throw error
-    }
-  },
-})
+/** A session that holds locks. Its loss is told when the lease is released; unheard, it would end the process. */
+const leaseOf = (client: pg.PoolClient): StreamLease => {
+  const noteLoss = (): void => undefined
+  client.on('error', noteLoss)
+  const handBack = (broken: boolean): void => {
+    client.off('error', noteLoss)
+    client.release(broken)
+  }
+  return {
+    async release() {
+      try {
+        await client.query('select pg_advisory_unlock_all()')
+        handBack(false)
+      } catch (error) {
+        // The end of the session ends its locks.
+        handBack(true)
+        throw error
+      }
+    },
+  }
+}
 
 /**
  * Stream locks as session advisory locks of Postgres: who waits is served in order, and a process that dies lets go.
@@ -55,19 +64,16 @@ export const createPostgresStreamLocks = (pool: pg.Pool): StreamLocks => ({
   async acquire(streams: readonly StreamName[], waitMs) {
     const client = await checkOut(pool, waitMs)
     if (client === null) return null
+    const lease = leaseOf(client)
     try {
-      await client.query(`select set_config('lock_timeout', $1::text, false)`, [
-        `${Math.max(1, Math.ceil(waitMs))}`,
-      ])
+      const waitText = String(Math.max(1, Math.ceil(waitMs)))
+      await client.query(`select set_config('lock_timeout', $1::text, false)`, [waitText])
       await client.query(lockSql, [streams])
-      return leaseOf(client)
+      return lease
     } catch (error) {
-      if (!isTimeout(error)) {
-        client.release(true)
-        throw error
-      }
-      await leaseOf(client).release()
-      return null
+      await lease.release().catch(() => undefined)
+      if (isTimeout(error)) return null
+      throw error
     }
   },
 })
