@@ -1,3 +1,5 @@
+import type { AccountRow, KeyRow } from './accounts.ts'
+import type { BalanceRow, TransactionCountRow, TransactionRow } from './balances.ts'
 import type { OpenOrderRow } from './open-orders.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
 import type { PlanRow } from './plans.ts'
@@ -6,6 +8,11 @@ import type { StockAddressRow, StockLevelRow } from './stock.ts'
 
 /** The read tables as queries see them; numbers and ISO times as `src/postgres/pool.ts` parses them. */
 export type ReadDatabase = {
+  'read.accounts': AccountRow
+  'read.keys': KeyRow
+  'read.balances': BalanceRow
+  'read.transactions': TransactionRow
+  'read.transaction_counts': TransactionCountRow
   'read.orders': OrderRow
   'read.order_counts': OrderCountRow
   'read.open_orders': OpenOrderRow

@@ -1,12 +1,18 @@
 #!/usr/bin/env node
+import { registerAccounts, registerKeys } from './accounts/cli.ts'
 import { registerCatalog } from './catalog/cli.ts'
 import { openCliContext } from './cli/open-context.ts'
 import { runCli } from './cli/program.ts'
 import { readConfig } from './config.ts'
+import { registerWallet } from './ledger/cli.ts'
 import { registerStock } from './stock/cli.ts'
 
-process.exitCode = await runCli(process.argv.slice(2), [registerCatalog, registerStock], {
-  out: (text) => process.stdout.write(`${text}\n`),
-  err: (text) => process.stderr.write(`${text}\n`),
-  open: () => openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now),
-})
+process.exitCode = await runCli(
+  process.argv.slice(2),
+  [registerAccounts, registerKeys, registerWallet, registerCatalog, registerStock],
+  {
+    out: (text) => process.stdout.write(`${text}\n`),
+    err: (text) => process.stderr.write(`${text}\n`),
+    open: () => openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now),
+  },
+)

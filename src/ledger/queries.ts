@@ -1,0 +1,38 @@
+import type { Kysely } from 'kysely'
+import type { TransactionRow } from '../../projections/balances.ts'
+import type { ReadDatabase } from '../../projections/database.ts'
+import type { AccountId } from '../ids.ts'
+
+/** What the account can spend, micro-dollars; 0 before its first money. */
+export const findAvailableMicros = async (db: Kysely<ReadDatabase>, account: AccountId): Promise<number> => {
+  const row = await db
+    .selectFrom('read.balances')
+    .select('available_micros')
+    .where('account_id', '=', account)
+    .executeTakeFirst()
+  return row?.available_micros ?? 0
+}
+
+/** A page of the account's transactions, newest first, and how many there are in all. */
+export const listTransactions = async (
+  db: Kysely<ReadDatabase>,
+  account: AccountId,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly transactions: readonly TransactionRow[]; readonly total: number }> => {
+  const [transactions, counted] = await Promise.all([
+    db
+      .selectFrom('read.transactions')
+      .selectAll()
+      .where('account_id', '=', account)
+      .orderBy('position', 'desc')
+      .limit(page.limit)
+      .offset(page.offset)
+      .execute(),
+    db
+      .selectFrom('read.transaction_counts')
+      .select('count')
+      .where('account_id', '=', account)
+      .executeTakeFirst(),
+  ])
+  return { transactions, total: counted?.count ?? 0 }
+}
