@@ -1,12 +1,5 @@
-import type { CatalogRefusal } from '../catalog/refusal.ts'
 import { type ApiError, refuse } from '../http/errors.ts'
 import type { PlacementRefusal } from './place.ts'
-
-/** The answer to a refusal of the catalogue. */
-export const refuseForCatalog = (refusal: CatalogRefusal): ApiError =>
-  refusal.code === 'product_unavailable'
-    ? refuse('product_unavailable', refusal.message, { successorId: refusal.successorId ?? null })
-    : refuse(refusal.code, refusal.message)
 
 const arbiterMessages = {
   out_of_stock:

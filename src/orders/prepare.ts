@@ -1,16 +1,15 @@
+import { accepted } from '../catalog/api-error.ts'
 import type { LiveStock } from '../catalog/availability.ts'
 import { lineInStock } from '../catalog/availability.ts'
 import { type Catalog, orderable, productOfOrder } from '../catalog/catalog.ts'
 import { type Quote, quantityOf, quote, type ResellerTerms } from '../catalog/pricing.ts'
 import { deliveryOf, isDedicated, type Product } from '../catalog/product.ts'
 import type { Wanted } from '../catalog/rates.ts'
-import type { Result } from '../catalog/refusal.ts'
 import { parseMeta } from '../catalog/targeting.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../ids.ts'
 import type { OrderDetails, Target } from './details.ts'
-import { refuseForCatalog } from './errors.ts'
 import type { OrderMethod } from './methods.ts'
 import type { OrderDraft } from './place.ts'
 
@@ -18,11 +17,6 @@ import type { OrderDraft } from './place.ts'
 export type Prepared = Omit<OrderDraft, 'fingerprint'>
 
 const bytesPerGb = 1_000_000_000
-
-const accepted = <Value>(result: Result<Value>): Value => {
-  if (!result.ok) throw refuseForCatalog(result.refusal)
-  return result.value
-}
 
 /** What every kind of order says besides its product. */
 type Buyer = {

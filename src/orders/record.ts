@@ -1,15 +1,24 @@
 import { z } from 'zod'
 import { metaOf } from '../catalog/how-to.ts'
-import type { Order } from './fold.ts'
+import type { Order, OrderStatus } from './fold.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 const cents = z.int()
+
+export const orderStatuses = [
+  'awaiting_payment',
+  'processing',
+  'completed',
+  'failed',
+  'refunded',
+  'canceled',
+] as const satisfies readonly OrderStatus[]
 
 /** The public order (decisions.md, "Orders"): the answer of create and read, and what webhooks carry. */
 export const OrderRecord = z
   .object({
     orderId: z.string(),
-    status: z.enum(['awaiting_payment', 'processing', 'completed', 'failed', 'refunded', 'canceled']),
+    status: z.enum(orderStatuses),
     kind: z.enum(['order', 'topup', 'extension']),
     productId: z.string(),
     family: z.enum(['residential', 'isp', 'mobile', 'ipv4', 'ipv6']),
@@ -54,7 +63,7 @@ export const OrderRecord = z
 export type OrderRecord = z.infer<typeof OrderRecord>
 
 /** The public record of an order; `reseller` adds cost and margin, which are those of an order for itself. */
-export const orderRecord = (order: Order, reseller: boolean): OrderRecord => {
+export const orderRecord = (order: Omit<Order, 'refunds'>, reseller: boolean): OrderRecord => {
   const { details } = order
   return {
     orderId: details.orderId,

@@ -1,5 +1,4 @@
 import { LRUCache } from 'lru-cache'
-import { decode } from '../eventstore/codec.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
@@ -11,9 +10,9 @@ import { arbiterOf } from './arbiter.ts'
 import type { CompleteOrder } from './completion.ts'
 import type { OrderDetails } from './details.ts'
 import { refuseForPlacement } from './errors.ts'
-import type { OrderEvent } from './events.ts'
-import { type Order, orderAfter, orderFold } from './fold.ts'
+import { type Order, orderFold } from './fold.ts'
 import { decidePlacement, type OrderDraft } from './place.ts'
+import { readOrder } from './refund-service.ts'
 
 /** What stands after an order was asked for. */
 export type Placed = {
@@ -57,12 +56,6 @@ export const createOrderService = (deps: {
 }): OrderService => {
   const { log, runner, complete } = deps
   const heldPlans = new LRUCache<string, number>({ max: maxHeldPlans })
-
-  const read = async (orderId: OrderId): Promise<Order | null> => {
-    const events: OrderEvent[] = []
-    for await (const stored of log.readStream(orderStream(orderId))) events.push(decode(stored) as OrderEvent)
-    return events.length === 0 ? null : orderAfter(null, events)
-  }
 
   const place = (request: OrderRequest, draft: OrderDraft) => {
     const { accountId, keyId, dailyCapCents } = request.caller
@@ -122,7 +115,7 @@ export const createOrderService = (deps: {
       } catch (error) {
         // A known key answers its order whatever has become of product and price since (design section 6).
         const known =
-          error instanceof ApiError && request.idempotencyKey !== null ? await read(orderId) : null
+          error instanceof ApiError && request.idempotencyKey !== null ? await readOrder(log, orderId) : null
         if (known) return replay(known)
         throw error
       }

@@ -25,11 +25,9 @@ export const ProxyRecord = z
     service: z.enum(['dedicated', 'shared']).nullable(),
     rotation: z.enum(['by_link', 'interval']).nullable(),
     rotationMinutes: z.int().nullable(),
-    status: z
-      .enum(proxyStatuses)
-      .meta({
-        description: '`expiring` from 72 hours before its end; `expired` from its end or its refund on.',
-      }),
+    status: z.enum(proxyStatuses).meta({
+      description: '`expiring` from 72 hours before its end; `expired` from its end or its refund on.',
+    }),
     periodDays: z.int(),
     autoExtend: z
       .literal(false)

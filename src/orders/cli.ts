@@ -1,0 +1,99 @@
+import type { Command } from 'commander'
+import { type Cli, wholeNumber } from '../cli/cli.ts'
+import { CliRefusal, dollars, fields } from '../cli/output.ts'
+import { newId, type OrderId, type ProxyId } from '../ids.ts'
+import type { Order } from './fold.ts'
+import { orderRecord } from './record.ts'
+import type { RefundRequest } from './refund.ts'
+import { readOrder, refundIdOf, refundOrder } from './refund-service.ts'
+
+const noSuchOrder = (id: string): CliRefusal => new CliRefusal('not_found', `no order has the id ${id}`)
+
+const json = (order: Order) => ({
+  accountId: order.details.accountId,
+  ...orderRecord(order, false),
+  refunds: order.refunds,
+})
+
+const text = (order: Order): string =>
+  fields({
+    order: order.details.orderId,
+    account: order.details.accountId,
+    status: order.status,
+    product: order.details.productId,
+    quantity: `${order.details.quantity} ${order.details.unit}`,
+    amount: dollars(order.details.amountCents),
+    refunded: dollars(order.refundedCents),
+    plan: order.planId,
+    proxies: order.proxyIds.length === 0 ? null : order.proxyIds.join(' '),
+    'created at': order.details.createdAt,
+    'fulfilled at': order.fulfilledAt,
+    'refunded at': order.refundedAt,
+    failure: order.failureReason,
+  })
+
+type RefundOptions = {
+  readonly order: string
+  readonly cents?: number
+  readonly proxy?: readonly string[]
+  readonly reference?: string
+}
+
+const requestOf = ({ cents, proxy }: RefundOptions): RefundRequest => {
+  if (cents !== undefined && proxy !== undefined)
+    throw new CliRefusal(
+      'invalid_parameter',
+      'give --cents or --proxy, not both; neither refunds what is left',
+    )
+  if (cents !== undefined) return { kind: 'cents', cents }
+  if (proxy !== undefined) return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[] }
+  return { kind: 'whole' }
+}
+
+/** `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`. */
+export const registerOrders = (program: Command, cli: Cli): void => {
+  const orders = program.command('orders').description('look at orders and refund them')
+
+  orders
+    .command('show')
+    .description('show an order as the log has it')
+    .argument('<order>', 'the id of an order')
+    .action(
+      cli.action(async ({ log }, id: string) => {
+        const order = await readOrder(log, id as OrderId)
+        if (!order) throw noSuchOrder(id)
+        return { json: json(order), text: text(order) }
+      }),
+    )
+
+  orders
+    .command('refund')
+    .description('give money back to the wallet: what is left of the order, an amount, or some addresses')
+    .requiredOption('--order <id>', 'the order')
+    .option('--cents <n>', 'an amount in whole cents; the goods stay', wholeNumber(1))
+    .option('--proxy <id...>', 'these addresses; their rentals end and each gives back its share')
+    .option('--reference <text>', 'what it is for; the same reference is refunded once')
+    .action(
+      cli.action(async ({ log, runner, actor, correlationId }, options: RefundOptions) => {
+        const orderId = options.order as OrderId
+        const answer = await refundOrder(
+          { log, runner },
+          {
+            orderId,
+            refundId: options.reference === undefined ? newId('ref') : refundIdOf(orderId, options.reference),
+            request: requestOf(options),
+            actor,
+            correlationId,
+          },
+        )
+        if (!answer) throw noSuchOrder(orderId)
+        if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason)
+        if (answer.kind === 'already_applied')
+          throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
+        return {
+          json: { refundCents: answer.amountCents, ...json(answer.order) },
+          text: `refunded ${dollars(answer.amountCents)}\n\n${text(answer.order)}`,
+        }
+      }),
+    )
+}

@@ -1,0 +1,56 @@
+import { decode } from '../eventstore/codec.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Actor } from '../eventstore/event.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { ledgerStream, orderStream } from '../eventstore/streams.ts'
+import { deriveId, type OrderId } from '../ids.ts'
+import { ledgerFold } from '../ledger/fold.ts'
+import { arbiterOf } from './arbiter.ts'
+import type { OrderEvent } from './events.ts'
+import { type Order, orderAfter, orderFold } from './fold.ts'
+import { decideRefund, type RefundAnswer, type RefundRequest } from './refund.ts'
+
+/** An order as its stream tells it now, or null. */
+export const readOrder = async (log: EventLog, orderId: OrderId): Promise<Order | null> => {
+  const events: OrderEvent[] = []
+  for await (const stored of log.readStream(orderStream(orderId))) events.push(decode(stored) as OrderEvent)
+  return events.length === 0 ? null : orderAfter(null, events)
+}
+
+/** The refund that a reference names: the same reference is refunded once. */
+export const refundIdOf = (orderId: OrderId, reference: string): string =>
+  deriveId('ref', [orderId, 'operator', reference])
+
+/**
+ * Refunds an order by an operator's word: whole, an amount, or some of its addresses. Null when there is no such order.
+ * Rejects as the command runner does.
+ */
+export const refundOrder = async (
+  deps: { readonly log: EventLog; readonly runner: CommandRunner },
+  refund: {
+    readonly orderId: OrderId
+    readonly refundId: string
+    readonly request: RefundRequest
+    readonly actor: Actor
+    readonly correlationId: string
+  },
+): Promise<RefundAnswer | null> => {
+  const { orderId, refundId, request, actor, correlationId } = refund
+  const order = await readOrder(deps.log, orderId)
+  if (!order) return null
+  const { details } = order
+  const arbiter = arbiterOf(details)
+  const { answer } = await deps.runner.run({
+    name: 'refund-order',
+    streams: {
+      ledger: { stream: ledgerStream(details.accountId), fold: ledgerFold },
+      arbiter: { stream: arbiter.stream, fold: arbiter.fold },
+      order: { stream: orderStream(orderId), fold: orderFold },
+    },
+    decide: (states, { nowMs }) => decideRefund(states, refundId, request, nowMs),
+    correlationId,
+    actor,
+    account: details.accountId,
+  })
+  return answer
+}

@@ -1,0 +1,215 @@
+import type { Kysely } from 'kysely'
+import { z } from 'zod'
+import type { ReadDatabase } from '../../projections/database.ts'
+import type { Reads } from '../../projections/engine/reads.ts'
+import type { LiveStock } from '../catalog/availability.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { TermsOf } from '../catalog/routes.ts'
+import { refuse } from '../http/errors.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
+import { wordQuery } from '../http/query.ts'
+import { type Route, type RouteError, route } from '../http/route.ts'
+import { type CustomerId, deriveId } from '../ids.ts'
+import { answerPlaced, keyHeaders, replayHeaders } from './answer.ts'
+import { fingerprintOf } from './fingerprint.ts'
+import { orderMethods } from './methods.ts'
+import { prepareOrder } from './prepare.ts'
+import { findOrder, listOrders } from './queries.ts'
+import { OrderRecord, orderExample, orderRecord, orderStatuses } from './record.ts'
+import type { OrderService } from './service.ts'
+
+/** Fields of a body that are checked as a whole order's are (spec.md, "Order input"). */
+export const quantityField = z.int().min(1).meta({ description: 'Whole units of the product.' })
+export const methodField = z.enum(orderMethods).optional().meta({
+  description: 'Left out: the wallet pays. A rail answers a hosted page where it has a live gateway.',
+})
+export const guardField = z
+  .int()
+  .min(0)
+  .optional()
+  .meta({ description: 'The price that was quoted; another one is refused with price_changed.' })
+
+export const guardExample = { amountCents: 1250, unitPriceCents: 250, quantity: 5 }
+
+/** What every operation that charges a wallet can answer. */
+export const chargeErrors: readonly RouteError[] = [
+  'idempotency_conflict',
+  'product_unavailable',
+  'deposits_not_available',
+  'price_changed',
+  'spend_cap_reached',
+  'insufficient_balance',
+  'customer_credit_insufficient',
+]
+
+const Body = z.strictObject({
+  product_id: z.string().meta({ description: 'A product id, or an id that the product used to carry.' }),
+  quantity: quantityField,
+  fulfillment_meta: z.record(z.string(), z.json()).optional().meta({
+    description:
+      'Targeting of dedicated IPs: country (alpha-3), period_days, and for mobile carrier_id, service, rotation_minutes.',
+  }),
+  method: methodField,
+  expected_amount_cents: guardField,
+})
+
+/** The id inside of a reseller's customer, whose own id stays in the vault. */
+const customerIdOf = (accountId: string, customerRef: string | null): CustomerId | null =>
+  customerRef === null ? null : deriveId<CustomerId>('cus', [accountId, customerRef])
+
+/** Orders: spec.md "Orders", decisions.md "Orders". */
+export const orderRoutes = (deps: {
+  readonly orders: OrderService
+  readonly catalog: { current(): Catalog }
+  readonly stock: LiveStock
+  readonly termsOf: TermsOf
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: Kysely<ReadDatabase>
+}): readonly Route[] => {
+  const { orders, catalog, stock, termsOf, reads, db } = deps
+  return [
+    route({
+      method: 'POST',
+      path: '/api/v1/orders',
+      operationId: 'createOrder',
+      summary: 'Place an order',
+      description:
+        'Debits the wallet and delivers at once, or refuses before anything is charged. A retry with the same `Idempotency-Key` answers the same order.',
+      tag: 'Orders',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'required-for-resellers',
+      customer: 'optional',
+      body: Body,
+      codes: {
+        body: {
+          product_id: { missing: 'missing_product' },
+          quantity: 'invalid_quantity',
+          method: { value: 'unsupported_method' },
+        },
+      },
+      examples: {
+        body: {
+          product_id: 'isp-static',
+          quantity: 2,
+          fulfillment_meta: { country: 'USA', period_days: 30 },
+          expected_amount_cents: 500,
+        },
+      },
+      responses: {
+        201: {
+          description: 'The order, paid and delivered.',
+          body: OrderRecord,
+          example: orderExample,
+          headers: keyHeaders,
+        },
+        200: {
+          description: 'The order that stands under this Idempotency-Key, as it is now.',
+          body: OrderRecord,
+          example: orderExample,
+          headers: replayHeaders,
+        },
+      },
+      errors: [
+        'unknown_product',
+        'invalid_quantity',
+        'invalid_country',
+        'invalid_period',
+        'invalid_targeting',
+        'out_of_stock',
+        ...chargeErrors,
+      ],
+      knownKey: (caller, key) => orders.known(caller.accountId, key),
+      handler: async ({ caller, body, idempotencyKey, customerRef, requestId }) => {
+        const product = catalog.current().resolve(body.product_id)
+        const placed = await orders.submit({
+          caller,
+          requestId,
+          idempotencyKey,
+          fingerprint: fingerprintOf({
+            method: 'POST',
+            path: '/api/v1/orders',
+            productId: product?.id ?? body.product_id,
+            body,
+            customerRef,
+          }),
+          prepare: (orderId) =>
+            prepareOrder(
+              {
+                orderId,
+                caller,
+                customerId: customerIdOf(caller.accountId, customerRef),
+                terms: product ? termsOf(caller, product) : null,
+                method: body.method ?? 'wallet',
+                expectedAmountCents: body.expected_amount_cents,
+                catalog: catalog.current(),
+              },
+              { productId: body.product_id, quantity: body.quantity, meta: body.fulfillment_meta },
+              stock,
+            ),
+        })
+        const record = orderRecord(placed.order, caller.reseller)
+        return answerPlaced(placed, record)
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/orders/{id}',
+      operationId: 'getOrder',
+      summary: 'Read an order',
+      description: 'One order of the account, with the status words that order webhooks use.',
+      tag: 'Orders',
+      access: 'buy',
+      writes: false,
+      params: z.object({ id: z.string() }),
+      examples: { params: { id: orderExample.orderId } },
+      responses: { 200: { description: 'The order.', body: OrderRecord, example: orderExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, params, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const order = await findOrder(db, caller.accountId, params.id)
+        if (!order) throw refuse('not_found', 'no order has this id')
+        return { status: 200, body: orderRecord(order, caller.reseller) }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/orders',
+      operationId: 'listOrders',
+      summary: 'List orders',
+      description: "The account's orders, newest first.",
+      tag: 'Orders',
+      access: 'buy',
+      writes: false,
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(orderStatuses, 'Only orders in this status.').optional(),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of orders.',
+          body: z.object({ orders: z.array(OrderRecord), ...pageShape }).meta({ id: 'OrderList' }),
+          example: { orders: [orderExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ caller, query, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const { limit, offset, status } = query
+        const page = await listOrders(db, caller.accountId, { limit, offset, status })
+        return {
+          status: 200,
+          body: {
+            orders: page.orders.map((order) => orderRecord(order, caller.reseller)),
+            total: page.total,
+            limit,
+            offset,
+          },
+        }
+      },
+    }),
+  ]
+}

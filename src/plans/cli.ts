@@ -1,0 +1,40 @@
+import type { Command } from 'commander'
+import { type Cli, wholeNumber } from '../cli/cli.ts'
+import { CliRefusal, fields } from '../cli/output.ts'
+import { newId, type PlanId } from '../ids.ts'
+import { meterPlan } from './metering.ts'
+
+type MeterOptions = { readonly plan: string; readonly bytes: number; readonly report?: string }
+
+/** `plans meter --plan ID --bytes N [--report ID]`. */
+export const registerPlans = (program: Command, cli: Cli): void => {
+  const plans = program.command('plans').description('count traffic on plans')
+
+  plans
+    .command('meter')
+    .description('report traffic of a plan, both directions added')
+    .requiredOption('--plan <id>', 'the plan')
+    .requiredOption('--bytes <n>', 'bytes that were used; 1 GB is 1,000,000,000', wholeNumber(1, 1e15))
+    .option('--report <id>', 'names the report; the same name is counted once')
+    .action(
+      cli.action(async ({ runner, actor, correlationId }, options: MeterOptions) => {
+        const { plan, bytes, report = newId('rep') } = options
+        const answer = await meterPlan(runner, {
+          planId: plan as PlanId,
+          reportId: report,
+          bytes,
+          actor,
+          correlationId,
+        })
+        if (!answer.metered)
+          throw answer.reason === 'unknown_plan'
+            ? new CliRefusal('not_found', `no plan has the id ${plan}`)
+            : new CliRefusal('already_applied', 'this report was counted before; nothing was added')
+        const { usedBytes, remainingBytes } = answer
+        return {
+          json: { planId: plan, usedBytes, remainingBytes },
+          text: fields({ plan, 'used bytes': usedBytes, 'remaining bytes': remainingBytes }),
+        }
+      }),
+    )
+}

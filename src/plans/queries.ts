@@ -1,0 +1,67 @@
+import type { Kysely } from 'kysely'
+import type { ReadDatabase } from '../../projections/database.ts'
+import { isoTime } from '../clock.ts'
+import type { AccountId } from '../ids.ts'
+import type { LabelDatabase } from '../labels/database.ts'
+import type { PlanRow, PlanStatus } from './record.ts'
+
+export type PlanQueries = Kysely<ReadDatabase & LabelDatabase>
+
+const plansOf = (db: PlanQueries, account: AccountId) =>
+  db
+    .selectFrom('read.plans as plan')
+    .leftJoin('vault.labels as label', 'label.resource_id', 'plan.plan_id')
+    .where('plan.account_id', '=', account)
+
+/** A plan of the account, or undefined: absent and foreign read alike. */
+export const findPlan = (db: PlanQueries, account: AccountId, planId: string): Promise<PlanRow | undefined> =>
+  plansOf(db, account)
+    .where('plan.plan_id', '=', planId)
+    .selectAll('plan')
+    .select('label.label')
+    .executeTakeFirst()
+
+/** A page of the account's plans, newest first, and how many fit the filter. */
+export const listPlans = async (
+  db: PlanQueries,
+  account: AccountId,
+  filter: {
+    readonly limit: number
+    readonly offset: number
+    readonly productId: string | undefined
+    readonly status: PlanStatus | undefined
+  },
+  nowMs: number,
+): Promise<{ plans: readonly PlanRow[]; total: number }> => {
+  const now = isoTime(nowMs)
+  let fitting = plansOf(db, account)
+  if (filter.productId !== undefined) fitting = fitting.where('plan.product_id', '=', filter.productId)
+  // The same rules as `planStatus`.
+  if (filter.status === 'expired') fitting = fitting.where('plan.expires_at', '<=', now)
+  if (filter.status === 'active' || filter.status === 'depleted') {
+    fitting = fitting.where((is) =>
+      is.or([is('plan.expires_at', 'is', null), is('plan.expires_at', '>', now)]),
+    )
+    fitting =
+      filter.status === 'depleted'
+        ? fitting.whereRef('plan.used_bytes', '>=', 'plan.total_bytes')
+        : fitting.where((is) =>
+            is.or([
+              is('plan.total_bytes', 'is', null),
+              is('plan.used_bytes', '<', is.ref('plan.total_bytes')),
+            ]),
+          )
+  }
+  const [plans, counted] = await Promise.all([
+    fitting
+      .selectAll('plan')
+      .select('label.label')
+      .orderBy('plan.started_at', 'desc')
+      .orderBy('plan.plan_id', 'desc')
+      .limit(filter.limit)
+      .offset(filter.offset)
+      .execute(),
+    fitting.select((is) => is.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+  ])
+  return { plans, total: counted.total }
+}

@@ -1,0 +1,216 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Reads } from '../../projections/engine/reads.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { TermsOf } from '../catalog/routes.ts'
+import type { Clock } from '../clock.ts'
+import type { Caller } from '../http/auth.ts'
+import { refuse } from '../http/errors.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
+import { wordQuery } from '../http/query.ts'
+import { type Route, route } from '../http/route.ts'
+import type { PlanId } from '../ids.ts'
+import { maxLabelLength, setLabel } from '../labels/labels.ts'
+import { answerPlaced, keyHeaders, replayHeaders } from '../orders/answer.ts'
+import { fingerprintOf } from '../orders/fingerprint.ts'
+import { prepareTopUp } from '../orders/prepare.ts'
+import { OrderRecord, orderExample, orderRecord } from '../orders/record.ts'
+import { chargeErrors, guardField, methodField, quantityField } from '../orders/routes.ts'
+import type { OrderService } from '../orders/service.ts'
+import type { Credentials } from '../vault/credentials.ts'
+import { findPlan, listPlans, type PlanQueries } from './queries.ts'
+import { type Gateway, PlanRecord, type PlanRow, planExample, planRecord, planStatuses } from './record.ts'
+
+const params = z.object({ id: z.string() })
+const examples = { params: { id: planExample.planId } }
+
+const topUpExample = {
+  ...orderExample,
+  kind: 'topup',
+  productId: planExample.productId,
+  family: 'residential',
+  shape: 'gateway_gb',
+  delivery: 'lines',
+  unit: 'GB',
+  fulfillmentMeta: null,
+  planId: planExample.planId,
+  proxyIds: [],
+  plan: planExample,
+} as const
+
+/** Plans (research: proxies, 2.1): reading, labelling and topping up. */
+export const planRoutes = (deps: {
+  readonly orders: OrderService
+  readonly catalog: { current(): Catalog }
+  readonly termsOf: TermsOf
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: PlanQueries
+  readonly pool: pg.Pool
+  readonly credentials: Credentials
+  readonly gateway: Gateway
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { orders, catalog, termsOf, reads, db, pool, credentials, gateway, clock } = deps
+
+  const record = (row: PlanRow): PlanRecord =>
+    planRecord(row, {
+      product: catalog.current().resolve(row.product_id),
+      credentials: credentials.of(row.plan_id as PlanId, row.generation),
+      gateway,
+      nowMs: clock(),
+    })
+
+  const planOf = async (caller: Caller, planId: string, after: number | null): Promise<PlanRow> => {
+    await reads.settled(caller.accountId, after ?? 0)
+    const plan = await findPlan(db, caller.accountId, planId)
+    if (!plan) throw refuse('not_found', 'no plan has this id')
+    return plan
+  }
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/plans',
+      operationId: 'listPlans',
+      summary: 'List plans',
+      description: "The account's plans, newest first.",
+      tag: 'Plans',
+      access: 'buy',
+      writes: false,
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(planStatuses, 'Only plans in this status.').optional(),
+        product: z.string().optional().meta({ description: 'Only plans of this product id.' }),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of plans.',
+          body: z.object({ plans: z.array(PlanRecord), ...pageShape }).meta({ id: 'PlanList' }),
+          example: { plans: [planExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ caller, query, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const { limit, offset, status, product } = query
+        const productId =
+          product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product)
+        const page = await listPlans(db, caller.accountId, { limit, offset, status, productId }, clock())
+        return { status: 200, body: { plans: page.plans.map(record), total: page.total, limit, offset } }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/plans/{id}',
+      operationId: 'getPlan',
+      summary: 'Read a plan',
+      description: 'What is left of a plan, and the credentials of its lines.',
+      tag: 'Plans',
+      access: 'buy',
+      writes: false,
+      params,
+      examples,
+      responses: { 200: { description: 'The plan.', body: PlanRecord, example: planExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id }, after }) => ({
+        status: 200,
+        body: record(await planOf(caller, id, after)),
+      }),
+    }),
+
+    route({
+      method: 'PATCH',
+      path: '/api/v1/plans/{id}',
+      operationId: 'updatePlan',
+      summary: 'Label a plan',
+      description: "Sets the account's own label, such as a customer's name. The empty text takes it away.",
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      params,
+      body: z.strictObject({ label: z.string().max(maxLabelLength) }),
+      examples: { ...examples, body: { label: 'acme' } },
+      responses: { 200: { description: 'The plan.', body: PlanRecord, example: planExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id }, body: { label }, after }) => {
+        const plan = await planOf(caller, id, after)
+        await setLabel(pool, caller.accountId, plan.plan_id as PlanId, label)
+        return { status: 200, body: record({ ...plan, label }) }
+      },
+    }),
+
+    route({
+      method: 'POST',
+      path: '/api/v1/plans/{id}/topup',
+      operationId: 'topUpPlan',
+      summary: 'Top up a plan',
+      description:
+        'Adds units to a plan of a `topup` product. The same as ordering the product again, with the plan in the answer.',
+      tag: 'Plans',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'required-for-resellers',
+      params,
+      body: z.strictObject({
+        quantity: quantityField,
+        method: methodField,
+        expected_amount_cents: guardField,
+      }),
+      codes: { body: { quantity: 'invalid_quantity', method: { value: 'unsupported_method' } } },
+      examples: { ...examples, body: { quantity: 5 } },
+      responses: {
+        201: {
+          description: 'The order, and the plan with its new units.',
+          body: OrderRecord.extend({ plan: PlanRecord }).meta({ id: 'TopUp' }),
+          example: topUpExample,
+          headers: keyHeaders,
+        },
+        200: {
+          description: 'The order that stands under this Idempotency-Key, and the plan as it is now.',
+          body: OrderRecord.extend({ plan: PlanRecord }).meta({ id: 'TopUp' }),
+          example: topUpExample,
+          headers: replayHeaders,
+        },
+      },
+      errors: ['not_found', 'invalid_quantity', ...chargeErrors],
+      knownKey: (caller, key) => orders.known(caller.accountId, key),
+      handler: async ({ caller, params: { id }, body, idempotencyKey, requestId, after }) => {
+        const plan = await planOf(caller, id, after)
+        const product = catalog.current().resolve(plan.product_id)
+        const placed = await orders.submit({
+          caller,
+          requestId,
+          idempotencyKey,
+          fingerprint: fingerprintOf({
+            method: 'POST',
+            path: `/api/v1/plans/${plan.plan_id}/topup`,
+            productId: plan.product_id,
+            body,
+            customerRef: null,
+          }),
+          prepare: async (orderId) =>
+            prepareTopUp(
+              {
+                orderId,
+                caller,
+                customerId: null,
+                terms: product ? termsOf(caller, product) : null,
+                method: body.method ?? 'wallet',
+                expectedAmountCents: body.expected_amount_cents,
+                catalog: catalog.current(),
+              },
+              { planId: plan.plan_id as PlanId, productId: plan.product_id },
+              body.quantity,
+            ),
+        })
+        const answer = {
+          ...orderRecord(placed.order, caller.reseller),
+          plan: record(await planOf(caller, id, placed.position)),
+        }
+        return answerPlaced(placed, answer)
+      },
+    }),
+  ]
+}

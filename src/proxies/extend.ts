@@ -1,0 +1,56 @@
+import { refuse } from '../http/errors.ts'
+import type { ProxyId } from '../ids.ts'
+import type { RentalsToExtend } from '../orders/prepare.ts'
+import { type ProxyRow, proxyStatus } from './record.ts'
+
+/** Rentals that one extension names at most. */
+export const maxExtended = 1_000
+
+const lineOf = (row: ProxyRow) =>
+  JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])
+
+/**
+ * The rentals of one extension: they must run, and be of one product, country and mobile line, since one order has one
+ * target and one price.
+ * @throws ApiError not_found, out_of_stock (a rental that has ended), invalid_body (a mixture)
+ */
+export const rentalsToExtend = (
+  found: readonly ProxyRow[],
+  asked: readonly string[] | null,
+  nowMs: number,
+): RentalsToExtend => {
+  const runs = (row: ProxyRow) => proxyStatus(row, nowMs) !== 'expired'
+  // A whole order keeps those of its addresses that still run.
+  const rows = asked === null ? found.filter(runs) : found
+  const [first] = rows
+  const missing = asked?.find((id) => !rows.some((row) => row.proxy_id === id))
+  if (!first || missing !== undefined)
+    throw refuse(
+      'not_found',
+      missing === undefined ? 'no proxy of this order runs' : `no proxy has the id ${missing}`,
+    )
+  if (rows.length > maxExtended)
+    throw refuse('invalid_body', `one extension keeps at most ${maxExtended} addresses; name fewer proxy_ids`)
+  const ended = rows.find((row) => !runs(row))
+  if (ended)
+    throw refuse(
+      'out_of_stock',
+      `the rental of ${ended.proxy_id} has ended; order a new address in its place`,
+    )
+  const mixed = rows.find((row) => lineOf(row) !== lineOf(first))
+  if (mixed)
+    throw refuse(
+      'invalid_body',
+      `proxy_ids must be of one product, country and mobile line; ${mixed.proxy_id} differs from ${first.proxy_id}`,
+    )
+  return {
+    productId: first.product_id,
+    proxyIds: rows.map((row) => row.proxy_id as ProxyId),
+    line: {
+      country: first.country,
+      carrierId: first.carrier_id,
+      service: first.service,
+      rotationMinutes: first.rotation_minutes,
+    },
+  }
+}

@@ -1,0 +1,84 @@
+import type { Kysely } from 'kysely'
+import type { ReadDatabase } from '../../projections/database.ts'
+import { isoTime } from '../clock.ts'
+import type { AccountId } from '../ids.ts'
+import type { LabelDatabase } from '../labels/database.ts'
+import { expiringMs, type ProxyRow, type ProxyStatus } from './record.ts'
+
+export type ProxyQueries = Kysely<ReadDatabase & LabelDatabase>
+
+export type ProxyFilter = {
+  readonly family?: string | undefined
+  readonly productId?: string | undefined
+  readonly orderId?: string | undefined
+  readonly country?: string | undefined
+  readonly status?: ProxyStatus | undefined
+  /** Milliseconds since the epoch. */
+  readonly expiresBeforeMs?: number | undefined
+  readonly proxyIds?: readonly string[] | undefined
+}
+
+const proxiesOf = (db: ProxyQueries, account: AccountId, filter: ProxyFilter, nowMs: number) => {
+  let fitting = db
+    .selectFrom('read.proxies as proxy')
+    .leftJoin('vault.labels as label', 'label.resource_id', 'proxy.proxy_id')
+    .where('proxy.account_id', '=', account)
+  const { family, productId, orderId, country, status, expiresBeforeMs, proxyIds } = filter
+  if (family !== undefined) fitting = fitting.where('proxy.family', '=', family)
+  if (productId !== undefined) fitting = fitting.where('proxy.product_id', '=', productId)
+  if (orderId !== undefined) fitting = fitting.where('proxy.order_id', '=', orderId)
+  if (country !== undefined) fitting = fitting.where('proxy.country', '=', country)
+  if (proxyIds !== undefined) fitting = fitting.where('proxy.proxy_id', 'in', [...proxyIds])
+  if (expiresBeforeMs !== undefined)
+    fitting = fitting.where('proxy.expires_at', '<', isoTime(expiresBeforeMs))
+  if (status === undefined) return fitting
+  // The same rules as `proxyStatus`.
+  const now = isoTime(nowMs)
+  const soon = isoTime(nowMs + expiringMs)
+  if (status === 'expired')
+    return fitting.where((is) =>
+      is.or([is('proxy.released_at', 'is not', null), is('proxy.expires_at', '<=', now)]),
+    )
+  const running = fitting.where('proxy.released_at', 'is', null).where('proxy.expires_at', '>', now)
+  return status === 'expiring'
+    ? running.where('proxy.expires_at', '<=', soon)
+    : running.where('proxy.expires_at', '>', soon)
+}
+
+/** All rentals of the account that fit, up to `limit`. */
+export const findProxies = (
+  db: ProxyQueries,
+  account: AccountId,
+  filter: ProxyFilter,
+  nowMs: number,
+  limit: number,
+): Promise<ProxyRow[]> =>
+  proxiesOf(db, account, filter, nowMs)
+    .selectAll('proxy')
+    .select('label.label')
+    .orderBy('proxy.proxy_id')
+    .limit(limit)
+    .execute() as Promise<ProxyRow[]>
+
+/** A page of the account's rentals, newest first, and how many fit the filter. */
+export const listProxies = async (
+  db: ProxyQueries,
+  account: AccountId,
+  filter: ProxyFilter,
+  page: { readonly limit: number; readonly offset: number },
+  nowMs: number,
+): Promise<{ proxies: readonly ProxyRow[]; total: number }> => {
+  const fitting = proxiesOf(db, account, filter, nowMs)
+  const [proxies, counted] = await Promise.all([
+    fitting
+      .selectAll('proxy')
+      .select('label.label')
+      .orderBy('proxy.created_at', 'desc')
+      .orderBy('proxy.proxy_id', 'desc')
+      .limit(page.limit)
+      .offset(page.offset)
+      .execute() as Promise<ProxyRow[]>,
+    fitting.select((is) => is.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+  ])
+  return { proxies, total: counted.total }
+}

@@ -1,0 +1,197 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Reads } from '../../projections/engine/reads.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { TermsOf } from '../catalog/routes.ts'
+import type { Clock } from '../clock.ts'
+import { refuse } from '../http/errors.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
+import { instantQuery, wordQuery } from '../http/query.ts'
+import { type Route, route } from '../http/route.ts'
+import type { ProxyId } from '../ids.ts'
+import { maxLabelLength, setLabel } from '../labels/labels.ts'
+import { answerPlaced, keyHeaders, replayHeaders } from '../orders/answer.ts'
+import { fingerprintOf } from '../orders/fingerprint.ts'
+import { prepareExtension } from '../orders/prepare.ts'
+import { OrderRecord, orderExample, orderRecord } from '../orders/record.ts'
+import { chargeErrors, guardField } from '../orders/routes.ts'
+import type { OrderService } from '../orders/service.ts'
+import type { Credentials } from '../vault/credentials.ts'
+import { maxExtended, rentalsToExtend } from './extend.ts'
+import { findProxies, listProxies, type ProxyQueries } from './queries.ts'
+import { ProxyRecord, type ProxyRow, proxyExample, proxyLine, proxyRecord, proxyStatuses } from './record.ts'
+
+const ids = z.array(z.string()).min(1).max(maxExtended)
+
+const Extension = z.strictObject({
+  proxy_ids: ids.optional().meta({ description: 'The rentals to keep; others lapse. Or send order_id.' }),
+  order_id: z.string().optional().meta({ description: 'All rentals of this order, in place of proxy_ids.' }),
+  period_days: z.int().min(1),
+  expected_amount_cents: guardField,
+})
+
+/** Rented addresses (research: proxies, 2.4): reading, labelling and extending. */
+export const proxyRoutes = (deps: {
+  readonly orders: OrderService
+  readonly catalog: { current(): Catalog }
+  readonly termsOf: TermsOf
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: ProxyQueries
+  readonly pool: pg.Pool
+  readonly credentials: Credentials
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { orders, catalog, termsOf, reads, db, pool, credentials, clock } = deps
+
+  const record = (row: ProxyRow): ProxyRecord =>
+    proxyRecord(row, credentials.of(row.proxy_id as ProxyId, 0), clock())
+
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/proxies',
+      operationId: 'listProxies',
+      summary: 'List rented addresses',
+      description: "The account's dedicated addresses with their credentials, newest first.",
+      tag: 'Proxies',
+      access: 'buy',
+      writes: false,
+      query: z.object({
+        ...pagingQuery,
+        family: wordQuery(['isp', 'mobile', 'ipv4', 'ipv6'], 'Only addresses of this family.').optional(),
+        product_id: z.string().optional().meta({ description: 'Only addresses of this product id.' }),
+        order_id: z.string().optional().meta({ description: 'Only addresses of this order.' }),
+        country: z
+          .string()
+          .regex(/^[A-Za-z]{3}$/)
+          .optional()
+          .meta({ description: 'Only addresses in this country, alpha-3.' }),
+        status: wordQuery(proxyStatuses, 'Only addresses in this status.').optional(),
+        expires_before: instantQuery('Only addresses whose rental ends before this instant.').optional(),
+        format: wordQuery(['json', 'txt'], '`txt`: one `ip:port:username:password` a line.').optional(),
+      }),
+      codes: { query: { ...pagingCodes, country: 'invalid_country' } },
+      responses: {
+        200: {
+          description: 'A page of addresses.',
+          body: z.object({ proxies: z.array(ProxyRecord), ...pageShape }).meta({ id: 'ProxyList' }),
+          example: { proxies: [proxyExample], total: 1, limit: 50, offset: 0 },
+          text: { mediaType: 'text/plain; charset=utf-8', example: proxyLine(proxyExample) },
+        },
+      },
+      errors: ['invalid_country'],
+      handler: async ({ caller, query, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const { limit, offset, product_id: product } = query
+        const filter = {
+          family: query.family,
+          productId: product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product),
+          orderId: query.order_id,
+          country: query.country?.toUpperCase(),
+          status: query.status,
+          expiresBeforeMs: query.expires_before,
+        }
+        const page = await listProxies(db, caller.accountId, filter, { limit, offset }, clock())
+        const proxies = page.proxies.map(record)
+        return query.format === 'txt'
+          ? { status: 200, text: proxies.map((proxy) => `${proxyLine(proxy)}\n`).join('') }
+          : { status: 200, body: { proxies, total: page.total, limit, offset } }
+      },
+    }),
+
+    route({
+      method: 'PATCH',
+      path: '/api/v1/proxies/{id}',
+      operationId: 'updateProxy',
+      summary: 'Label a rented address',
+      description: "Sets the account's own label. The empty text takes it away.",
+      tag: 'Proxies',
+      access: 'buy',
+      writes: true,
+      params: z.object({ id: z.string() }),
+      body: z.strictObject({ label: z.string().max(maxLabelLength) }),
+      examples: { params: { id: proxyExample.proxyId }, body: { label: 'acme' } },
+      responses: { 200: { description: 'The address.', body: ProxyRecord, example: proxyExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id }, body: { label }, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const [proxy] = await findProxies(db, caller.accountId, { proxyIds: [id] }, clock(), 1)
+        if (!proxy) throw refuse('not_found', 'no proxy has this id')
+        await setLabel(pool, caller.accountId, proxy.proxy_id as ProxyId, label)
+        return { status: 200, body: record({ ...proxy, label }) }
+      },
+    }),
+
+    route({
+      method: 'POST',
+      path: '/api/v1/proxies/extend',
+      operationId: 'extendProxies',
+      summary: 'Keep rented addresses for another period',
+      description:
+        'Prolongs the named rentals from their own end; rentals that are not named lapse. The wallet pays, and the answer is the order of the extension.',
+      tag: 'Proxies',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'required-for-resellers',
+      body: Extension,
+      codes: { body: { period_days: 'invalid_period' } },
+      examples: { body: { proxy_ids: [proxyExample.proxyId], period_days: 30 } },
+      responses: {
+        201: {
+          description: 'The order of the extension.',
+          body: OrderRecord,
+          example: { ...orderExample, kind: 'extension' },
+          headers: keyHeaders,
+        },
+        200: {
+          description: 'The order that stands under this Idempotency-Key, as it is now.',
+          body: OrderRecord,
+          example: { ...orderExample, kind: 'extension' },
+          headers: replayHeaders,
+        },
+      },
+      errors: ['not_found', 'invalid_period', 'invalid_country', 'out_of_stock', ...chargeErrors],
+      knownKey: (caller, key) => orders.known(caller.accountId, key),
+      handler: async ({ caller, body, idempotencyKey, requestId, after }) => {
+        const { proxy_ids: proxyIds, order_id: orderId } = body
+        if ((proxyIds === undefined) === (orderId === undefined))
+          throw refuse('invalid_body', 'send either proxy_ids or order_id: the rentals to keep')
+        const placed = await orders.submit({
+          caller,
+          requestId,
+          idempotencyKey,
+          fingerprint: fingerprintOf({
+            method: 'POST',
+            path: '/api/v1/proxies/extend',
+            productId: '',
+            body,
+            customerRef: null,
+          }),
+          prepare: async (extensionId) => {
+            await reads.settled(caller.accountId, after ?? 0)
+            const asked = proxyIds === undefined ? null : [...new Set(proxyIds)]
+            const status = asked === null ? ({ orderId } as const) : { proxyIds: asked }
+            const rows = await findProxies(db, caller.accountId, status, clock(), maxExtended + 1)
+            const rentals = rentalsToExtend(rows, asked, clock())
+            const product = catalog.current().resolve(rentals.productId)
+            return prepareExtension(
+              {
+                orderId: extensionId,
+                caller,
+                customerId: null,
+                terms: product ? termsOf(caller, product) : null,
+                method: 'wallet',
+                expectedAmountCents: body.expected_amount_cents,
+                catalog: catalog.current(),
+              },
+              rentals,
+              body.period_days,
+            )
+          },
+        })
+        const answer = orderRecord(placed.order, caller.reseller)
+        return answerPlaced(placed, answer)
+      },
+    }),
+  ]
+}
