@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { describe, test } from 'node:test'
+
+const root = resolve(import.meta.dirname, '../..')
+const importLine = /^(?:import|export)\s+(type\s+)?(?:[\s\S]*?\sfrom\s+)?'([^']+)'/gm
+
+type Import = { readonly from: string; readonly to: string; readonly typeOnly: boolean }
+
+const filesUnder = (folder: string): string[] =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(folder, name))
+
+const files = [...filesUnder('src'), ...filesUnder('projections')]
+
+const importsOf = (file: string): Import[] =>
+  [...readFileSync(join(root, file), 'utf8').matchAll(importLine)].map(([, type, to = '']) => ({
+    from: file,
+    to: to.startsWith('.') ? relative(root, resolve(root, dirname(file), to)) : to,
+    typeOnly: type !== undefined,
+  }))
+
+const imports = files.flatMap(importsOf)
+
+describe('the structure of the source', () => {
+  test('has no cycle of imports that run', () => {
+    const next = new Map<string, string[]>()
+    for (const { from, to, typeOnly } of imports) {
+      if (!typeOnly) next.set(from, [...(next.get(from) ?? []), to])
+    }
+    const done = new Set<string>()
+    const walk = (file: string, path: readonly string[]): void => {
+      assert.ok(!path.includes(file), `cycle: ${[...path.slice(path.indexOf(file)), file].join(' → ')}`)
+      if (done.has(file)) return
+      for (const to of next.get(file) ?? []) walk(to, [...path, file])
+      done.add(file)
+    }
+    for (const file of files) walk(file, [])
+  })
+
+  // What is decided must come out the same on every replay: from state and inputs alone.
+  const pure = /^src\/[a-z]+\/(events|decide|fold|decide-[a-z]+|place|complete|refund)\.ts$/
+  const impure =
+    /(^node:|^pg$|^kysely$|^pino|^fastify|^undici|\/(postgres|http|commands)\/(?!command\.ts)|service\.ts$|routes\.ts$|queries\.ts$|cli\.ts$)/
+
+  test('keeps events and decisions free of clocks, I/O, adapters and services', () => {
+    const broken = imports.filter(({ from, to, typeOnly }) => pure.test(from) && impure.test(to) && !typeOnly)
+    assert.deepEqual(broken, [])
+    for (const file of files.filter((name) => pure.test(name)))
+      assert.doesNotMatch(
+        readFileSync(join(root, file), 'utf8'),
+        /Date\.now|new Date\(\)|Math\.random|randomUUID|process\./,
+        file,
+      )
+  })
+
+  test('reads the system clock in main.ts and cli.ts alone', () => {
+    const readers = files.filter((file) => /Date\.now/.test(readFileSync(join(root, file), 'utf8')))
+    assert.deepEqual(readers.sort(), ['src/cli.ts', 'src/main.ts'])
+  })
+
+  test('keeps read models apart from everything that runs: they import types, tables and each other at most', () => {
+    const broken = imports.filter(
+      ({ from, to, typeOnly }) =>
+        /^projections\/[a-z-]+\.ts$/.test(from) && /^(pg|kysely|node:)/.test(to) && !typeOnly,
+    )
+    assert.deepEqual(broken, [])
+  })
+
+  test('leaves the client of EventStoreDB inside its own folder', () => {
+    const users = imports.filter(({ to }) => to.startsWith('@eventstore/')).map(({ from }) => dirname(from))
+    assert.deepEqual([...new Set(users)], ['src/eventstore/eventstoredb'])
+  })
+})
