@@ -7,6 +7,7 @@ import { answerBrokenRequest } from './broken-request.ts'
 import type { TrustedProxies } from './client-address.ts'
 import { clientAddress, noTrustedProxies } from './client-address.ts'
 import { compileRoute } from './compile.ts'
+import { hangUpIdleOnClose } from './connections.ts'
 import { refuse, refuseUntil } from './errors.ts'
 import type { HttpReply, HttpRequest } from './exchange.ts'
 import { refusalOf, unsupportedMediaType } from './fault.ts'
@@ -122,6 +123,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     routerOptions: { ignoreTrailingSlash: false },
   })
   app.server.maxConnections = options.maxConnections ?? defaultMaxConnections
+  hangUpIdleOnClose(app)
   app.decorateRequest('exchange', null as never)
   readBodies(app)
 

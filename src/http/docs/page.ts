@@ -1,5 +1,130 @@
+import { createHash } from 'node:crypto'
+import type { ErrorCode } from '../error-table.ts'
+import { errorCodes, errorEntry } from '../error-table.ts'
+import type { JsonSchema } from '../json-schema.ts'
 import type { OpenApiDocument } from '../openapi/document.ts'
-export const docsPage = (_document: OpenApiDocument): { html: string; policy: string } => ({
-  html: '',
-  policy: '',
-})
+import type { Html } from './html.ts'
+import { html } from './html.ts'
+import { markdown } from './markdown.ts'
+import type { Follow, Operation } from './operation-view.ts'
+import { badge, operationView } from './operation-view.ts'
+import { fieldsView } from './schema-view.ts'
+import { script } from './script.ts'
+import { style } from './style.ts'
+
+type Entry = { readonly method: string; readonly path: string; readonly operation: Operation }
+
+const entriesOf = (document: OpenApiDocument): readonly Entry[] =>
+  Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({
+      method,
+      path,
+      operation: operation as unknown as Operation,
+    })),
+  )
+
+const followIn = (document: OpenApiDocument): Follow => {
+  const follow: Follow = (node) => {
+    if (node.$ref === undefined) return node
+    const [, , part = '', name = ''] = node.$ref.split('/')
+    return (document.components[part] as Record<string, typeof node>)[name] ?? node
+  }
+  return follow
+}
+
+type Tag = { readonly name: string; readonly description: string }
+
+const tagView = (tag: Tag, entries: readonly Entry[], follow: Follow): Html => html`<section class="tag">
+<h2 id="tag-${tag.name}">${tag.name}</h2>
+${markdown(tag.description)}
+${entries.map(({ method, path, operation }) => operationView(method, path, operation, follow))}
+</section>`
+
+const retryText = { later: 'later', 'after-change': 'after a change', never: 'no' } as const
+
+const errorRow = (code: ErrorCode): Html => {
+  const { status, help, retry } = errorEntry(code)
+  return html`<tr id="error-${code}" data-find="${`${code} ${status}`}">
+<th scope="row"><code>${code}</code></th><td class="figure">${status}</td><td>${markdown(help)}</td><td>${retryText[retry]}</td>
+</tr>`
+}
+
+const errorsView = (): Html => html`<section class="tag">
+<h2 id="errors">Errors</h2>
+${markdown('Every error is `{ "error", "code", "requestId" }` with a status that is not 2xx, and some carry more fields. Branch on `code`: it never changes its meaning; the text may. Quote `requestId` when you ask for help.')}
+<div class="scroll"><table class="errors"><thead><tr><th scope="col">Code</th><th scope="col">Status</th><th scope="col">What it means, what to do</th><th scope="col">Retry</th></tr></thead><tbody>${errorCodes.map(errorRow)}</tbody></table></div>
+</section>`
+
+const schemasView = (document: OpenApiDocument): Html => html`<section class="tag">
+<h2 id="schemas">Schemas</h2>
+${Object.entries(document.components.schemas).map(
+  ([name, schema]) =>
+    html`<article class="schema" id="schema-${name}" data-find="${name.toLowerCase()}"><h3>${name}</h3>${fieldsView(schema as JsonSchema)}</article>`,
+)}
+</section>`
+
+const navigation = (tags: readonly Tag[], entries: readonly Entry[]): Html => {
+  const item = ({ method, operation }: Entry): Html =>
+    html`<li><a href="#${operation.operationId}">${badge(method)}<span>${operation.summary}</span></a></li>`
+  const group = ({ name }: Tag): Html =>
+    html`<h2><a href="#tag-${name}">${name}</a></h2><ul>${entries.filter(({ operation }) => operation.tags[0] === name).map(item)}</ul>`
+  return html`<nav aria-label="Operations">
+<label class="search"><span class="hidden">Search</span><input type="search" id="search" placeholder="Search operations and codes  /" autocomplete="off"></label>
+${tags.map(group)}
+<h2><a href="#errors">Errors</a></h2><h2><a href="#schemas">Schemas</a></h2>
+</nav>`
+}
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
+/**
+ * The documentation as one page that loads nothing: it works without a network.
+ * @returns the page and the Content-Security-Policy that allows its own style and script by their hashes, nothing else
+ */
+export const docsPage = (document: OpenApiDocument): { readonly html: string; readonly policy: string } => {
+  const entries = entriesOf(document)
+  const follow = followIn(document)
+  const tags = document.tags as readonly Tag[]
+  const { title, version, summary, description } = document.info as Readonly<Record<string, string>>
+  const page = html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title ?? ''} API</title>
+<style>${{ html: style }}</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the documentation</a>
+<header><a class="brand" href="#top"><span class="mark" aria-hidden="true"></span>${title ?? ''}</a><span class="version">API ${version ?? ''}</span><span class="space"></span><a href="/openapi.json">openapi.json</a><button type="button" id="theme" aria-label="Switch between light and dark">◐</button></header>
+<div class="page">
+${navigation(tags, entries)}
+<main id="main">
+<section class="intro" id="top"><h1>${title ?? ''} API</h1><p class="lead">${summary ?? ''}</p>${markdown(description ?? '')}</section>
+${tags.map((tag) =>
+  tagView(
+    tag,
+    entries.filter(({ operation }) => operation.tags[0] === tag.name),
+    follow,
+  ),
+)}
+${errorsView()}
+${schemasView(document)}
+<p class="empty" hidden>Nothing fits the search.</p>
+</main>
+</div>
+<script>${{ html: script }}</script>
+</body>
+</html>
+`
+  const policy = [
+    "default-src 'none'",
+    `style-src ${hashOf(style)}`,
+    `script-src ${hashOf(script)}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+  return { html: page.html, policy }
+}

@@ -128,11 +128,12 @@ const pathsOf = (routes: readonly Route[], components: Components): OpenApiDocum
     ]),
   )
 
-const tagsOf = (routes: readonly Route[]): readonly Json[] =>
-  [...new Set(routes.map(({ tag }) => tag as string))].map((name) => ({
-    name,
-    description: tagDescriptions[name] ?? name,
-  }))
+/** The known groups in the order in which a reader needs them, then the others. */
+const tagsOf = (routes: readonly Route[]): readonly Json[] => {
+  const used = new Set(routes.map(({ tag }) => tag as string))
+  const names = [...Object.keys(tagDescriptions).filter((name) => used.has(name)), ...used]
+  return [...new Set(names)].map((name) => ({ name, description: tagDescriptions[name] ?? name }))
+}
 
 /** The interface description (OpenAPI 3.1.0, version 1.0.0), made from the route declarations alone. */
 export const openApiDocument = (all: readonly Route[], options: DocumentOptions = {}): OpenApiDocument => {

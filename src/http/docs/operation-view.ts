@@ -1,0 +1,132 @@
+import { STATUS_CODES } from 'node:http'
+import type { JsonSchema } from '../json-schema.ts'
+import type { Html } from './html.ts'
+import { html, nothing } from './html.ts'
+import { jsonView } from './json-view.ts'
+import { markdown } from './markdown.ts'
+import { fieldsView, typeView } from './schema-view.ts'
+
+type Media = {
+  readonly schema: JsonSchema
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>
+}
+type Content = Readonly<Record<string, Media>>
+
+export type Response = { readonly $ref?: string; readonly description: string; readonly content?: Content }
+
+export type Parameter = {
+  readonly $ref?: string
+  readonly name: string
+  readonly in: string
+  readonly required?: boolean
+  readonly description?: string
+  readonly schema: JsonSchema
+  readonly example?: unknown
+}
+
+/** One operation of the document, as far as the page shows it. */
+export type Operation = {
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly tags: readonly string[]
+  readonly security: readonly unknown[]
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, Response>>
+}
+
+/** Follows a reference into the document's components. */
+export type Follow = <Node extends { readonly $ref?: string }>(node: Node) => Node
+
+export const badge = (method: string): Html =>
+  html`<span class="method ${method}">${method.toUpperCase()}</span>`
+
+const section = (title: string, content: Html): Html =>
+  content.html === '' ? nothing : html`<h4>${title}</h4>${content}`
+
+const parametersView = (parameters: readonly Parameter[]): Html => {
+  if (parameters.length === 0) return nothing
+  const row = ({ name, in: place, required, description, schema }: Parameter): Html => html`<tr>
+<th scope="row"><code>${name}</code>${required ? null : html`<span class="optional">optional</span>`}</th>
+<td><span class="place">${place}</span> ${typeView(schema)}${description === undefined ? null : markdown(description)}</td>
+</tr>`
+  return html`<table class="fields"><tbody>${parameters.map(row)}</tbody></table>`
+}
+
+const exampleView = (mediaType: string, { example, examples }: Media): Html => {
+  const shown = examples === undefined ? [example] : Object.values(examples).map(({ value }) => value)
+  if (mediaType !== 'application/json') return html`<pre><code>${String(example ?? '')}</code></pre>`
+  return html`${shown.filter((value) => value !== undefined).map(jsonView)}`
+}
+
+const codesOf = (response: Response): readonly string[] =>
+  Object.values(response.content ?? {}).flatMap(({ examples }) => Object.keys(examples ?? {}))
+
+const chip = (code: string): Html => html`<a class="chip" href="#error-${code}">${code}</a>`
+
+const responseView = (status: string, response: Response): Html => {
+  const ok = status.startsWith('2')
+  const media = Object.entries(response.content ?? {})
+  return html`<details class="response ${ok ? 'ok' : 'refused'}"${ok ? html` open` : null}>
+<summary><span class="status">${status}</span> ${ok ? response.description : (STATUS_CODES[status] ?? '')} ${codesOf(response).map(chip)}</summary>
+${ok ? html`<p class="type">${media.map(([type, { schema }]) => html`<span>${type}: ${typeView(schema)}</span>`)}</p>` : null}
+${media.map(([type, content]) => exampleView(type, content))}
+</details>`
+}
+
+const pathWithExamples = (path: string, parameters: readonly Parameter[]): string => {
+  const inPath = (name: string) => parameters.find((one) => one.name === name && one.in === 'path')?.example
+  const filled = path.replace(/\{([^}]+)\}/g, (whole, name: string) => String(inPath(name) ?? whole))
+  const query = parameters.filter((one) => one.in === 'query' && one.example !== undefined)
+  return query.length === 0
+    ? filled
+    : `${filled}?${query.map(({ name, example }) => `${name}=${example}`).join('&')}`
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+/** The request as a curl line; the page's script puts the server's own address in. */
+const curlView = (
+  method: string,
+  path: string,
+  operation: Operation,
+  parameters: readonly Parameter[],
+): Html => {
+  const body = operation.requestBody?.content['application/json']?.example
+  const key = operation.security.length > 0 ? [`  -H "X-API-Key: $FAREBOX_KEY"`] : []
+  const idempotency = parameters.some(({ name }) => name === 'Idempotency-Key')
+  const tail = [
+    ...key,
+    ...(idempotency ? [`  -H "Idempotency-Key: $(uuidgen)"`] : []),
+    ...(body === undefined
+      ? []
+      : ["  -H 'Content-Type: application/json'", `  -d ${quoted(JSON.stringify(body))}`]),
+  ]
+  const verb = method === 'get' ? '' : `-X ${method.toUpperCase()} `
+  const end = tail.length === 0 ? '' : ` \\\n${tail.join(' \\\n')}`
+  return html`<div class="sample"><button type="button" class="copy">Copy</button><pre><code>curl ${verb}'<span class="origin">http://127.0.0.1:3000</span>${pathWithExamples(path, parameters)}'${end}</code></pre></div>`
+}
+
+/** One operation: what it does and takes on the left, how it is called and what it answers on the right. */
+export const operationView = (method: string, path: string, operation: Operation, follow: Follow): Html => {
+  const parameters = (operation.parameters ?? []).map(follow)
+  const body = operation.requestBody?.content['application/json']?.schema
+  const responses = Object.entries(operation.responses).map(([status, one]) =>
+    responseView(status, follow(one)),
+  )
+  return html`<article class="operation" id="${operation.operationId}" data-find="${`${method} ${path} ${operation.summary}`.toLowerCase()}">
+<div class="says">
+<h3><a href="#${operation.operationId}">${operation.summary}</a></h3>
+<p class="path">${badge(method)} <code>${path}</code></p>
+${markdown(operation.description)}
+${section('Parameters', parametersView(parameters))}
+${section('Body', body === undefined ? nothing : fieldsView(follow(body)))}
+</div>
+<div class="shows">
+${curlView(method, path, operation, parameters)}
+${responses}
+</div>
+</article>`
+}

@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { createLogger } from '../../src/http/logging.ts'
+import { until } from '../support/until.ts'
+import { sampleServer } from './sample.ts'
+
+const recorded = () => {
+  const lines: string[] = []
+  return { lines, logger: createLogger('trace', { write: (line) => void lines.push(line) }) }
+}
+
+describe('The log', () => {
+  test('has one line a request: id, method, template, status, account and key id', async (t) => {
+    const { lines, logger } = recorded()
+    const { client } = await sampleServer(t, { logger })
+    await client.get('/api/v1/orders/ord_1?token=abc', {
+      key: 'buyer-key',
+      headers: { 'x-request-id': 'r-1' },
+    })
+    const [line] = await until(() => (lines.length > 0 ? lines : null))
+    const { time, ms, level, ...rest } = JSON.parse(line!)
+    assert.match(time, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+    assert.equal(typeof ms, 'number')
+    assert.equal(level, 30)
+    assert.deepEqual(rest, {
+      requestId: 'r-1',
+      method: 'GET',
+      route: '/api/v1/orders/{id}',
+      status: 200,
+      accountId: 'acc_buyer',
+      keyId: 'key_buyer',
+      msg: 'request',
+    })
+  })
+
+  test('never holds a key, a body, a query or an e-mail', async (t) => {
+    const { lines, logger } = recorded()
+    const { client } = await sampleServer(t, { logger })
+    const secret = 'fbx_thisMustNotBeLogged'
+    await client.get(`/api/v1/me?key=${secret}`, { key: secret })
+    await client.get('/api/v1/me', { headers: { authorization: `Bearer ${secret}` } })
+    await client.get(`/nowhere/${secret}`)
+    await client.post('/api/v1/orders', { product_id: secret, quantity: secret }, { key: 'buyer-key' })
+    await until(() => lines.length === 4)
+    assert.ok(!lines.join('').includes(secret))
+    assert.ok(!lines.join('').includes('@example.com'))
+  })
+
+  test('redacts secrets that a room hands it by mistake', () => {
+    const { lines, logger } = recorded()
+    logger.info(
+      {
+        key: 'fbx_1',
+        headers: { 'x-api-key': 'fbx_2', authorization: 'fbx_3' },
+        a: { b: { password: 'fbx_4' } },
+      },
+      'x',
+    )
+    assert.ok(!lines.join('').includes('fbx_'))
+    assert.match(lines.join(''), /\[redacted\]/)
+  })
+})
