@@ -2,11 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import type { StreamLocks } from '../../src/eventstore/commands/ports.ts'
-import { createPostgresStreamLocks } from '../../src/eventstore/commands/postgres-stream-locks.ts'
 import { WrongExpectedRevision } from '../../src/eventstore/errors.ts'
 import type { Appended, AppendItem, EventLog, ItemOutcome, StreamName } from '../../src/eventstore/port.ts'
 import { until } from '../support/until.ts'
-import { gate, move, note, pay, postgresWorld, purse, purseIn, runnerOver } from './world.ts'
+import { gate, locksOn, move, note, pay, postgresWorld, purse, purseIn, runnerOver } from './world.ts'
 
 const a = purse('a')
 const b = purse('b')
@@ -34,6 +33,7 @@ const oneByOne = async (
 const countingLocks = (locks: StreamLocks) => {
   const taken: string[] = []
   const counting: StreamLocks = {
+    ...locks,
     acquire: async (streams, waitMs) => {
       const lease = await locks.acquire(streams, waitMs)
       taken.push(`${lease ? 'got' : 'missed'} ${streams}`)
@@ -127,8 +127,9 @@ test('a prefix that an outage left is continued by who sends the command again',
 })
 
 test('a stream that collided is read, decided and written under its lock for a while, then as before', async (t) => {
-  const { wire, elsewhere, pool } = await postgresWorld(t)
-  const { taken, locks } = countingLocks(createPostgresStreamLocks(pool))
+  const world = await postgresWorld(t)
+  const { wire, elsewhere } = world
+  const { taken, locks } = countingLocks(locksOn(t, world))
   const runner = runnerOver(wire, { streamLocks: locks, limits: { contendedMs: 300 } })
   await runner.run(move(a, 'start', 1))
   assert.deepEqual(taken, [])
@@ -147,10 +148,11 @@ test('a stream that collided is read, decided and written under its lock for a w
 })
 
 test('who cannot have the lock goes on without it', async (t) => {
-  const { wire, elsewhere, pool } = await postgresWorld(t)
-  const { taken, locks } = countingLocks(createPostgresStreamLocks(pool))
+  const world = await postgresWorld(t)
+  const { wire, elsewhere } = world
+  const { taken, locks } = countingLocks(locksOn(t, world))
   const runner = runnerOver(wire, { streamLocks: locks, limits: { lockWaitMs: 50 } })
-  const lease = await createPostgresStreamLocks(pool).acquire([a], 1_000)
+  const lease = await locksOn(t, world).acquire([a], 1_000)
   assert.ok(lease)
   await runner.run(move(a, 'start', 1))
   await runnerOver(elsewhere).run(move(a, 'elsewhere', 1))
@@ -159,6 +161,8 @@ test('who cannot have the lock goes on without it', async (t) => {
   await lease.release()
   const broken = runnerOver(wire, {
     streamLocks: {
+      announce: () => undefined,
+      onAnnounced: () => undefined,
       acquire: async () => {
         throw new Error('no connection')
       },
@@ -169,11 +173,27 @@ test('who cannot have the lock goes on without it', async (t) => {
   assert.equal((await broken.run(move(b, 'collides', 1))).answer, 'moved')
 })
 
+test('a process that wins every race hears of who loses, and takes turns', async (t) => {
+  const world = await postgresWorld(t)
+  const { wire, elsewhere } = world
+  const { taken, locks } = countingLocks(locksOn(t, world))
+  const winner = runnerOver(elsewhere, { streamLocks: locks })
+  const loser = runnerOver(wire, { streamLocks: locksOn(t, world) })
+  await loser.run(move(a, 'start', 1))
+  await until(async () => {
+    await winner.run(move(a, `wins ${performance.now()}`, 1))
+    await loser.run(move(a, `loses ${performance.now()}`, 1))
+    return taken.length > 0
+  })
+})
+
 test('other streams are not held up while a contended one waits for its lock', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   const door = gate()
   const runner = runnerOver(wire, {
     streamLocks: {
+      announce: () => undefined,
+      onAnnounced: () => undefined,
       acquire: async () => {
         await door.passed
         return null
@@ -229,8 +249,9 @@ test('one repeated command makes its whole batch look at what was taken as absen
 })
 
 test('locks: sessions take turns in order, a lost session lets go, a wait is bounded', async (t) => {
-  const { pool } = await postgresWorld(t)
-  const locks = createPostgresStreamLocks(pool)
+  const world = await postgresWorld(t)
+  const { pool } = world
+  const locks = locksOn(t, world)
   const first = await locks.acquire([a, b], 1_000)
   assert.ok(first)
   assert.equal(await locks.acquire([b], 50), null)

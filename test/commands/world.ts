@@ -1,13 +1,16 @@
 import type { TestContext } from 'node:test'
 import { Map as ImmutableMap } from 'immutable'
+import type pg from 'pg'
 import { createCodec } from '../../src/eventstore/codec.ts'
 import type { Command } from '../../src/eventstore/commands/command.ts'
 import type { CommandRunnerDeps } from '../../src/eventstore/commands/ports.ts'
+import { createPostgresStreamLocks } from '../../src/eventstore/commands/postgres-stream-locks.ts'
 import { createCommandRunner } from '../../src/eventstore/commands/runner.ts'
 import type { DomainEvent } from '../../src/eventstore/event.ts'
 import type { Fold } from '../../src/eventstore/fold.ts'
 import type { AppendItem, EventLog, ItemOutcome, StreamName } from '../../src/eventstore/port.ts'
 import { newEventId } from '../../src/ids.ts'
+import { clientConfig } from '../../src/postgres/pool.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { testDatabase } from '../support/postgres.ts'
 
@@ -92,7 +95,7 @@ export const pay = (
     const written_ = { stream: note(id), events: [{ type: 'Noted', data: { id } }] }
     if (moves.has(id)) return { appends: [written_], answer: 'moved' }
     if (balance < amount) return { appends: [], answer: 'short' }
-    const paid = { stream, events: [{ type: 'Moved', data: { id, amount: -amount } }] }
+    const paid = { stream, events: [{ type: 'Moved', data: { id, amount: 0 - amount } }] }
     return { appends: [paid, written_], answer: 'moved' }
   },
 })
@@ -169,6 +172,13 @@ export const gate = (): { readonly passed: Promise<void>; open(): void } => {
     open = resolve
   })
   return { passed, open: () => open() }
+}
+
+export const locksOn = (t: TestContext, { pool, url }: { pool: pg.Pool; url: string }) => {
+  const connection = clientConfig({ url, applicationName: 'farebox-test-locks' })
+  const locks = createPostgresStreamLocks({ pool, connection })
+  t.after(() => locks.close())
+  return locks
 }
 
 /** A real log on a fresh Postgres, behind a wire, and another connection to it as an operator's process has. */

@@ -13,6 +13,8 @@ export type Lane = {
 export type Contention = {
   /** Another process wrote to the stream in between. */
   note(stream: StreamName): void
+  /** Another process says that it meets others on the stream. */
+  heard(stream: StreamName): void
   /** Whether the command has to wait for its turn in a lane. */
   concerns(pending: Pending): boolean
   /** Starts lanes for commands that need one and have none. */
@@ -66,16 +68,18 @@ export const createContention = (deps: ContentionDeps): Contention => {
     deps.onHeld()
   }
 
-  const forget = (): void => {
+  const mark = (stream: StreamName): void => {
     // Bounded by the streams that collided within the last `contendedMs`.
-    for (const stream of contendedUntil.keys()) isContended(stream)
+    for (const former of contendedUntil.keys()) isContended(former)
+    contendedUntil.set(stream, deps.monotonicMs() + limits.contendedMs)
   }
 
   return {
     note(stream) {
-      forget()
-      contendedUntil.set(stream, deps.monotonicMs() + limits.contendedMs)
+      mark(stream)
+      streamLocks?.announce(stream)
     },
+    heard: mark,
     concerns: (pending) =>
       contendedUntil.size > 0 && pending.uses.some(({ slot }) => isContended(slot.stream)),
     open(queue) {

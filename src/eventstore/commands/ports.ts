@@ -30,12 +30,16 @@ export type SnapshotStore = {
 }
 
 /**
- * Locks by which the processes of one service take turns on a contended stream. They are a courtesy: nothing is wrong
- * when one is lost or not obtained.
+ * How the processes of one service take turns on a contended stream. It is a courtesy: nothing is wrong when a lock is
+ * lost or not obtained, or an announcement is not heard.
  */
 export type StreamLocks = {
   /** All of the streams, or null when they are not to be had within `waitMs`. */
   acquire(streams: readonly StreamName[], waitMs: number): Promise<StreamLease | null>
+  /** Has the other processes take turns on the stream too: the one that wins every race would not notice by itself. */
+  announce(stream: StreamName): void
+  /** Calls back with every stream that another process announced. */
+  onAnnounced(listener: (stream: StreamName) => void): void
 }
 export type StreamLease = { release(): Promise<void> }
 

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { StreamName } from '../port.ts'
 import type { StreamLease, StreamLocks } from './ports.ts'
+import { createAnnouncements } from './postgres-announcements.ts'
 
 const lockNotAvailable = '55P03'
 
@@ -56,24 +57,36 @@ const leaseOf = (client: pg.PoolClient): StreamLease => {
   }
 }
 
-/**
- * Stream locks as session advisory locks of Postgres: who waits is served in order, and a process that dies lets go.
- * Give it a pool of its own, with a connection for each lane of the command runner: a lease holds one.
- */
-export const createPostgresStreamLocks = (pool: pg.Pool): StreamLocks => ({
-  async acquire(streams: readonly StreamName[], waitMs) {
-    const client = await checkOut(pool, waitMs)
-    if (client === null) return null
-    const lease = leaseOf(client)
-    try {
-      const waitText = String(Math.max(1, Math.ceil(waitMs)))
-      await client.query(`select set_config('lock_timeout', $1::text, false)`, [waitText])
-      await client.query(lockSql, [streams])
-      return lease
-    } catch (error) {
-      await lease.release().catch(() => undefined)
-      if (isTimeout(error)) return null
-      throw error
-    }
-  },
-})
+export type PostgresStreamLocksOptions = {
+  /** A pool of its own, with a connection for each lane of the command runner: a lease holds one. The caller ends it. */
+  readonly pool: pg.Pool
+  /** How to reach the same database for one connection that listens to announcements. */
+  readonly connection: pg.ClientConfig
+  /** Told of what failed; all of it is tried again or can be done without. */
+  readonly onTrouble?: (what: string, error: Error) => void
+}
+
+/** Stream locks as session advisory locks: who waits is served in order, and a process that dies lets go. */
+export const createPostgresStreamLocks = (
+  options: PostgresStreamLocksOptions,
+): StreamLocks & { close(): Promise<void> } => {
+  const announcements = createAnnouncements(options)
+  return {
+    ...announcements,
+    async acquire(streams: readonly StreamName[], waitMs) {
+      const client = await checkOut(options.pool, waitMs)
+      if (client === null) return null
+      const lease = leaseOf(client)
+      try {
+        const waitText = String(Math.max(1, Math.ceil(waitMs)))
+        await client.query(`select set_config('lock_timeout', $1::text, false)`, [waitText])
+        await client.query(lockSql, [streams])
+        return lease
+      } catch (error) {
+        await lease.release().catch(() => undefined)
+        if (isTimeout(error)) return null
+        throw error
+      }
+    },
+  }
+}

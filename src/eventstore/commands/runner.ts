@@ -53,6 +53,7 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     onIdle: () => noteIdle(),
   })
   const contention = createContention({ ...deps, limits, monotonicMs, onHeld: () => pump() })
+  deps.streamLocks?.onAnnounced(contention.heard)
   const loader = createLoader({
     ...deps,
     limits,
