@@ -5,11 +5,21 @@ import { openCliContext } from './cli/open-context.ts'
 import { runCli } from './cli/program.ts'
 import { readConfig } from './config.ts'
 import { registerWallet } from './ledger/cli.ts'
+import { registerOrders } from './orders/cli.ts'
+import { registerPlans } from './plans/cli.ts'
 import { registerStock } from './stock/cli.ts'
 
 process.exitCode = await runCli(
   process.argv.slice(2),
-  [registerAccounts, registerKeys, registerWallet, registerCatalog, registerStock],
+  [
+    registerAccounts,
+    registerKeys,
+    registerWallet,
+    registerCatalog,
+    registerStock,
+    registerOrders,
+    registerPlans,
+  ],
   {
     out: (text) => process.stdout.write(`${text}\n`),
     err: (text) => process.stderr.write(`${text}\n`),

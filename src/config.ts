@@ -90,6 +90,10 @@ export const settings = {
   FAREBOX_TRUSTED_PROXY: proxies
     .optional()
     .describe('Proxies of yours whose X-Forwarded-For is believed: addresses and networks.'),
+  FAREBOX_METRICS_TOKEN: text('a text of at least 16 characters')
+    .min(16, 'a text of at least 16 characters')
+    .optional()
+    .describe('A bearer token for /metrics; without it only this machine may read them.'),
   FAREBOX_DEMO: onOff
     .default(true)
     .describe('on: an empty log gets a demo catalogue, stock and accounts. off: it stays empty.'),
@@ -99,6 +103,10 @@ export const settings = {
   FAREBOX_SEAL_KEY: key
     .optional()
     .describe('Signs the seals of the log. Made under FAREBOX_DATA on the embedded Postgres.'),
+  FAREBOX_GATEWAY_HOST: text('a host name or an address')
+    .default('127.0.0.1')
+    .describe('The host of the proxy gateway that plans name as their connection.'),
+  FAREBOX_GATEWAY_PORT: whole(1, 65_535).default(9000).describe('The port of the proxy gateway.'),
   FAREBOX_POOL_SIZE: whole(4, 500).default(20).describe('Connections to Postgres of one process at most.'),
   FAREBOX_STATEMENT_TIMEOUT_MS: whole(100, 3_600_000)
     .default(30_000)
@@ -117,7 +125,13 @@ export const settings = {
 const schema = z.object(settings)
 type Values = z.output<typeof schema>
 
-const hidden = new Set(['DATABASE_URL', 'EVENTSTORE_URL', 'FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY'])
+const hidden = new Set([
+  'DATABASE_URL',
+  'EVENTSTORE_URL',
+  'FAREBOX_MASTER_KEY',
+  'FAREBOX_SEAL_KEY',
+  'FAREBOX_METRICS_TOKEN',
+])
 
 export type Config = {
   readonly port: number
@@ -133,10 +147,14 @@ export type Config = {
   readonly rates: { readonly key: Rate; readonly address: Rate } | null
   /** Null: none. */
   readonly trustedProxies: TrustedProxies | null
+  /** Null: only this machine reads the measurements. */
+  readonly metricsToken: string | null
   readonly demo: boolean
   /** 32 bytes; null: kept under `dataDir`. */
   readonly masterKey: Buffer | null
   readonly sealKey: Buffer | null
+  /** What plans name as their connection. */
+  readonly gateway: { readonly host: string; readonly port: number }
   readonly poolSize: number
   readonly statementTimeoutMs: number
   readonly shutdownTimeoutMs: number
@@ -191,9 +209,11 @@ const configOf = (values: Values): Config => ({
     ? { key: values.FAREBOX_RATE_KEY, address: values.FAREBOX_RATE_ADDRESS }
     : null,
   trustedProxies: values.FAREBOX_TRUSTED_PROXY ?? null,
+  metricsToken: values.FAREBOX_METRICS_TOKEN ?? null,
   demo: values.FAREBOX_DEMO,
   masterKey: values.FAREBOX_MASTER_KEY ?? null,
   sealKey: values.FAREBOX_SEAL_KEY ?? null,
+  gateway: { host: values.FAREBOX_GATEWAY_HOST, port: values.FAREBOX_GATEWAY_PORT },
   poolSize: values.FAREBOX_POOL_SIZE,
   statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
   shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,

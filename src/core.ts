@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from './clock.ts'
 import { type ClockGuard, startClockGuard } from './clock-guard.ts'
+import { type Closing, createClosing } from './closing.ts'
 import type { Config } from './config.ts'
 import type { CrashHooks } from './crash.ts'
 import { createCodec, type EventCodec } from './eventstore/codec.ts'
@@ -51,31 +52,6 @@ export type CoreOptions = {
   readonly metrics?: RunnerMetrics
 }
 
-/** Closes what was opened, last first; the first error is thrown once all had their turn. */
-export const createClosing = () => {
-  const steps: (() => Promise<unknown> | unknown)[] = []
-  let closed: Promise<void> | null = null
-  const close = async (): Promise<void> => {
-    const errors: unknown[] = []
-    for (const step of steps.reverse())
-      try {
-        await step()
-      } catch (error) {
-        errors.push(error)
-      }
-    if (errors.length > 0) throw errors[0]
-  }
-  return {
-    add: (step: () => Promise<unknown> | unknown): void => {
-      steps.push(step)
-    },
-    close: (): Promise<void> => {
-      closed ??= close()
-      return closed
-    },
-  }
-}
-
 const openLog = (
   options: CoreOptions,
   pool: pg.Pool,
@@ -114,7 +90,7 @@ export const openCore = async (options: CoreOptions): Promise<Core> => {
   }
 }
 
-const openInto = async (closing: ReturnType<typeof createClosing>, options: CoreOptions): Promise<Core> => {
+const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> => {
   const { config, role, systemClock, logger, hooks, metrics } = options
   const postgres = await openPostgres(config, role)
   closing.add(postgres.stop)
@@ -149,6 +125,12 @@ const openInto = async (closing: ReturnType<typeof createClosing>, options: Core
   const codec = createCodec()
   const lockPool = createPool({ ...connection, max: defaultLimits.contendedLanes })
   closing.add(() => lockPool.end())
+  const streamLocks = createPostgresStreamLocks({
+    pool: lockPool,
+    connection: clientConfig(connection),
+    onTrouble: (what, error) => logger.warn({ err: error }, what),
+  })
+  closing.add(() => streamLocks.close())
   const runner = createCommandRunner({
     log,
     clock,
@@ -157,7 +139,7 @@ const openInto = async (closing: ReturnType<typeof createClosing>, options: Core
     logger,
     hooks,
     snapshots: createPostgresSnapshots(pool),
-    streamLocks: createPostgresStreamLocks(lockPool),
+    streamLocks,
     ...(metrics === undefined ? {} : { metrics }),
   })
   closing.add(() => runner.close())

@@ -1,12 +1,12 @@
 /** The named points of the flow at which a crash test may kill the process (`FAREBOX_CRASH_AT`). */
 export const crashPoints = [
   'before-append',
-  'between-appends',
   'after-append',
   'before-answer',
-  'inside-projection-batch',
   'before-snapshot',
   'after-snapshot',
+  'projection-batch-folded',
+  'projection-batch-sent',
 ] as const
 
 export type CrashPoint = (typeof crashPoints)[number]
@@ -14,6 +14,7 @@ export type CrashPoint = (typeof crashPoints)[number]
 /** The n-th pass of a point, counted from 1. */
 export type CrashAt = { readonly point: CrashPoint; readonly pass: number }
 
+/** Null for a text that is not `<point>:<n>`. */
 export const parseCrashAt = (text: string): CrashAt | null => {
   const [point, pass, ...rest] = text.split(':')
   const known = crashPoints.find((name) => name === point)
@@ -21,7 +22,7 @@ export const parseCrashAt = (text: string): CrashAt | null => {
   return { point: known, pass: Number(pass) }
 }
 
-/** What the log, the command runner and the projections call on their way past a point. */
+/** What the command runner and the projections call on their way past a point. */
 export type CrashHooks = { at(point: CrashPoint): void }
 
 /** Hooks that do nothing, or that end the process at the chosen pass as a power cut would. */

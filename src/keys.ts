@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import type pg from 'pg'
 import type { Config } from './config.ts'
 import type { Migrations } from './postgres/migrate.ts'
+import type { MasterKey } from './vault/master-key.ts'
 
 /** The secrets of the service, 32 bytes each. They never enter the database. */
 export type Keys = {
   /** Encrypts what the vault holds and derives proxy credentials. */
-  readonly master: Uint8Array
+  readonly master: MasterKey
   /** The seed of the Ed25519 key that signs the log. */
   readonly seal: Uint8Array
 }
@@ -60,7 +61,8 @@ const keptKey = async (dataDir: string, name: string): Promise<Buffer> => {
  * it while this process has the data directory locked.
  */
 export const loadKeys = async (config: Config): Promise<Keys> => ({
-  master: config.masterKey ?? (await keptKey(config.dataDir, 'master.key')),
+  // Both ways give 32 bytes: asserted by the setting's schema and by `decode`.
+  master: (config.masterKey ?? (await keptKey(config.dataDir, 'master.key'))) as Uint8Array as MasterKey,
   seal: config.sealKey ?? (await keptKey(config.dataDir, 'seal.key')),
 })
 

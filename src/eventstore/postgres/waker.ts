@@ -51,7 +51,7 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
 
   const listenOnce = async (onListening: () => void): Promise<void> => {
     const listening = await connect({ ...connection, application_name: 'farebox-listen' }, (error) => {
-      if (error !== null) onTrouble('the listening connection broke', error)
+      if (error !== null && !closing.signal.aborted) onTrouble('the listening connection broke', error)
     })
     try {
       listening.client.on('notification', ({ payload }) => saw(Number(payload)))

@@ -1,0 +1,149 @@
+import type { FastifyInstance } from 'fastify'
+import { Kysely, PostgresDialect } from 'kysely'
+import type { Registry } from 'prom-client'
+import type { ReadDatabase } from '../projections/database.ts'
+import type { Reads } from '../projections/engine/reads.ts'
+import { hot } from '../projections/groups.ts'
+import { createLiveStock } from '../projections/live-stock.ts'
+import { createDirectory } from './accounts/directory.ts'
+import { accountRoutes } from './accounts/routes.ts'
+import { createLiveCatalog, type LiveCatalog } from './catalog/live.ts'
+import { catalogRoutes, listPriceTerms } from './catalog/routes.ts'
+import type { Config } from './config.ts'
+import type { Core } from './core.ts'
+import { healthRoutes, type Probe } from './http/health.ts'
+import { createHttpMetrics } from './http/http-metrics.ts'
+import { createRateLimiter } from './http/rate-limit.ts'
+import type { Route } from './http/route.ts'
+import { createHttpServer } from './http/server.ts'
+import { documentationRoutes } from './http/service-routes.ts'
+import type { LabelDatabase } from './labels/database.ts'
+import { walletRoutes } from './ledger/routes.ts'
+import { createCompletion } from './orders/completion.ts'
+import { orderRoutes } from './orders/routes.ts'
+import { createOrderService } from './orders/service.ts'
+import { planRoutes } from './plans/routes.ts'
+import type { Projecting } from './projecting.ts'
+import { proxyRoutes } from './proxies/routes.ts'
+import { createCredentials } from './vault/credentials.ts'
+
+export type ApiParts = {
+  readonly core: Core
+  readonly projecting: Projecting
+  readonly reads: Reads
+  readonly registry: Registry
+  /** Milliseconds of a clock that does not run backwards. */
+  readonly monotonicMs: () => number
+  /** Null once the start is over, else what it waits for. */
+  readonly starting: () => string | null
+  /** Told of what this process cannot go on without. */
+  readonly fail: (error: Error) => void
+}
+
+export type Api = { readonly server: FastifyInstance; stop(): Promise<void> }
+
+const limitsOf = ({ rates }: Config, monotonicMs: () => number) =>
+  rates === null
+    ? null
+    : {
+        perAddress: createRateLimiter(rates.address, monotonicMs),
+        perKey: createRateLimiter(rates.key, monotonicMs),
+      }
+
+/** What must hold before orders can be taken. */
+const probesOf = ({ core, projecting, starting }: ApiParts, catalog: LiveCatalog): readonly Probe[] => [
+  { name: 'start', check: async () => starting() },
+  { name: 'clock', check: async () => core.clockGuard.problem() },
+  {
+    name: 'log',
+    check: async () => {
+      await core.log.head()
+      const frozen = core.runner.frozen()
+      return frozen === 0 ? null : `${frozen} appends have no outcome yet`
+    },
+  },
+  {
+    name: 'projections',
+    check: async () => {
+      if (await projecting.caughtUp()) {
+        await catalog.refresh()
+        return null
+      }
+      const stuck = projecting.health().filter(({ error }) => error !== null)
+      return stuck.length === 0
+        ? 'not caught up with the log'
+        : stuck.map(({ group, error }) => `${group}: ${error}`).join('; ')
+    },
+  },
+]
+
+/** How long a request waits for a key that was issued a moment ago. */
+const keyWaitMs = 2_000
+
+/** Follows the catalogue once its table is made, which takes a replay of the log at the first start of a version. */
+const followCatalog = async (parts: ApiParts, catalog: LiveCatalog, stopping: AbortSignal): Promise<void> => {
+  while (!stopping.aborted)
+    if (await parts.projecting.progress.reached(hot.name, 0, 500)) {
+      await catalog.start()
+      return
+    }
+}
+
+/** The HTTP server with every room's routes; it listens nowhere yet. */
+export const createApi = (parts: ApiParts): Api => {
+  const { core, projecting, reads, registry, monotonicMs } = parts
+  const { config, pool, log, clock, logger } = core
+  const catalog = createLiveCatalog({ pool, logger })
+  const shared = {
+    orders: createOrderService({ ...core, complete: createCompletion(core) }),
+    catalog,
+    stock: createLiveStock({ pool, clock }),
+    termsOf: listPriceTerms,
+    credentials: createCredentials(core.keys.master),
+    db: new Kysely<ReadDatabase & LabelDatabase>({ dialect: new PostgresDialect({ pool }) }),
+    reads,
+    pool,
+    clock,
+  }
+
+  const routes: readonly Route[] = [
+    ...accountRoutes(shared),
+    ...walletRoutes(shared),
+    ...catalogRoutes(shared),
+    ...orderRoutes(shared),
+    ...planRoutes({ ...shared, gateway: config.gateway }),
+    ...proxyRoutes(shared),
+  ]
+  const server = createHttpServer({
+    routes: [
+      ...routes,
+      ...documentationRoutes(routes),
+      ...healthRoutes(probesOf(parts, catalog), { registry, token: config.metricsToken }),
+    ],
+    directory: createDirectory({
+      pool,
+      log,
+      reached: (position) => projecting.progress.reached(hot.name, position, keyWaitMs),
+      monotonicMs,
+    }),
+    logger,
+    metrics: createHttpMetrics(registry),
+    limits: limitsOf(config, monotonicMs),
+    monotonicMs,
+    ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
+  })
+  const stopping = new AbortController()
+  const following = followCatalog(parts, catalog, stopping.signal).catch((error) => {
+    logger.error({ err: error }, 'the catalogue cannot be followed')
+    parts.fail(error)
+  })
+  return {
+    server,
+    stop: async () => {
+      stopping.abort()
+      await server.close()
+      await following
+      await catalog.stop()
+    },
+  }
+}

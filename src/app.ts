@@ -1,0 +1,140 @@
+import type { AddressInfo } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import { createReads, type Reads } from '../projections/engine/reads.ts'
+import { hot } from '../projections/groups.ts'
+import { createApi } from './api.ts'
+import type { Clock } from './clock.ts'
+import { type Closing, createClosing } from './closing.ts'
+import type { Config } from './config.ts'
+import { type Core, openCore } from './core.ts'
+import { crashHooks } from './crash.ts'
+import type { DemoFile } from './demo/file.ts'
+import { seedDemo } from './demo/seed.ts'
+import { registerRuntimeMetrics } from './http/runtime-metrics.ts'
+import { shutDown } from './http/shutdown.ts'
+import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
+import { startProjecting } from './projecting.ts'
+import { startReactors } from './reactors.ts'
+
+export const roles = ['http', 'projections', 'reactors'] as const
+export type Role = (typeof roles)[number]
+
+export type FareboxOptions = {
+  readonly config: Config
+  readonly roles: readonly Role[]
+  /** Milliseconds since the epoch. */
+  readonly systemClock: Clock
+  /** Milliseconds of a clock that does not run backwards. */
+  readonly monotonicMs: () => number
+  readonly logger: Logger
+  /** Ends the process at once, for FAREBOX_CRASH_AT. */
+  readonly kill: () => void
+}
+
+export type Farebox = {
+  readonly core: Core
+  readonly registry: Registry
+  /** E.g. `http://127.0.0.1:3000`; null without the role `http`. */
+  readonly baseUrl: string | null
+  /** The demo's keys, and whether they were made at this start; null without a demo. */
+  readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
+  /** Settles when something that cannot be done without ended by itself; then close and end the process. */
+  readonly failed: Promise<Error>
+  /** Stops accepting, finishes what runs, flushes, and closes everything in turn. */
+  close(): Promise<void>
+}
+
+/** What an account's command wrote, its later reads here wait for (design section 7, "Read your writes"). */
+const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
+  ...runner,
+  run: async (command) => {
+    const outcome = await runner.run(command)
+    if (command.account !== undefined && outcome.position !== null)
+      reads.known(command.account, outcome.position)
+    return outcome
+  },
+})
+
+/** Host names that listen everywhere are no place to connect to. */
+const reachable = (host: string): string => {
+  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
+  return host.includes(':') ? `[${host}]` : host
+}
+
+const listen = async (app: FastifyInstance, { host, port }: Config): Promise<string> => {
+  try {
+    await app.listen({ host, port })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    throw new Error(`port ${port} of ${host} is taken by another program; set PORT to another one`, {
+      cause: error,
+    })
+  }
+  return `http://${reachable(host)}:${(app.server.address() as AddressInfo).port}`
+}
+
+/**
+ * Wires and starts one process of Farebox: everything is made here and handed on, nothing is looked up.
+ * @throws SettingsRefused, DataInUse, MigrationRefused, KeyRefused, ProjectionsRefused: the start is to stop with
+ * their message
+ */
+export const openFarebox = async (options: FareboxOptions): Promise<Farebox> => {
+  const closing = createClosing()
+  try {
+    return await openInto(closing, options)
+  } catch (error) {
+    await closing.close().catch(() => undefined) // what went wrong first is what helps
+    throw error
+  }
+}
+
+const openInto = async (closing: Closing, options: FareboxOptions): Promise<Farebox> => {
+  const { config, systemClock, monotonicMs, logger, kill } = options
+  const has = (role: Role): boolean => options.roles.includes(role)
+  const hooks = crashHooks(config.crashAt, kill)
+  const registry = createRegistry()
+  closing.add(registerRuntimeMetrics(registry))
+
+  const opened = await openCore({
+    config,
+    role: 'server',
+    systemClock,
+    logger,
+    hooks,
+    metrics: createRunnerMetrics(registry),
+  })
+  closing.add(opened.close)
+  const projecting = await startProjecting(opened, { folds: has('projections'), hooks })
+  closing.add(projecting.stop)
+  const reads = createReads({ progress: projecting.progress, log: opened.log, group: hot.name })
+  const core: Core = { ...opened, runner: remembering(opened.runner, reads) }
+  registerGauges(registry, { ...core, projections: projecting })
+  if (has('reactors')) {
+    const reactors = startReactors(core)
+    closing.add(reactors.stop)
+  }
+
+  const failed = Promise.withResolvers<Error>()
+  void core.failed.then(failed.resolve)
+  let starting: string | null = 'still starting'
+  let baseUrl: string | null = null
+  if (has('http')) {
+    const api = createApi({
+      core,
+      projecting,
+      reads,
+      registry,
+      monotonicMs,
+      starting: () => starting,
+      fail: failed.resolve,
+    })
+    closing.add(api.stop)
+    baseUrl = await listen(api.server, config)
+    closing.add(() => shutDown(api.server, config.shutdownTimeoutMs))
+  }
+  const demo = await seedDemo(core, baseUrl ?? `http://${reachable(config.host)}:${config.port}`)
+  starting = null
+  return { core, registry, baseUrl, demo, failed: failed.promise, close: closing.close }
+}

@@ -1,0 +1,30 @@
+/** Collects what has to be closed, and closes it last first. */
+export type Closing = {
+  add(step: () => unknown): void
+  /** Gives every step its turn, then throws the first error. Safe to call twice. */
+  close(): Promise<void>
+}
+
+export const createClosing = (): Closing => {
+  const steps: (() => unknown)[] = []
+  let closed: Promise<void> | null = null
+  const close = async (): Promise<void> => {
+    const errors: unknown[] = []
+    for (const step of steps.reverse())
+      try {
+        await step()
+      } catch (error) {
+        errors.push(error)
+      }
+    if (errors.length > 0) throw errors[0]
+  }
+  return {
+    add: (step) => {
+      steps.push(step)
+    },
+    close: () => {
+      closed ??= close()
+      return closed
+    },
+  }
+}

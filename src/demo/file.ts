@@ -1,0 +1,32 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export type DemoAccount = { readonly accountId: string; readonly key: string }
+
+/** `demo.json` under FAREBOX_DATA, mode 600: what is needed to try the service out. */
+export type DemoFile = {
+  readonly baseUrl: string
+  readonly buyer: DemoAccount
+  readonly reseller: DemoAccount
+  readonly scraper: DemoAccount
+}
+
+const pathIn = (dataDir: string): string => join(dataDir, 'demo.json')
+
+/** Null when this directory has none. */
+export const readDemoFile = async (dataDir: string): Promise<DemoFile | null> => {
+  try {
+    return JSON.parse(await readFile(pathIn(dataDir), 'utf8')) as DemoFile
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** Replaces the file as a whole, so that nobody reads half of it. */
+export const writeDemoFile = async (dataDir: string, demo: DemoFile): Promise<void> => {
+  await mkdir(dataDir, { recursive: true })
+  const path = pathIn(dataDir)
+  await writeFile(`${path}.new`, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 })
+  await rename(`${path}.new`, path)
+}

@@ -1,0 +1,72 @@
+import type { Logger } from 'pino'
+import { readCheckpoint } from '../projections/engine/checkpoint.ts'
+import { createLogFeed } from '../projections/engine/feed.ts'
+import { outdatedModels } from '../projections/engine/group-loop.ts'
+import { createProjectionRunner, type ProjectionRunner } from '../projections/engine/runner.ts'
+import { groups } from '../projections/groups.ts'
+import type { Core } from './core.ts'
+import type { CrashHooks } from './crash.ts'
+import { type Poller, startPoller } from './reactors/poller.ts'
+
+/** The projections as this process sees them: it folds them, or follows those that another process folds. */
+export type Projecting = Pick<ProjectionRunner, 'progress' | 'lag' | 'caughtUp' | 'health'> & {
+  stop(): Promise<void>
+}
+
+const followMs = 500
+
+/** Whether another process has made all tables as this program knows them. */
+const follow = async (core: Core, runner: ProjectionRunner, logger: Logger): Promise<Poller> => {
+  const look = async (): Promise<void> => {
+    for (const group of groups) {
+      const checkpoint = await readCheckpoint(core.pool, group.name)
+      const standing = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
+      const usable =
+        standing !== null && standing.outdated.length + standing.missing.length + standing.newer.length === 0
+      if (usable) runner.progress.advance(group.name, checkpoint?.position ?? 0)
+      runner.progress.setUsable(group.name, usable)
+    }
+  }
+  await look()
+  return startPoller({ name: 'follow-projections', intervalMs: followMs, work: look, logger })
+}
+
+/**
+ * Folds the log into the read tables, or (`folds: false`) only follows how far another process is.
+ * @throws ProjectionsRefused when the read tables belong to another log or a newer program
+ */
+export const startProjecting = async (
+  core: Core,
+  options: { readonly folds: boolean; readonly hooks: CrashHooks },
+): Promise<Projecting> => {
+  const { pool, log, codec, clock, logger } = core
+  const feed = createLogFeed({
+    log,
+    decode: codec.decode,
+    onError: (error) =>
+      logger.error({ err: error }, 'the subscription to the log failed and is opened again'),
+  })
+  const runner = createProjectionRunner({
+    pool,
+    log,
+    feed,
+    decode: codec.decode,
+    groups,
+    logger,
+    clock,
+    onPoint: (point) => options.hooks.at(point),
+  })
+  if (options.folds) await runner.start()
+  const follower = options.folds ? null : await follow(core, runner, logger)
+  return {
+    progress: runner.progress,
+    lag: runner.lag,
+    caughtUp: runner.caughtUp,
+    health: runner.health,
+    stop: async () => {
+      await follower?.stop()
+      await runner.stop()
+      await feed.close()
+    },
+  }
+}
