@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { createReads, ReadsBehind } from '../../projections/engine/reads.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import { ledgerStream } from '../../src/eventstore/streams.ts'
+import type { AccountId } from '../../src/ids.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { caughtUp, startEngine, stateOf } from './engine.ts'
+import { appendFacts, both } from './tally.ts'
+
+const account = 'acc_reader' as AccountId
+
+/** A fact in the account's ledger, as any process may append it. */
+const appendToLedger = async (log: EventLog): Promise<number> => {
+  const stream = ledgerStream(account)
+  const last = await log.lastOf(stream)
+  const event = {
+    id: randomUUID(),
+    type: 'Fact',
+    data: JSON.stringify({ kind: 'add', name: 'wallet', amount: 1 }),
+    metadata: JSON.stringify({ correlationId: randomUUID(), recordedAt: new Date().toISOString() }),
+  }
+  return (await log.append(stream, last?.revision ?? 'noStream', [event])).position
+}
+
+test('a read waits for what the account owns, and sees it', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  const reads = createReads({ progress: engine.progress, log, group: 'both' })
+  for (let round = 1; round <= 20; round += 1) {
+    await appendToLedger(log)
+    await reads.settled(account)
+    const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
+    assert.deepEqual(rows, [{ sum: round }])
+  }
+})
+
+test('what this process appended elsewhere than in the ledger is waited for, too', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  const reads = createReads({ progress: engine.progress, log, group: 'both', timeoutMs: 100 })
+  await caughtUp(engine, log)
+  await engine.pause()
+  await reads.settled(account)
+  const position = await appendFacts(log, [{ kind: 'add', name: 'a', amount: 1 }])
+  await reads.settled(account)
+  reads.known(account, position)
+  await assert.rejects(reads.settled(account), ReadsBehind)
+  reads.known(account, position - 1)
+  await assert.rejects(reads.settled(account), ReadsBehind)
+  engine.resume()
+  await reads.settled(account)
+})
+
+test('at the bound a read is refused with a time to come back, never answered stale', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  const reads = createReads({ progress: engine.progress, log, group: 'both', timeoutMs: 150 })
+  await caughtUp(engine, log)
+  await engine.pause()
+  await appendToLedger(log)
+  const startedMs = performance.now()
+  await assert.rejects(reads.settled(account), (error: ReadsBehind) => {
+    assert.ok(error instanceof ReadsBehind)
+    assert.equal(error.retryAfterS, 1)
+    return true
+  })
+  const tookMs = performance.now() - startedMs
+  assert.ok(tookMs > 140 && tookMs < 1000, `it took ${tookMs} ms`)
+  engine.resume()
+  await reads.settled(account)
+})
+
+test('a position that the client brings is waited for, one that no log ever gave is not', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  const reads = createReads({ progress: engine.progress, log, group: 'both', timeoutMs: 100 })
+  await caughtUp(engine, log)
+  await engine.pause()
+  const position = await appendFacts(log, [{ kind: 'add', name: 'a', amount: 1 }])
+  await assert.rejects(reads.settled(account, position), ReadsBehind)
+  engine.resume()
+  await reads.settled(account, position)
+  await reads.settled(account, Number.MAX_SAFE_INTEGER)
+})
+
+test('a process that does not own the group waits for the one that does', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engines = [await startEngine(t, pool, log, [both]), await startEngine(t, pool, log, [both])]
+  const other = await until(() => engines.find((engine) => stateOf(engine, 'both') === 'standby'))
+  const reads = createReads({ progress: other.progress, log, group: 'both' })
+  for (let round = 1; round <= 10; round += 1) {
+    await appendToLedger(log)
+    const startedMs = performance.now()
+    await reads.settled(account)
+    const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
+    assert.deepEqual(rows, [{ sum: round }])
+    assert.ok(performance.now() - startedMs < 1000)
+  }
+})
+
+test('nothing is read from tables that are being made', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  assert.equal(engine.progress.position('both'), -1)
+  await createReads({ progress: engine.progress, log, group: 'both' }).settled(account)
+  assert.notEqual(engine.progress.position('both'), -1)
+})

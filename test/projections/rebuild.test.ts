@@ -1,0 +1,329 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type pg from 'pg'
+import type { ReadModel, ReadModelGroup } from '../../projections/engine/read-model.ts'
+import {
+  type RebuildContext,
+  type RebuildProgress,
+  RebuildRunning,
+  rebuild,
+  rebuildGroup,
+  UnknownReadModel,
+} from '../../projections/engine/rebuild.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { caughtUp, createEngine, decode, owns, rowsOf, startEngine, stateOf } from './engine.ts'
+import { appendFacts, appendMany, both, type Fact, tallies, talliesTable } from './tally.ts'
+
+const names = ['a', 'b', 'c', 'd']
+const name = fc.constantFrom(...names)
+const fact: fc.Arbitrary<Fact> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('add' as const),
+      name,
+      amount: fc.integer({ min: -9, max: 9 }),
+    }),
+  },
+  fc.record({ kind: fc.constant('drop' as const), name }),
+  fc.record({ kind: fc.constant('move' as const), from: name, to: name }),
+)
+
+const context = (pool: pg.Pool, log: EventLog): RebuildContext & { groups: readonly ReadModelGroup[] } => ({
+  pool,
+  log,
+  decode,
+  groups: [both],
+})
+
+test('whatever the facts, the batches, the cache and the restarts: the tables equal those of one pass', async (t) => {
+  const { pool } = await testDatabase(t)
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(fact, { maxLength: 30 }), { minLength: 1, maxLength: 4 }),
+      fc.integer({ min: 1, max: 12 }),
+      fc.integer({ min: 1, max: 6 }),
+      async (parts, maxBatch, maxRows) => {
+        await pool.query('truncate engine.checkpoints; drop table if exists read.tallies, read.entries')
+        const log = createMemoryLog()
+        for (const facts of parts) {
+          const engine = await startEngine(t, pool, log, [both], { maxBatch, maxRows })
+          await owns(engine, 'both')
+          await appendMany(log, facts)
+          await caughtUp(engine, log)
+          await engine.stop()
+        }
+        const [result] = await rebuild(context(pool, log), 'all', { compareOnly: true })
+        assert.deepEqual(result?.compared, ['tallies', 'entries'])
+        assert.deepEqual(result?.differences, [])
+      },
+    ),
+    { numRuns: 12 },
+  )
+})
+
+const readAllTheTime = (pool: pg.Pool) => {
+  let stopped = false
+  let reads = 0
+  const failures: unknown[] = []
+  const reader = async (named: boolean): Promise<void> => {
+    while (!stopped)
+      try {
+        const text = 'select sum, trail, note from read.tallies where name = any ($1) order by name'
+        const { rows } = await pool.query({ text, values: [names], ...(named && { name: 'reader' }) })
+        assert.ok(rows.length > 0, 'the tables are never empty')
+        reads += 1
+      } catch (error) {
+        failures.push(error)
+      }
+  }
+  const readers = [reader(false), reader(false), reader(true)]
+  return {
+    failures,
+    stop: async (): Promise<number> => {
+      stopped = true
+      await Promise.all(readers)
+      return reads
+    },
+  }
+}
+
+test('a rebuild under load takes over without a failed read, a lost or a repeated event', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  const standby = await startEngine(t, pool, log, [both])
+  await appendMany(
+    log,
+    Array.from({ length: 3000 }, (_, index): Fact => ({ kind: 'add', name: names[index % 4]!, amount: 1 })),
+  )
+  await caughtUp(engine, log)
+  const reading = readAllTheTime(pool)
+  let writing = true
+  let written = 3000
+  const writer = (async () => {
+    while (writing) {
+      await appendMany(
+        log,
+        Array.from({ length: 40 }, (_, index): Fact => ({ kind: 'add', name: names[index % 4]!, amount: 1 })),
+      )
+      written += 40
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+  })()
+  const steps: RebuildProgress[] = []
+  const tableOid = async (): Promise<unknown> =>
+    (await pool.query(`select 'read.tallies'::regclass::oid as oid`)).rows[0]
+  for (let round = 0; round < 3; round += 1) {
+    const before = await tableOid()
+    const [result] = await rebuild(context(pool, log), 'all', { onProgress: (step) => steps.push(step) })
+    assert.deepEqual(result?.differences, [])
+    assert.deepEqual(result?.compared, ['tallies', 'entries'])
+    assert.notDeepEqual(await tableOid(), before)
+  }
+  const [part] = await rebuild(context(pool, log), ['tallies'])
+  assert.deepEqual(part?.models, ['tallies'])
+  assert.deepEqual(part?.differences, [])
+  writing = false
+  await writer
+  await caughtUp(engine, log)
+  await caughtUp(standby, log)
+  assert.ok((await reading.stop()) > 100)
+  assert.deepEqual(reading.failures, [])
+  const { rows } = await pool.query(
+    'select sum(sum)::bigint as sum, sum(facts)::bigint as facts from read.tallies',
+  )
+  assert.deepEqual(rows, [{ sum: written, facts: written }])
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, written)
+  assert.ok(steps.some(({ phase }) => phase === 'compare') && steps.some(({ phase }) => phase === 'switch'))
+  assert.ok(steps.every(({ position, target }) => position <= target || target === 0))
+})
+
+test('a row that was changed behind the log is found, reported and repaired', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [
+    { kind: 'add', name: 'a', amount: 5 },
+    { kind: 'add', name: 'b', amount: 6 },
+    { kind: 'add', name: 'c', amount: 7 },
+  ])
+  await caughtUp(engine, log)
+  await pool.query(`update read.tallies set sum = sum + 1 where name in ('b', 'c')`)
+  await pool.query('delete from read.entries where position = 2')
+  const expected = [
+    { table: 'tallies', key: { name: 'b' }, column: 'sum', live: 7, rebuilt: 6 },
+    {
+      table: 'entries',
+      key: { position: 2, part: 0 },
+      column: null,
+      live: null,
+      rebuilt: { name: 'b', part: 0, text: null, position: 2 },
+    },
+  ]
+  const [looked] = await rebuild(context(pool, log), 'all', { compareOnly: true })
+  assert.deepEqual(looked?.differences, expected)
+  assert.equal(looked?.exchanged, false)
+  const [repaired] = await rebuild(context(pool, log), 'all')
+  assert.deepEqual(repaired?.differences, expected)
+  const [after] = await rebuild(context(pool, log), 'all', { compareOnly: true })
+  assert.deepEqual(after?.differences, [])
+  await appendFacts(log, [{ kind: 'add', name: 'b', amount: 1 }])
+  await caughtUp(engine, log)
+  const { rows } = await pool.query(`select sum from read.tallies where name = 'b'`)
+  assert.deepEqual(rows, [{ sum: 7 }])
+})
+
+const doubled: ReadModel = {
+  ...tallies,
+  version: 2,
+  apply: (event, rows) => {
+    const data = event.data as Fact
+    tallies.apply(
+      data.kind === 'add' ? { ...event, data: { ...data, amount: data.amount * 2 } } : event,
+      rows,
+    )
+  },
+}
+
+test('a new version of a model is filled beside the old one at start, and the old program steps back', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const old = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(old, log)
+  const renewed: ReadModelGroup = {
+    ...both,
+    models: both.models.map((model) => (model === tallies ? doubled : model)),
+  }
+  const young = await startEngine(t, pool, log, [renewed])
+  await until(() => young.progress.position('both') >= 1)
+  await until(() => stateOf(old, 'both') === 'superseded')
+  assert.equal(old.progress.position('both'), -1)
+  await owns(young, 'both')
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(young, log)
+  const { rows } = await pool.query(`select sum, facts from read.tallies where name = 'a'`)
+  assert.deepEqual(rows, [{ sum: 20, facts: 2 }])
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2)
+  await assert.rejects(createEngine(t, pool, log, [both]).start(), /tallies were made by a newer version/)
+})
+
+test('a table that was changed without a new version is filled anew as well', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const old = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(old, log)
+  await old.stop()
+  const indexed: ReadModelGroup = {
+    ...both,
+    models: both.models.map((model) =>
+      model === tallies ? { ...tallies, tables: [{ ...talliesTable, indexes: ['facts'] }] } : model,
+    ),
+  }
+  const young = await startEngine(t, pool, log, [indexed])
+  await caughtUp(young, log)
+  const { rows } = await pool.query(
+    `select indexdef from pg_indexes where tablename = 'tallies' and indexdef like '%(facts)'`,
+  )
+  assert.equal(rows.length, 1)
+})
+
+test('dropped read tables come back', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(engine, log)
+  await engine.stop()
+  const before = await rowsOf(pool, 'tallies', 'name')
+  await pool.query('drop table read.tallies')
+  const again = await startEngine(t, pool, log, [both])
+  await owns(again, 'both')
+  assert.deepEqual(await rowsOf(pool, 'tallies', 'name'), before)
+})
+
+test('a rebuild of all takes another log over, and says so when only a part is named', async (t) => {
+  const { pool } = await testDatabase(t)
+  const former = createMemoryLog()
+  const engine = await startEngine(t, pool, former, [both])
+  await appendFacts(former, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(engine, former)
+  await engine.stop()
+  const log = createMemoryLog()
+  await appendFacts(log, [{ kind: 'add', name: 'b', amount: 6 }])
+  await assert.rejects(rebuild(context(pool, log), ['tallies']), /only all of its models/)
+  const [result] = await rebuild(context(pool, log), 'all')
+  assert.deepEqual(result?.compared, [])
+  const next = await startEngine(t, pool, log, [both])
+  await caughtUp(next, log)
+  const { rows } = await pool.query('select name, sum from read.tallies')
+  assert.deepEqual(rows, [{ name: 'b', sum: 6 }])
+})
+
+test('a rebuild that meets an event it cannot apply leaves the live tables alone', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await owns(engine, 'both')
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }, { kind: 'poison' }])
+  await until(() => stateOf(engine, 'both') === 'poisoned')
+  await assert.rejects(rebuild(context(pool, log), 'all'), { name: 'PoisonEvent' }).catch(async (error) => {
+    // The comparison stops at the live checkpoint, before the poison.
+    assert.match(String(error), /Missing expected rejection/)
+  })
+  const { rows } = await pool.query('select name, sum from read.tallies')
+  assert.deepEqual(rows, [{ name: 'a', sum: 5 }])
+})
+
+test('unknown names and a second rebuild of a group at once are refused', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  await appendMany(
+    log,
+    Array.from({ length: 200 }, (): Fact => ({ kind: 'add', name: 'a', amount: 1 })),
+  )
+  await assert.rejects(rebuild(context(pool, log), ['nothing']), UnknownReadModel)
+  const outcomes = await Promise.allSettled([
+    rebuildGroup(context(pool, log), both, both.models),
+    rebuildGroup(context(pool, log), both, both.models),
+  ])
+  const failed = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
+  assert.ok(failed.every((error) => error instanceof RebuildRunning))
+})
+
+test('a session that holds a table for long delays the exchange, and nothing else', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(engine, log)
+  const holder = await pool.connect()
+  await holder.query('begin; select * from read.tallies')
+  let done = false
+  const rebuilding = rebuild(context(pool, log), 'all').then((results) => {
+    done = true
+    return results
+  })
+  const attempts = async (): Promise<boolean> => {
+    const { rows } = await pool.query(
+      `select from pg_stat_activity where application_name = 'farebox rebuild both' and wait_event_type = 'Lock'
+       and datname = current_database()`,
+    )
+    return rows.length > 0
+  }
+  await until(attempts)
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 1 }])
+  await caughtUp(engine, log)
+  assert.equal(done, false)
+  await holder.query('commit')
+  holder.release()
+  const [result] = await rebuilding
+  assert.equal(result?.exchanged, true)
+  assert.deepEqual(result?.differences, [])
+})

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { ProjectionsRefused } from '../../projections/engine/checkpoint.ts'
+import type { ReadModelGroup } from '../../projections/engine/read-model.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { caughtUp, createEngine, owns, rowsOf, startEngine, stateOf } from './engine.ts'
+import { appendFacts, appendMany, both, type Fact, first, second, tallies } from './tally.ts'
+
+const add = (name: string, amount: number): Fact => ({ kind: 'add', name, amount })
+
+const sumOf = async (pool: import('pg').Pool, name: string): Promise<number | undefined> => {
+  const { rows } = await pool.query<{ sum: number }>('select sum from read.tallies where name = $1', [name])
+  return rows[0]?.sum
+}
+
+test('facts show up in the tables, and the checkpoint stands at the last one', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  await appendFacts(log, [add('a', 1), add('b', 2), add('a', 3), { kind: 'drop', name: 'b' }])
+  const engine = await startEngine(t, pool, log, [both])
+  await caughtUp(engine, log)
+  assert.equal(await sumOf(pool, 'a'), 4)
+  assert.equal(await sumOf(pool, 'b'), undefined)
+  const last = await appendFacts(log, [add('b', 5), { kind: 'move', from: 'a', to: 'b' }])
+  await caughtUp(engine, log)
+  assert.equal(await sumOf(pool, 'b'), 9)
+  assert.equal(await sumOf(pool, 'a'), 0)
+  const { rows } = await pool.query(`select position from engine.checkpoints where name = 'both'`)
+  assert.deepEqual(rows, [{ position: last }])
+})
+
+test('a batch whose rows the database refuses is cut down to the event at fault, and stops there', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const tooLarge: ReadModelGroup = {
+    name: 'first',
+    models: [
+      {
+        ...tallies,
+        apply: (event, rows) => {
+          const fact = event.data as Fact
+          if (fact.kind !== 'add') return
+          rows.put(tallies.tables[0]!, {
+            name: fact.name,
+            sum: fact.amount,
+            facts: fact.amount,
+            trail: [],
+            note: null,
+            at: event.metadata.recordedAt,
+          })
+        },
+      },
+    ],
+  }
+  const engine = await startEngine(t, pool, log, [tooLarge])
+  await owns(engine, 'first')
+  await engine.pause()
+  await appendMany(log, [add('a', 1), add('b', 2), add('c', 2 ** 40), add('d', 4)], 1)
+  engine.resume()
+  await until(() => stateOf(engine, 'first') === 'poisoned')
+  assert.equal(await sumOf(pool, 'b'), 2)
+  assert.equal(await sumOf(pool, 'c'), undefined)
+  assert.equal(await sumOf(pool, 'd'), undefined)
+  assert.match(engine.health()[0]?.error ?? '', /position 3.*out of range/)
+})
+
+test('an event that a model cannot take stops its group before it, and no other group', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [first, second])
+  await owns(engine, 'first')
+  await appendFacts(log, [add('a', 1), add('a', 2), { kind: 'poison' }, add('a', 4)])
+  await caughtUp(engine, log, ['second'])
+  await until(() => stateOf(engine, 'first') === 'poisoned')
+  assert.equal(await sumOf(pool, 'a'), 3)
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 3)
+  assert.equal(engine.progress.position('first'), 2)
+  assert.match(engine.health()[0]?.error ?? '', /tallies cannot take Fact .*position 3.*cannot be applied/)
+  assert.equal(await engine.caughtUp(50), false)
+  const [lag] = await engine.lag()
+  assert.equal(lag?.positions, 2)
+})
+
+test('an event that cannot be decoded stops what follows it, not what stands before it', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [first])
+  await owns(engine, 'first')
+  await appendFacts(log, [add('a', 1)])
+  await log.append('order-broken' as never, 'noStream', [
+    { id: 'broken', type: 'Fact', data: '{', metadata: '{}' },
+  ])
+  await until(() => stateOf(engine, 'first') === 'poisoned')
+  assert.equal(await sumOf(pool, 'a'), 1)
+  assert.match(engine.health()[0]?.error ?? '', /cannot be decoded/)
+})
+
+test('killed connections lose and repeat nothing', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both], { maxBatch: 7 })
+  await owns(engine, 'both')
+  let kills = 0
+  for (let round = 0; round < 12; round += 1) {
+    await appendMany(
+      log,
+      Array.from({ length: 100 }, (_, index) => add(`n${index % 5}`, 1)),
+    )
+    const { rowCount } = await pool.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and application_name = 'farebox projection both'`,
+    )
+    kills += rowCount ?? 0
+    await until(() => engine.progress.position('both') > 100 * round, { what: `round ${round}` })
+  }
+  await caughtUp(engine, log)
+  assert.ok(kills >= 10, `${kills} sessions were ended`)
+  for (let name = 0; name < 5; name += 1) assert.equal(await sumOf(pool, `n${name}`), 240)
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 1200)
+})
+
+test('of two processes one owns a group; when it stops, the other goes on within a second or so', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engines = [await startEngine(t, pool, log, [both]), await startEngine(t, pool, log, [both])]
+  const owner = await until(() => engines.find((engine) => stateOf(engine, 'both') === 'owner'))
+  const other = engines.find((engine) => engine !== owner)!
+  await appendFacts(log, [add('a', 1)])
+  await Promise.all(engines.map((engine) => caughtUp(engine, log)))
+  await until(() => stateOf(other, 'both') === 'standby')
+  await owner.stop()
+  await appendFacts(log, [add('a', 2)])
+  const startedMs = performance.now()
+  await owns(other, 'both')
+  await caughtUp(other, log)
+  assert.ok(performance.now() - startedMs < 2000)
+  assert.equal(await sumOf(pool, 'a'), 3)
+})
+
+test('an owner whose lock was lost to another process cannot write any more', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [add('a', 1)])
+  await caughtUp(engine, log)
+  // What another owner does when it takes over: its own epoch, and a batch of its own.
+  await pool.query(
+    `update engine.checkpoints set epoch = epoch + 1, position = position + 1 where name = 'both'`,
+  )
+  await pool.query(`update read.tallies set sum = 100 where name = 'a'`)
+  await appendFacts(log, [add('a', 1000), add('a', 7)])
+  await caughtUp(engine, log)
+  // The second fact is skipped as the checkpoint says, and the row is the stored one, not the one remembered.
+  assert.equal(await sumOf(pool, 'a'), 107)
+})
+
+test('while the runner is paused nothing is folded, and afterwards everything', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [add('a', 1)])
+  await caughtUp(engine, log)
+  await engine.pause()
+  await appendFacts(log, [add('a', 2)])
+  assert.equal(await engine.caughtUp(100), false)
+  assert.equal(await sumOf(pool, 'a'), 1)
+  engine.resume()
+  await caughtUp(engine, log)
+  assert.equal(await sumOf(pool, 'a'), 3)
+})
+
+test('tables of another log, or ahead of this one, are refused with what to do', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  await appendFacts(log, [add('a', 1)])
+  const engine = await startEngine(t, pool, log, [both])
+  await caughtUp(engine, log)
+  await engine.stop()
+  const isRefused = (pattern: RegExp) => (error: Error) => {
+    assert.ok(error instanceof ProjectionsRefused)
+    assert.match(error.message, pattern)
+    assert.match(error.message, /projections rebuild all/)
+    return true
+  }
+  await assert.rejects(
+    createEngine(t, pool, createMemoryLog(), [both]).start(),
+    isRefused(/folded from the log/),
+  )
+  const shorter = { ...log, head: async () => 0 }
+  await assert.rejects(
+    createEngine(t, pool, shorter, [both]).start(),
+    isRefused(/are at position 1.*ends at 0/),
+  )
+})
+
+test('batches end where a command ends', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both], { maxBatch: 10 })
+  await owns(engine, 'both')
+  await engine.pause()
+  await appendMany(
+    log,
+    Array.from({ length: 100 }, () => add('a', 1)),
+    4,
+  )
+  const seen = new Set<number>()
+  engine.resume()
+  const head = await log.head()
+  while (engine.progress.position('both') < head) {
+    seen.add(engine.progress.position('both'))
+    await new Promise(setImmediate)
+  }
+  assert.deepEqual(
+    [...seen].filter((position) => position % 4 !== 0),
+    [],
+  )
+})
