@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { CommandOverload } from '../eventstore/commands/command.ts'
 import { ApiError, refuse, refuseUntil } from './errors.ts'
+import { isOutage } from './outage.ts'
 
 /** Errors of Fastify's body reader that a client causes. */
 const readerRefusals: Readonly<Record<string, () => ApiError>> = {
@@ -8,7 +9,6 @@ const readerRefusals: Readonly<Record<string, () => ApiError>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => unsupportedMediaType(),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
     refuse('invalid_body', 'the body is not as long as Content-Length says'),
-  ECONNRESET: () => refuse('invalid_body', 'the connection ended before the body did'),
 }
 
 export const unsupportedMediaType = (): ApiError =>
@@ -21,6 +21,15 @@ const isWaiting = (error: unknown): error is Waiting =>
   error instanceof CommandOverload ||
   (error instanceof Error && 'retryAfterS' in error && typeof error.retryAfterS === 'number')
 
+/** Node's own error for a request whose client went away in the middle of its body. */
+const isAbort = (error: unknown): boolean =>
+  error instanceof Error && error.message === 'aborted' && (error as { code?: unknown }).code === 'ECONNRESET'
+
+const outage = (error: unknown, log: () => Logger): ApiError => {
+  log().warn({ err: error }, 'the database or the log does not answer')
+  return refuseUntil('overloaded', 'the service cannot reach its database; try again', 1)
+}
+
 /**
  * The refusal that an error becomes: itself, 503 for an outage that a retry outlives, or 500 `internal_error` for a
  * bug, which is logged with its stack; the client sees the request id only.
@@ -32,6 +41,8 @@ export const refusalOf = (error: unknown, log: () => Logger): ApiError => {
   const known =
     typeof code === 'string' && Object.hasOwn(readerRefusals, code) ? readerRefusals[code] : undefined
   if (known !== undefined) return known()
+  if (isAbort(error)) return refuse('invalid_body', 'the connection ended before the body did')
+  if (isOutage(error)) return outage(error, log)
   log().error({ err: error }, 'a handler failed')
   return refuse('internal_error', 'the service failed to answer; send the request id to the operator')
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
+import { LogUnavailable, OutcomeUnknown } from '../../src/eventstore/errors.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
 /** Sends bytes and gives all that comes back until the server hangs up. */
@@ -215,6 +216,29 @@ describe('Faults', () => {
     const { client } = await sampleServer(t, { routes: failing(new CommandOverload('the log is away', 1.2)) })
     const { status, body, headers } = await client.get('/api/v1/me', { key: 'buyer-key' })
     assert.deepEqual([status, body.code, headers.get('retry-after')], [503, 'overloaded', '2'])
+  })
+
+  test('of the database are 503 when a retry outlives them, and 500 when they are bugs', async (t) => {
+    const coded = (code: string) => Object.assign(new Error('x'), { code })
+    const outages = [
+      new LogUnavailable('away'),
+      new OutcomeUnknown('lost'),
+      new Error('Connection terminated unexpectedly'),
+      ...['ECONNREFUSED', 'ECONNRESET', '57P01', '53300', '57014', '08006'].map(coded),
+    ]
+    for (const error of outages) {
+      const { client } = await sampleServer(t, { routes: failing(error) })
+      assert.equal(
+        (await client.get('/api/v1/me', { key: 'buyer-key' })).body.code,
+        'overloaded',
+        String(error),
+      )
+    }
+    for (const error of [coded('42P01'), coded('23505'), new TypeError('x'), 'a text', null, undefined]) {
+      const { baseUrl } = await sampleServer(t, { routes: failing(error) })
+      const response = await fetch(`${baseUrl}/api/v1/me`, { headers: { 'x-api-key': 'buyer-key' } })
+      assert.equal(((await response.json()) as { code: string }).code, 'internal_error', String(error))
+    }
   })
 
   test('of the directory are no 401', async (t) => {
