@@ -37,6 +37,8 @@ const query = `
   left join read.accounts a on a.account_id = k.account_id
   where k.hash = $1::bytea`
 
+const undefinedTable = '42P01'
+
 const callerOf = (row: Found): Caller | null =>
   row.scopes === null || row.revoked !== false
     ? null
@@ -60,13 +62,24 @@ export const createFindCaller = ({ pool, log, reached }: FindCallerDeps) => {
     const { rows } = await pool.query<Found>({ name: 'find-caller', text: query, values: [hash] })
     return rows[0]
   }
+  const behind = () => new ReadsBehind('the API key is not readable yet; try again')
+  const first = async (hash: Buffer): Promise<Found | undefined> => {
+    try {
+      return await look(hash)
+    } catch (error) {
+      // The read tables are being made: the first start of a database.
+      if ((error as { code?: unknown }).code !== undefinedTable) throw error
+      if (!(await reached(0))) throw behind()
+      return await look(hash)
+    }
+  }
   return async (hash: Buffer): Promise<Caller | null> => {
-    const found = await look(hash)
+    const found = await first(hash)
     if (!found) return null
     if (found.scopes !== null) return callerOf(found)
     const last = await log.lastOf(accountStream(found.account_id))
     if (!last) return null
-    if (!(await reached(last.position))) throw new ReadsBehind('the API key is not readable yet; try again')
+    if (!(await reached(last.position))) throw behind()
     const again = await look(hash)
     return again ? callerOf(again) : null
   }

@@ -30,9 +30,9 @@ export const listTransactions = async (
       .execute(),
     db
       .selectFrom('read.transaction_counts')
-      .select('count')
+      .select('total')
       .where('account_id', '=', account)
       .executeTakeFirst(),
   ])
-  return { transactions, total: counted?.count ?? 0 }
+  return { transactions, total: counted?.total ?? 0 }
 }

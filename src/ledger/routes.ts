@@ -108,7 +108,7 @@ export const walletRoutes = ({
     handler: async ({ caller, after }) => {
       await reads.settled(caller.accountId, after ?? 0)
       const balanceCents = microsToCentsFloor(await findAvailableMicros(db, caller.accountId))
-      return { status: 200, body: { balanceCents, currency: 'USD' } }
+      return { status: 200, body: { balanceCents, currency: 'USD' as const } }
     },
   }),
 

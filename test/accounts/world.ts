@@ -1,0 +1,67 @@
+import type { TestContext } from 'node:test'
+import pino from 'pino'
+import { createLogFeed } from '../../projections/engine/feed.ts'
+import { createReads } from '../../projections/engine/reads.ts'
+import { createProjectionRunner } from '../../projections/engine/runner.ts'
+import { groups, hot } from '../../projections/groups.ts'
+import { createAccounts } from '../../src/accounts/service.ts'
+import { createWallets } from '../../src/ledger/service.ts'
+import { codec, postgresWorld, runnerOver } from '../commands/world.ts'
+
+export const cause = { correlationId: 'run_test', actor: { kind: 'operator', name: 'tester' } } as const
+
+/** Services on a real log; `elsewhere` is another process's runner on the same database. */
+export const serviceWorld = async (t: TestContext) => {
+  const { pool, url, wire, elsewhere } = await postgresWorld(t)
+  const open = (log: typeof elsewhere) => {
+    const runner = runnerOver(log)
+    t.after(() => runner.close())
+    return { runner, accounts: createAccounts({ pool, runner }), wallets: createWallets({ runner }) }
+  }
+  const other = open(elsewhere)
+  return { pool, url, log: wire, ...open(wire), elsewhere: other }
+}
+
+/** The same with the real projections running. */
+export const projectedWorld = async (t: TestContext) => {
+  const world = await serviceWorld(t)
+  const { pool, log } = world
+  const logger = pino({ level: 'silent' })
+  const feed = createLogFeed({ log, decode: codec.decode, onError: () => undefined })
+  const projections = createProjectionRunner({
+    pool,
+    log,
+    feed,
+    decode: codec.decode,
+    groups,
+    logger,
+    clock: Date.now,
+  })
+  await projections.start()
+  t.after(async () => {
+    projections.resume()
+    await projections.stop()
+    await feed.close()
+  })
+  const reads = createReads({ progress: projections.progress, log, group: hot.name, timeoutMs: 2_000 })
+  const reached = (position: number) => projections.progress.reached(hot.name, position, 1_000)
+  return { ...world, logger, projections, reads, reached }
+}
+
+/** An account with a key that may buy. */
+export const buyer = async (
+  { accounts }: Pick<Awaited<ReturnType<typeof serviceWorld>>, 'accounts'>,
+  options: {
+    readonly email?: string
+    readonly dailyCapCents?: number | null
+    readonly reseller?: boolean
+  } = {},
+) => {
+  const { email = 'buyer@example.com', dailyCapCents = null, reseller = false } = options
+  const made = await accounts.create({ email, reseller }, cause)
+  if (made.outcome === 'refused') throw new Error(`refused: ${made.refusal.code}`)
+  const { accountId } = made
+  const issued = await accounts.issueKey({ accountId, scopes: ['buy'], dailyCapCents }, cause)
+  if (issued.outcome === 'refused') throw new Error(`refused: ${issued.refusal.code}`)
+  return { accountId, keyId: issued.keyId, key: issued.key }
+}

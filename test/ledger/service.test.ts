@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { CommandOverload } from '../../src/eventstore/commands/command.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import type { AccountId } from '../../src/ids.ts'
+import { createWallets } from '../../src/ledger/service.ts'
+import { buyer, cause, serviceWorld } from '../accounts/world.ts'
+import { runnerOver } from '../commands/world.ts'
+import { prefixLog } from '../support/prefix-log.ts'
+
+test('a wallet is credited once per reference, by whichever process', async (t) => {
+  const world = await serviceWorld(t)
+  const { accountId } = await buyer(world)
+  const credit = { accountId, amountCents: 2_500, reference: 'invoice 7' }
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, n) =>
+      (n % 2 === 0 ? world : world.elsewhere).wallets.credit(credit, cause),
+    ),
+  )
+  assert.deepEqual(
+    answers.filter(({ outcome }) => outcome === 'applied'),
+    [{ outcome: 'applied', amountMicros: 25_000_000, balanceCents: 2_500 }],
+  )
+  for (const answer of answers)
+    if (answer.outcome === 'refused') assert.equal(answer.refusal.code, 'already_applied')
+  assert.equal((await world.wallets.read(accountId, cause)).availableMicros, 25_000_000)
+})
+
+test('an unknown account is refused and its reference stays free', async (t) => {
+  const { wallets, log } = await serviceWorld(t)
+  const credit = { accountId: 'acc_none' as AccountId, amountCents: 1, reference: 'a' }
+  assert.deepEqual(await wallets.credit(credit, cause), {
+    outcome: 'refused',
+    refusal: { code: 'unknown_account' },
+  })
+  assert.equal(await log.head(), 0)
+})
+
+test('a correction below zero is refused with the figures, and nothing is written', async (t) => {
+  const world = await serviceWorld(t)
+  const { accountId } = await buyer(world)
+  const head = await world.log.head()
+  const adjustment = {
+    accountId,
+    amountCents: -1,
+    reference: 'a',
+    reason: 'correction',
+    gateway: null,
+  } as const
+  assert.deepEqual(await world.wallets.adjust(adjustment, cause), {
+    outcome: 'refused',
+    refusal: { code: 'insufficient_balance', balanceCents: 0, amountCents: 1, shortfallCents: 1 },
+  })
+  assert.equal(await world.log.head(), head)
+})
+
+test('a chargeback takes what is there, notes the rest as owed and blocks the account', async (t) => {
+  const world = await serviceWorld(t)
+  const { accountId } = await buyer(world)
+  await world.wallets.credit({ accountId, amountCents: 300, reference: 'seed' }, cause)
+  const chargeback = { reference: 'cb', reason: 'chargeback', gateway: 'stripe' } as const
+  const taken = await world.elsewhere.wallets.adjust({ accountId, amountCents: -500, ...chargeback }, cause)
+  assert.deepEqual(taken, { outcome: 'applied', amountMicros: -5_000_000, balanceCents: 0 })
+  assert.deepEqual(await world.wallets.read(accountId, cause), {
+    availableMicros: 0,
+    heldMicros: 0,
+    receivableMicros: 2_000_000,
+  })
+  assert.equal((await world.accounts.read(accountId, cause))!.blocked, true)
+})
+
+/** A log that writes this many appends and is then gone. */
+const goneAfter = (log: EventLog, appends: number): EventLog => {
+  let count = 0
+  return prefixLog(log, () => (count++ < appends ? null : { kind: 'unavailable' }))
+}
+
+const cutOff = async (t: TestContext, appends: number) => {
+  const world = await serviceWorld(t)
+  const { accountId } = await buyer(world)
+  await world.wallets.credit({ accountId, amountCents: 100, reference: 'seed' }, cause)
+  const runner = runnerOver(goneAfter(world.log, appends))
+  t.after(() => runner.close())
+  return { ...world, accountId, dying: createWallets({ runner }) }
+}
+
+for (const appends of [0, 1, 2])
+  test(`a credit that ended after ${appends} of 3 appends is finished by the next try, once`, async (t) => {
+    const { accountId, dying, wallets, elsewhere } = await cutOff(t, appends)
+    const credit = { accountId, amountCents: 30, reference: 'a' }
+    await assert.rejects(dying.credit(credit, cause), CommandOverload)
+    const moved = appends === 2
+    assert.equal((await wallets.credit(credit, cause)).outcome, moved ? 'refused' : 'applied')
+    const again = await elsewhere.wallets.credit(credit, cause)
+    assert.ok(again.outcome === 'refused' && again.refusal.code === 'already_applied')
+    assert.equal((await wallets.read(accountId, cause)).availableMicros, 1_300_000)
+  })
+
+for (const appends of [0, 1, 2, 3])
+  test(`a chargeback that ended after ${appends} of 4 appends blocks before it takes, and takes once`, async (t) => {
+    const { accountId, accounts, dying, wallets, elsewhere } = await cutOff(t, appends)
+    const chargeback = {
+      accountId,
+      amountCents: -130,
+      reference: 'a',
+      reason: 'chargeback',
+      gateway: 'stripe',
+    } as const
+    await assert.rejects(dying.adjust(chargeback, cause), CommandOverload)
+    assert.equal((await accounts.read(accountId, cause))!.blocked, appends >= 2)
+    await wallets.adjust(chargeback, cause)
+    const again = await elsewhere.wallets.adjust(chargeback, cause)
+    assert.ok(again.outcome === 'refused' && again.refusal.code === 'already_applied')
+    const { availableMicros, receivableMicros } = await wallets.read(accountId, cause)
+    assert.deepEqual([availableMicros, receivableMicros], [0, 300_000])
+    assert.equal((await accounts.read(accountId, cause))!.blocked, true)
+  })
