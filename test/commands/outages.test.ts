@@ -4,17 +4,8 @@ import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import { AppendRejected } from '../../src/eventstore/errors.ts'
 import type { AppendItem, ItemOutcome } from '../../src/eventstore/port.ts'
 import { until } from '../support/until.ts'
-import {
-  gate,
-  move,
-  pay,
-  postgresWorld,
-  purse,
-  purseIn,
-  runnerOver,
-  unavailableOutcomes,
-  unknownOutcomes,
-} from './world.ts'
+import { move, pay, purse, purseIn, runnerOver } from './purse.ts'
+import { gate, postgresWorld, unavailableOutcomes, unknownOutcomes } from './world.ts'
 
 const a = purse('a')
 const b = purse('b')

@@ -1,18 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../support/until.ts'
-import {
-  gate,
-  move,
-  note,
-  pay,
-  postgresWorld,
-  purse,
-  purseFold,
-  purseIn,
-  runnerOver,
-  unknownOutcomes,
-} from './world.ts'
+import { move, note, pay, purse, purseFold, purseIn, runnerOver } from './purse.ts'
+import { gate, postgresWorld, unknownOutcomes } from './world.ts'
 
 const a = purse('a')
 

@@ -5,7 +5,8 @@ import { createPostgresSnapshots } from '../../src/eventstore/commands/postgres-
 import type { StreamName } from '../../src/eventstore/port.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { until } from '../support/until.ts'
-import { move as moveByPurse, postgresWorld, purse, purseFold, purseIn, runnerOver, wired } from './world.ts'
+import { move as moveByPurse, purse, purseFold, purseIn, runnerOver } from './purse.ts'
+import { postgresWorld, wired } from './world.ts'
 
 const a = purse('a')
 

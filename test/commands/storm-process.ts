@@ -1,7 +1,7 @@
 import { createPostgresStreamLocks } from '../../src/eventstore/commands/postgres-stream-locks.ts'
 import { clientConfig, createPool } from '../../src/postgres/pool.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
-import { move, purse, runnerOver } from './world.ts'
+import { move, purse, runnerOver } from './purse.ts'
 
 /** One of several processes that move one purse as fast as they can; tells each answer's wait in milliseconds. */
 const [url, name, countText, widthText] = process.argv.slice(2) as [string, string, string, string]

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { testDatabase } from '../support/postgres.ts'
-import { codec, purse } from './world.ts'
+import { codec, purse } from './purse.ts'
 
 type Report = {
   readonly name: string

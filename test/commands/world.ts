@@ -1,133 +1,13 @@
 import type { TestContext } from 'node:test'
-import { Map as ImmutableMap } from 'immutable'
 import type pg from 'pg'
-import { createCodec } from '../../src/eventstore/codec.ts'
-import type { Command } from '../../src/eventstore/commands/command.ts'
-import type { CommandRunnerDeps } from '../../src/eventstore/commands/ports.ts'
 import { createPostgresStreamLocks } from '../../src/eventstore/commands/postgres-stream-locks.ts'
-import { createCommandRunner } from '../../src/eventstore/commands/runner.ts'
-import type { DomainEvent } from '../../src/eventstore/event.ts'
-import type { Fold } from '../../src/eventstore/fold.ts'
-import type { AppendItem, EventLog, ItemOutcome, StreamName } from '../../src/eventstore/port.ts'
-import { newEventId } from '../../src/ids.ts'
+import type { AppendItem, EventLog, ItemOutcome } from '../../src/eventstore/port.ts'
 import { clientConfig } from '../../src/postgres/pool.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { testDatabase } from '../support/postgres.ts'
 
-/** A purse: the smallest thing with a rule worth breaking. An id moves it once. */
-export type Purse = { readonly balance: number; readonly moves: ImmutableMap<string, number> }
-type Moved = DomainEvent<'Moved', { readonly id: string; readonly amount: number; readonly text?: string }>
-
-export const purseFold: Fold<Purse, Moved> = {
-  name: 'purse',
-  version: 1,
-  initial: { balance: 0, moves: ImmutableMap() },
-  evolve: ({ balance, moves }, { data: { id, amount } }) => ({
-    balance: balance + amount,
-    moves: moves.set(id, amount),
-  }),
-  snapshot: {
-    toJson: ({ balance, moves }) => ({ balance, moves: moves.toObject() }),
-    fromJson: (json) => {
-      const { balance, moves } = json as { balance: number; moves: Record<string, number> }
-      return { balance, moves: ImmutableMap(moves) }
-    },
-    entries: ({ moves }) => moves.size,
-  },
-}
-
-export type Note = { readonly written: boolean }
-export const noteFold: Fold<Note, DomainEvent> = {
-  name: 'note',
-  version: 1,
-  initial: { written: false },
-  evolve: () => ({ written: true }),
-}
-
-export const purse = (name: string): StreamName => `ledger-${name}` as StreamName
-export const note = (name: string): StreamName => `order-${name}` as StreamName
-
-export type Verdict = 'moved' | 'repeated' | 'short'
-
-const cause = { correlationId: 'test', actor: { kind: 'system', name: 'test' } } as const
-
-/** Moves a purse; a balance below zero is refused, an id that moved it before changes nothing. */
-export const move = (
-  stream: StreamName,
-  id: string,
-  amount: number,
-  text?: string,
-): Command<{ purse: { stream: StreamName; fold: typeof purseFold } }, Verdict> => ({
-  name: 'move',
-  ...cause,
-  streams: { purse: { stream, fold: purseFold } },
-  decide({ purse: { balance, moves } }) {
-    if (moves.has(id)) return { appends: [], answer: 'repeated' }
-    if (balance + amount < 0) return { appends: [], answer: 'short' }
-    const data = text === undefined ? { id, amount } : { id, amount, text }
-    return { appends: [{ stream, events: [{ type: 'Moved', data }] }], answer: 'moved' }
-  },
-})
-
-/**
- * Pays from a purse and writes a note, in two appends, as an order does: `order` is taken as new without a look. It
- * continues what a crash left between the two.
- */
-export const pay = (
-  stream: StreamName,
-  id: string,
-  amount: number,
-): Command<
-  {
-    purse: { stream: StreamName; fold: typeof purseFold }
-    order: { stream: StreamName; fold: typeof noteFold; assume: 'absent' }
-  },
-  Verdict
-> => ({
-  name: 'pay',
-  ...cause,
-  streams: {
-    purse: { stream, fold: purseFold },
-    order: { stream: note(id), fold: noteFold, assume: 'absent' },
-  },
-  decide({ purse: { balance, moves }, order: { written } }) {
-    if (written) return { appends: [], answer: 'repeated' }
-    const written_ = { stream: note(id), events: [{ type: 'Noted', data: { id } }] }
-    if (moves.has(id)) return { appends: [written_], answer: 'moved' }
-    if (balance < amount) return { appends: [], answer: 'short' }
-    const paid = { stream, events: [{ type: 'Moved', data: { id, amount: 0 - amount } }] }
-    return { appends: [paid, written_], answer: 'moved' }
-  },
-})
-
-export const codec = createCodec()
-
-export const silentLogger = { warn: () => {}, error: () => {} }
-
-export const runnerOver = (log: EventLog, overrides: Partial<CommandRunnerDeps> = {}) =>
-  createCommandRunner({
-    log,
-    clock: Date.now,
-    newEventId,
-    codec,
-    logger: silentLogger,
-    ...overrides,
-  })
-
-/** What the log says of a purse. */
-export const purseIn = async (log: EventLog, stream: StreamName): Promise<Purse> => {
-  let state = purseFold.initial
-  for await (const stored of log.readStream(stream)) {
-    const event = codec.decode(stored)
-    state = purseFold.evolve(state, {
-      type: 'Moved',
-      data: event.data as Moved['data'],
-      revision: event.revision,
-      recordedAtMs: Date.parse(event.metadata.recordedAt),
-    })
-  }
-  return state
-}
+// What other rooms need to run their commands in tests.
+export { codec, runnerOver } from './purse.ts'
 
 type AppendAll = EventLog['appendAll']
 
