@@ -109,9 +109,12 @@ const curlView = (
   return html`<div class="sample"><button type="button" class="copy">Copy</button><pre><code>curl ${verb}'<span class="origin">http://127.0.0.1:3000</span>${pathWithExamples(path, parameters)}'${end}</code></pre></div>`
 }
 
+/** Every read takes it; the introduction says so once. */
+const everywhere = 'X-Farebox-Position'
+
 /** One operation: what it does and takes on the left, how it is called and what it answers on the right. */
 export const operationView = (method: string, path: string, operation: Operation, follow: Follow): Html => {
-  const parameters = (operation.parameters ?? []).map(follow)
+  const parameters = (operation.parameters ?? []).map(follow).filter(({ name }) => name !== everywhere)
   const body = operation.requestBody?.content['application/json']?.schema
   const responses = Object.entries(operation.responses).map(([status, one]) =>
     responseView(status, follow(one)),

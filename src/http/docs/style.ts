@@ -64,11 +64,11 @@ table { border-collapse: collapse; width: 100%; font-size: 14px; }
 .shows { min-width: 0; align-self: start; position: sticky; top: 72px; max-height: calc(100vh - 88px); overflow-y: auto; border-radius: 10px; }
 .sample, .response { background: var(--panel); color: var(--panel-ink); border-radius: 10px; margin-bottom: 8px; position: relative; overflow: hidden; }
 .sample pre { padding-right: 76px; }
-.copy { position: absolute; top: 9px; right: 9px; border: 1px solid #ffffff2e; background: #ffffff14; color: var(--panel-ink); border-radius: 5px; font-size: 12px; padding: 2px 9px; cursor: pointer; }
+.copy { position: absolute; top: 9px; right: 9px; border: 1px solid #ffffff2e; background: #26332f; color: var(--panel-ink); border-radius: 5px; font-size: 12px; padding: 2px 9px; cursor: pointer; }
 .response summary { cursor: pointer; padding: 9px 16px; font-size: 13px; color: var(--panel-soft); list-style: none; display: flex; flex-wrap: wrap; gap: 4px 8px; align-items: baseline; }
 .response summary::-webkit-details-marker { display: none; }
 .response summary::before { content: "▸"; font-size: 10px; } .response[open] > summary::before { content: "▾"; }
-.response pre { border-top: 1px solid #ffffff1a; }
+.response pre { max-height: 440px; border-top: 1px solid #ffffff1a; }
 .type { margin: 0; padding: 0 16px 9px; font-size: 12.5px; color: var(--panel-soft); display: flex; gap: 16px; }
 .type:empty { display: none; } .type a { color: #7fd6b8; } .type code { background: #ffffff14; }
 .status { font: 700 12.5px ui-monospace, Menlo, Consolas, monospace; } .ok .status { color: #6fd3ae; } .refused .status { color: #f0a58a; }
