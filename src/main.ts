@@ -3,6 +3,7 @@ import { type Farebox, openFarebox, type Role, roles } from './app.ts'
 import { readConfig } from './config.ts'
 import { keyLines, tour } from './demo/tour.ts'
 import { createLogger } from './http/logging.ts'
+import { onNpmGone } from './npm-watch.ts'
 
 /** Errors that say by themselves what to do; a stack would only hide it. */
 const expected = new Set([
@@ -13,21 +14,17 @@ const expected = new Set([
   'ProjectionsRefused',
 ])
 
-/** Signals that come within this time are one. */
+/** Signals that come within this time are one: `npm start` hands Ctrl-C on that the terminal sent already. */
 const repeatedSignalMs = 1_000
 
 const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
-const stopWith = (error: unknown): never => {
-  const known = error instanceof Error && expected.has(error.name)
-  process.stderr.write(`Farebox does not start: ${known ? error.message : describe(error)}\n`)
-  process.exit(1)
+const reasonOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  return expected.has(error.name) ? error.message : (error.stack ?? error.message)
 }
-
-const describe = (error: unknown): string =>
-  error instanceof Error ? (error.stack ?? error.message) : String(error)
 
 const rolesOf = (args: readonly string[]): readonly Role[] => {
   const wrong = args.filter((arg) => !roles.includes(arg as Role))
@@ -44,19 +41,16 @@ const greet = ({ baseUrl, demo, core }: Farebox): void => {
   say(baseUrl === null ? 'Farebox runs' : `Farebox listens on ${baseUrl}`)
 }
 
-const start = async (): Promise<void> => {
+const run = async (): Promise<void> => {
   const wanted = rolesOf(process.argv.slice(2))
   const config = readConfig(process.env)
   // Lines for people stand on standard output, the log on standard error.
   const destination = pino.destination({ dest: 2, sync: false })
   const logger = createLogger(config.logLevel, destination)
   if (config.clockOffsetMs !== 0)
-    logger.warn(
-      { offsetMs: config.clockOffsetMs },
-      'FAREBOX_CLOCK_OFFSET_MS moves the clock of the whole service',
-    )
+    logger.warn({ offsetMs: config.clockOffsetMs }, 'FAREBOX_CLOCK_OFFSET_MS moves the clock of the service')
 
-  const farebox = await openFarebox({
+  const opening = openFarebox({
     config,
     roles: wanted,
     systemClock: Date.now,
@@ -65,17 +59,10 @@ const start = async (): Promise<void> => {
     kill: () => process.kill(process.pid, 'SIGKILL'),
   })
 
-  let stoppingSinceMs: number | null = null
-  const stop = async (code: number): Promise<void> => {
-    if (stoppingSinceMs !== null) {
-      // `npm start` hands Ctrl-C on that the terminal sent already; a later one means: now.
-      if (performance.now() - stoppingSinceMs > repeatedSignalMs) process.exit(1)
-      return
-    }
-    stoppingSinceMs = performance.now()
+  const close = async (): Promise<void> => {
     try {
+      const farebox = await opening
       await farebox.close()
-      process.exitCode = code
     } catch (error) {
       logger.error({ err: error }, 'the shutdown failed')
       process.exitCode = 1
@@ -83,16 +70,31 @@ const start = async (): Promise<void> => {
     destination.flushSync()
     process.exit()
   }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.on(signal, () => {
-      logger.info({ signal }, 'stopping')
-      void stop(0)
-    })
+  let stoppingSinceMs: number | null = null
+  const stop = (why: string): void => {
+    if (stoppingSinceMs !== null) {
+      // Whoever asks again later does not want to wait.
+      if (performance.now() - stoppingSinceMs > repeatedSignalMs) process.exit(1)
+      return
+    }
+    stoppingSinceMs = performance.now()
+    logger.info({ why }, 'stopping')
+    void close()
+  }
+  process.on('SIGINT', () => stop('SIGINT'))
+  process.on('SIGTERM', () => stop('SIGTERM'))
+  onNpmGone(process.env, () => stop('npm, which started this process, is gone'))
+
+  const farebox = await opening
   void farebox.failed.then((error) => {
-    logger.fatal({ err: error }, 'stopping')
-    void stop(1)
+    logger.fatal({ err: error }, 'Farebox cannot go on')
+    process.exitCode = 1
+    stop(error.message)
   })
   greet(farebox)
 }
 
-await start().catch(stopWith)
+await run().catch((error) => {
+  process.stderr.write(`Farebox does not start: ${reasonOf(error)}\n`)
+  process.exit(1)
+})

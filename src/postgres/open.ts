@@ -15,11 +15,14 @@ const never = new Promise<Error>(() => {})
 const given = (url: string): OpenPostgres => ({ url, failed: never, stop: async () => undefined })
 
 /** How long to wait for another command to end, or for a server to come up. */
-const waitMs = 60_000
+const commandWaitMs = 60_000
+
+/** A server that was told to stop a moment ago is given this long before its data counts as in use. */
+const stoppingWaitMs = 5_000
 
 /**
  * The user's Postgres, or the embedded one. A server waits for a command that uses the data and is refused by another
- * server. A command uses a running server's Postgres, waits for another command, or starts Postgres for itself.
+ * server that does not stop just now. A command uses a running server's Postgres, waits for another command, or starts Postgres for itself.
  * @throws DataInUse
  */
 export const openPostgres = async (
@@ -27,16 +30,14 @@ export const openPostgres = async (
   role: 'server' | 'command',
 ): Promise<OpenPostgres> => {
   if (where.databaseUrl !== null) return given(where.databaseUrl)
-  const deadlineMs = performance.now() + waitMs
+  const startedMs = performance.now()
   for (;;) {
     const started = await tryStart(where.dataDir, role)
     if (!(started instanceof DataInUse)) return started
     const { user } = started
-    if (user?.role === 'server') {
-      if (role === 'server') throw started
-      if (user.url !== null) return given(user.url)
-    }
-    if (performance.now() > deadlineMs) throw started
+    if (role === 'command' && user?.role === 'server' && user.url !== null) return given(user.url)
+    const waitMs = role === 'server' && user?.role === 'server' ? stoppingWaitMs : commandWaitMs
+    if (performance.now() - startedMs > waitMs) throw started
     await sleep(50)
   }
 }
