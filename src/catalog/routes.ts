@@ -31,13 +31,17 @@ const params = z.object({
 })
 const productParam = { id: 'isp-static' }
 // Texts, since only the product knows the accepted set that a refusal has to name.
-const integer = (description: string, keywords: Readonly<Record<string, unknown>> = {}) =>
+type Keywords = Readonly<Record<string, unknown>>
+const integer = (description: string, keywords: Keywords = {}) =>
   z.string().meta({ description, override: { type: 'integer', ...keywords } })
-const alpha3 = (keywords: Readonly<Record<string, unknown>> = {}) =>
+const alpha3 = (keywords: Keywords = {}) =>
   z.string().meta({
     description: 'ISO 3166-1 alpha-3, e.g. USA.',
     override: { type: 'string', pattern: '^[A-Za-z]{3}$', ...keywords },
   })
+
+/** Declared as required, yet left to the handler when it is missing: for the same reason. */
+const required = (text: z.ZodString) => z.preprocess((value) => value ?? '', text).meta(text.meta() ?? {})
 
 /**
  * The catalogue and its prices: spec.md "Catalog and pricing", decisions.md "Catalogue and prices". Any valid key
@@ -132,7 +136,9 @@ export const catalogRoutes = (deps: {
       writes: false,
       params,
       query: z.object({
-        quantity: integer("Whole GB, speed units or IPs, within the product's bounds.", { minimum: 1 }),
+        quantity: required(
+          integer("Whole GB, speed units or IPs, within the product's bounds.", { minimum: 1 }),
+        ),
         country: alpha3({ default: 'USA' }).optional(),
         period_days: integer('Dedicated IPs only.', { default: 30 }).optional(),
         carrier_id: z
@@ -187,7 +193,7 @@ export const catalogRoutes = (deps: {
       writes: false,
       params,
       query: z.object({
-        country: alpha3(),
+        country: required(alpha3()),
         quantity: integer(
           "How many IPs each line prices; the product's smallest order when left out.",
         ).optional(),

@@ -10,7 +10,8 @@ import type { StockedAddress } from '../../src/stock/events.ts'
 import { canonicalIp } from '../../src/stock/ip.ts'
 import { addAddresses } from '../../src/stock/stocking.ts'
 import { demoCatalog, demoText } from '../catalog/samples.ts'
-import { codec, postgresWorld, runnerOver } from '../commands/world.ts'
+import { codec, runnerOver } from '../commands/purse.ts'
+import { postgresWorld } from '../commands/world.ts'
 import { prefixLog } from '../support/prefix-log.ts'
 
 const cause = { correlationId: 'run_test', actor: { kind: 'operator', name: 'test' } } as const
