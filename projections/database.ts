@@ -1,5 +1,6 @@
 import type { AccountRow, KeyRow } from './accounts.ts'
 import type { BalanceRow, TransactionCountRow, TransactionRow } from './balances.ts'
+import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
 import type { PlanRow } from './plans.ts'
@@ -16,6 +17,7 @@ export type ReadDatabase = {
   'read.orders': OrderRow
   'read.order_counts': OrderCountRow
   'read.open_orders': OpenOrderRow
+  'read.open_movements': OpenMovementRow
   'read.plans': PlanRow
   'read.proxies': ProxyRow
   'read.stock_addresses': StockAddressRow

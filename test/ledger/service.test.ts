@@ -3,10 +3,12 @@ import { type TestContext, test } from 'node:test'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
 import type { AccountId } from '../../src/ids.ts'
+import { startMovementReactor } from '../../src/ledger/open-movements.ts'
 import { createWallets } from '../../src/ledger/service.ts'
-import { buyer, cause, serviceWorld } from '../accounts/world.ts'
+import { buyer, cause, projectedWorld, serviceWorld } from '../accounts/world.ts'
 import { runnerOver } from '../commands/world.ts'
 import { prefixLog } from '../support/prefix-log.ts'
+import { until } from '../support/until.ts'
 
 test('a wallet is credited once per reference, by whichever process', async (t) => {
   const world = await serviceWorld(t)
@@ -115,3 +117,31 @@ for (const appends of [0, 1, 2, 3])
     assert.deepEqual([availableMicros, receivableMicros], [0, 300_000])
     assert.equal((await accounts.read(accountId, cause))!.blocked, true)
   })
+
+test('a movement that nobody tries again is finished by the reactor, and one that the wallet cannot bear is withdrawn', async (t) => {
+  const world = await projectedWorld(t)
+  const { pool, log, logger, wallets } = world
+  const { accountId } = await buyer(world)
+  await wallets.credit({ accountId, amountCents: 100, reference: 'seed' }, cause)
+  const cutOff = async (amountCents: number, reference: string) => {
+    const runner = runnerOver(goneAfter(log, 1))
+    t.after(() => runner.close())
+    const adjustment = { accountId, amountCents, reference, reason: 'correction', gateway: null } as const
+    await assert.rejects(createWallets({ runner }).adjust(adjustment, cause), CommandOverload)
+  }
+  await cutOff(-80, 'first')
+  await cutOff(-70, 'second')
+  await world.projections.caughtUp()
+  const soon = { pool, wallets, logger, intervalMs: 50 }
+  const young = startMovementReactor({ ...soon, clock: Date.now })
+  t.after(() => young.stop())
+  await young.runNow()
+  assert.equal((await wallets.read(accountId, cause)).availableMicros, 1_000_000)
+  const reactor = startMovementReactor({ ...soon, clock: () => Date.now() + 6_000 })
+  t.after(() => reactor.stop())
+  const open = async () => (await pool.query('select 1 from read.open_movements')).rowCount
+  await until(async () => (await open()) === 0)
+  assert.equal((await wallets.read(accountId, cause)).availableMicros, 200_000)
+  const types = (await log.readAll(0, 100)).map(({ type }) => type)
+  assert.equal(types.filter((type) => type === 'ManualMovementWithdrawn').length, 1)
+})

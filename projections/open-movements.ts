@@ -1,0 +1,43 @@
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { ManualMovement, ManualMovementEvent } from '../src/ledger/manual-events.ts'
+import type { ReadModel, Table } from './engine/read-model.ts'
+import { ownerOf } from './stream-owner.ts'
+
+/** A movement by hand that was recorded and has neither been applied nor withdrawn. */
+export type OpenMovementRow = {
+  readonly movement_id: string
+  readonly movement: ManualMovement
+  readonly opened_at: string
+}
+
+export const openMovementsTable: Table<OpenMovementRow> = {
+  name: 'open_movements',
+  columns: { movement_id: { type: 'text' }, movement: { type: 'jsonb' }, opened_at: { type: 'timestamptz' } },
+  key: ['movement_id'],
+  indexes: ['opened_at'],
+}
+
+/**
+ * What `src/ledger/open-movements.ts` looks at. On Postgres a movement lands in one commit, so rows come and go within
+ * one batch and nothing is written; a crash between two appends on EventStoreDB leaves the row standing.
+ */
+export const openMovements: ReadModel = {
+  name: 'open-movements',
+  version: 1,
+  tables: [openMovementsTable],
+  reads: () => [],
+  apply: (recorded, rows) => {
+    const event = recorded as RecordedEvent<ManualMovementEvent>
+    switch (event.type) {
+      case 'ManualMovementRecorded':
+        return rows.put(openMovementsTable, {
+          movement_id: ownerOf(event.stream),
+          movement: event.data,
+          opened_at: event.metadata.recordedAt,
+        })
+      case 'ManualMovementApplied':
+      case 'ManualMovementWithdrawn':
+        return rows.remove(openMovementsTable, [ownerOf(event.stream)])
+    }
+  },
+}
