@@ -78,10 +78,11 @@ const planRebuild = async (
   group: ReadModelGroup,
   models: readonly ReadModel[],
 ): Promise<Plan> => {
-  const [logId, head] = [await log.logId(), await log.head()]
+  const logId = await log.logId()
   await ensureCheckpoint(pool, group.name, logId)
   const checkpoint = (await readCheckpoint(pool, group.name)) as Checkpoint
-  const foreign = checkpoint.logId !== logId || checkpoint.position > head
+  // The head is read last: a running owner moves the checkpoint.
+  const foreign = checkpoint.logId !== logId || checkpoint.position > (await log.head())
   const whole = models.length === group.models.length
   if (foreign && !whole)
     throw new ProjectionsRefused(

@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import { raiseEpoch, refuseForeignLog } from './checkpoint.ts'
+import { raiseEpoch, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
 import { foldBatch, PoisonEvent } from './fold-batch.ts'
 import type { Gate } from './gate.ts'
@@ -39,6 +39,21 @@ export type TenureEnd =
 /** SQLSTATE classes of data that Postgres does not take: values, constraints, texts it cannot read, sizes. */
 const isDataError = (error: unknown): boolean =>
   /^(22|23|54)/.test((error as { code?: unknown }).code?.toString() ?? '')
+
+/** How soon an owner with nothing to fold learns that another program exchanged its tables. */
+const fenceCheckMs = 500
+
+/** Aborts its signal when the group's epoch is no longer this one. */
+const watchFence = (session: Session, group: string, epoch: number) => {
+  const fenced = new AbortController()
+  const look = async (): Promise<void> => {
+    const checkpoint = await readCheckpoint(session.client, group)
+    if (checkpoint?.epoch !== epoch) fenced.abort(new Error(`group ${group} is at another epoch`))
+  }
+  // A query that fails ends with its session, which the tenure notices by itself.
+  const timer = setInterval(() => void look().catch(() => undefined), fenceCheckMs)
+  return { signal: fenced.signal, stop: () => clearInterval(timer) }
+}
 
 const countRows = (tables: readonly { put: readonly unknown[]; removed: readonly unknown[] }[]): number =>
   tables.reduce((sum, { put, removed }) => sum + put.length + removed.length, 0)
@@ -83,30 +98,42 @@ export const holdTenure = async (
     return true
   }
 
+  const fold = async (ended: AbortSignal): Promise<TenureEnd> => {
+    for (;;) {
+      let events: readonly RecordedEvent[]
+      try {
+        events = await feed.next(position, limit, ended)
+      } catch (error) {
+        if (error instanceof UndecodableEvent) return { kind: 'poisoned', error, epoch }
+        throw error
+      }
+      try {
+        if (!(await gate.pass(ended, () => applyBatch(events)))) return { kind: 'fenced' }
+        limit = maxBatch
+      } catch (error) {
+        if (error instanceof PoisonEvent) {
+          const sound = events.slice(0, events.indexOf(error.event))
+          if (sound.length === 0) return { kind: 'poisoned', error, epoch }
+          if (!(await gate.pass(ended, () => applyBatch(sound)))) return { kind: 'fenced' }
+        } else if (isDataError(error) && !session.ended.aborted) {
+          const [first] = events as [RecordedEvent]
+          if (events.length === 1)
+            return { kind: 'poisoned', error: new PoisonEvent(first, group.name, error), epoch }
+          // Nothing landed. Smaller and smaller batches find the event that the database does not take.
+          limit = Math.max(1, Math.floor(events.length / 2))
+        } else throw error
+      }
+    }
+  }
+
   progress.advance(group.name, position)
-  for (;;) {
-    let events: readonly RecordedEvent[]
-    try {
-      events = await feed.next(position, limit, signal)
-    } catch (error) {
-      if (error instanceof UndecodableEvent) return { kind: 'poisoned', error, epoch }
-      throw error
-    }
-    try {
-      if (!(await gate.pass(signal, () => applyBatch(events)))) return { kind: 'fenced' }
-      limit = maxBatch
-    } catch (error) {
-      if (error instanceof PoisonEvent) {
-        const sound = events.slice(0, events.indexOf(error.event))
-        if (sound.length === 0) return { kind: 'poisoned', error, epoch }
-        if (!(await gate.pass(signal, () => applyBatch(sound)))) return { kind: 'fenced' }
-      } else if (isDataError(error) && !session.ended.aborted) {
-        const [first] = events as [RecordedEvent]
-        if (events.length === 1)
-          return { kind: 'poisoned', error: new PoisonEvent(first, group.name, error), epoch }
-        // Nothing landed. Smaller and smaller batches find the event that the database does not take.
-        limit = Math.max(1, Math.floor(events.length / 2))
-      } else throw error
-    }
+  const fence = watchFence(session, group.name, epoch)
+  try {
+    return await fold(AbortSignal.any([signal, fence.signal]))
+  } catch (error) {
+    if (fence.signal.aborted && !signal.aborted) return { kind: 'fenced' }
+    throw error
+  } finally {
+    fence.stop()
   }
 }

@@ -79,6 +79,7 @@ const readAllTheTime = (pool: pg.Pool) => {
         reads += 1
       } catch (error) {
         failures.push(error)
+        return
       }
   }
   const readers = [reader(false), reader(false), reader(true)]
@@ -92,29 +93,37 @@ const readAllTheTime = (pool: pg.Pool) => {
   }
 }
 
+const addOne = (_: unknown, index: number): Fact => ({ kind: 'add', name: names[index % 4]!, amount: 1 })
+
+const writeAllTheTime = (log: EventLog) => {
+  let stopped = false
+  const writer = (async () => {
+    let written = 0
+    while (!stopped) {
+      await appendMany(log, Array.from({ length: 40 }, addOne))
+      written += 40
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    return written
+  })()
+  return {
+    stop: (): Promise<number> => {
+      stopped = true
+      return writer
+    },
+  }
+}
+
 test('a rebuild under load takes over without a failed read, a lost or a repeated event', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
   const standby = await startEngine(t, pool, log, [both])
-  await appendMany(
-    log,
-    Array.from({ length: 3000 }, (_, index): Fact => ({ kind: 'add', name: names[index % 4]!, amount: 1 })),
-  )
+  await appendMany(log, Array.from({ length: 3000 }, addOne))
   await caughtUp(engine, log)
   const reading = readAllTheTime(pool)
-  let writing = true
-  let written = 3000
-  const writer = (async () => {
-    while (writing) {
-      await appendMany(
-        log,
-        Array.from({ length: 40 }, (_, index): Fact => ({ kind: 'add', name: names[index % 4]!, amount: 1 })),
-      )
-      written += 40
-      await new Promise((resolve) => setTimeout(resolve, 2))
-    }
-  })()
+  const writing = writeAllTheTime(log)
+  t.after(() => Promise.all([reading.stop(), writing.stop()]))
   const steps: RebuildProgress[] = []
   const tableOid = async (): Promise<unknown> =>
     (await pool.query(`select 'read.tallies'::regclass::oid as oid`)).rows[0]
@@ -128,8 +137,7 @@ test('a rebuild under load takes over without a failed read, a lost or a repeate
   const [part] = await rebuild(context(pool, log), ['tallies'])
   assert.deepEqual(part?.models, ['tallies'])
   assert.deepEqual(part?.differences, [])
-  writing = false
-  await writer
+  const written = 3000 + (await writing.stop())
   await caughtUp(engine, log)
   await caughtUp(standby, log)
   assert.ok((await reading.stop()) > 100)
