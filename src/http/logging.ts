@@ -1,8 +1,8 @@
 import type { DestinationStream, Logger } from 'pino'
 import pino from 'pino'
 
-/** Names under which secrets could stand in a log line, at the top or one object deep. */
-const secretNames = [
+/** Names under which secrets and personal data could stand in a log line. */
+const secretNames: ReadonlySet<string> = new Set([
   'authorization',
   'x-api-key',
   'apiKey',
@@ -12,22 +12,46 @@ const secretNames = [
   'token',
   'cookie',
   'email',
-]
+])
 
-const redactPaths = secretNames.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`])
+/** Deeper objects are not looked into: rooms log ids and figures, not trees. */
+const redactDepth = 3
+
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+
+const redactedValue = (name: string, value: unknown, depth: number): unknown => {
+  if (secretNames.has(name)) return '[redacted]'
+  return depth < redactDepth && isPlain(value) ? redacted(value, depth + 1) : value
+}
+
+/** The same object when it holds no secret, else a copy without it: most lines hold none and are not copied. */
+const redacted = (line: Record<string, unknown>, depth: number): Record<string, unknown> => {
+  let copy: Record<string, unknown> | undefined
+  for (const name of Object.keys(line)) {
+    const value = line[name]
+    const shown = redactedValue(name, value, depth)
+    if (shown === value) continue
+    copy ??= { ...line }
+    copy[name] = shown
+  }
+  return copy ?? line
+}
 
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
 
 /**
  * The logger of a process: JSON lines with ISO 8601 times. Requests, headers and bodies are never handed to it; the
- * redaction is the net below that rule.
+ * redaction is the net below that rule. Lines are written behind the request that made them: a write a line costs more
+ * than the request (docs/decisions/0004-http.md). What a kill -9 loses of the log stands in the events.
  */
-export const createLogger = (level: LogLevel, destination?: DestinationStream): Logger => {
-  const options = {
-    level,
-    base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    redact: { paths: redactPaths, censor: '[redacted]' },
-  }
-  return destination === undefined ? pino(options) : pino(options, destination)
-}
+export const createLogger = (level: LogLevel, destination?: DestinationStream): Logger =>
+  pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { log: (line) => redacted(line, 1), bindings: (line) => redacted(line, 1) },
+    },
+    destination ?? pino.destination({ fd: 1, sync: false }),
+  )
