@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { readDemoFile } from '../../src/demo/file.ts'
+import { call, dataDirectory, runToEnd, startFarebox } from '../support/farebox.ts'
+
+const order = { product_id: 'residential-premium', quantity: 5 }
+
+test('a first start needs no setting but where to put its data, prints keys once and keeps them', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const first = await startFarebox(t, { FAREBOX_DATA })
+  const demo = (await readDemoFile(FAREBOX_DATA))!
+  assert.deepEqual(Object.keys(demo), ['baseUrl', 'buyer', 'reseller', 'scraper'])
+  assert.equal(demo.baseUrl, first.baseUrl)
+  for (const role of ['buyer', 'reseller', 'scraper'] as const) {
+    assert.match(demo[role].accountId, /^acc_[0-9a-f]{32}$/)
+    assert.match(demo[role].key, /^fbx_[0-9A-Za-z]{40}$/)
+    assert.ok(first.out().includes(demo[role].key), `the key of ${role} is printed`)
+  }
+  for (const file of ['demo.json', 'master.key', 'seal.key'])
+    assert.equal((await stat(join(FAREBOX_DATA, file))).mode & 0o777, 0o600, file)
+  assert.match(first.out(), /Farebox listens on http:\/\/127\.0\.0\.1:\d+\n$/)
+
+  const wallet = await call(`${first.baseUrl}/api/v1/wallet`, demo.buyer.key)
+  assert.equal(wallet.body.balanceCents, 100_000)
+  const { code } = await first.stop()
+  assert.equal(code, 0, first.err())
+
+  const second = await startFarebox(t, { FAREBOX_DATA })
+  const kept = (await readDemoFile(FAREBOX_DATA))!
+  assert.deepEqual(kept, { ...demo, baseUrl: second.baseUrl })
+  assert.doesNotMatch(second.out(), /Demo accounts/)
+  assert.equal((await call(`${second.baseUrl}/api/v1/wallet`, demo.buyer.key)).body.balanceCents, 100_000)
+})
+
+test('the printed lines work word for word', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const { out } = await startFarebox(t, { FAREBOX_DATA })
+  const { spawnSync } = await import('node:child_process')
+  const script = out()
+    .split('\n')
+    .filter((line) => line.startsWith('KEY=') || line.startsWith('curl '))
+    .map((line) => (line.startsWith('curl ') ? `${line.replace('curl -s', 'curl -sf')}; echo` : line))
+    .join('\n')
+  const { stdout, status, stderr } = spawnSync('bash', ['-ec', script], { encoding: 'utf8' })
+  assert.equal(status, 0, stderr)
+  const [quote, plan, addresses, orders, plans, proxies, wallet] = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  assert.equal(quote.amountCents, plan.amountCents)
+  assert.equal(addresses.proxyIds.length, 3)
+  assert.equal(orders.total, 2)
+  assert.deepEqual(
+    plans.plans.map((found: { planId: string }) => found.planId),
+    [plan.planId],
+  )
+  assert.equal(proxies.total, 3)
+  assert.equal(wallet.balanceCents, 100_000 - plan.amountCents - addresses.amountCents)
+})
+
+test('a wrong setting stops the start with its name before anything is made', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const { code, out, err } = await runToEnd(t, { FAREBOX_DATA, PORT: '70000', LOG_LEVEL: 'chatty' })
+  assert.equal(code, 1)
+  assert.equal(out, '')
+  assert.match(err, /PORT: expected a whole number from 0 to 65535, got "70000"/)
+  assert.match(err, /LOG_LEVEL: expected one of fatal, .*, got "chatty"/)
+  assert.deepEqual(await readdir(FAREBOX_DATA), [])
+})
+
+test('an unknown role stops the start and names the known ones', async (t) => {
+  const { code, err } = await runToEnd(t, { FAREBOX_DATA: await dataDirectory(t) }, ['htp'])
+  assert.equal(code, 1)
+  assert.match(err, /there is no role htp; the roles are http, projections, reactors/)
+})
+
+test('a second start on the same data is refused by the process id, and the first goes on', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const first = await startFarebox(t, { FAREBOX_DATA })
+  const { code, err } = await runToEnd(t, { FAREBOX_DATA })
+  assert.equal(code, 1)
+  assert.match(err, new RegExp(`in use by a Farebox server with process id ${first.pid}\\.`))
+  assert.equal((await fetch(`${first.baseUrl}/readyz`)).status, 200)
+})
+
+test('a taken port stops the start and says which setting to change', async (t) => {
+  const first = await startFarebox(t, { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off' })
+  const { port } = new URL(first.baseUrl)
+  const { code, err } = await runToEnd(t, { FAREBOX_DATA: await dataDirectory(t), PORT: port })
+  assert.equal(code, 1)
+  assert.match(err, new RegExp(`port ${port} of 127\\.0\\.0\\.1 is taken by another program; set PORT`))
+})
+
+test('after kill -9 everything is as it was, and a retry is the same order', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const first = await startFarebox(t, { FAREBOX_DATA })
+  const { buyer } = (await readDemoFile(FAREBOX_DATA))!
+  const headers = { 'Idempotency-Key': 'before-the-kill' }
+  const placed = await call(`${first.baseUrl}/api/v1/orders`, buyer.key, { body: order, headers })
+  assert.equal(placed.status, 201)
+  await first.kill()
+
+  const second = await startFarebox(t, { FAREBOX_DATA })
+  const read = await call(`${second.baseUrl}/api/v1/orders/${placed.body.orderId}`, buyer.key)
+  assert.equal(read.status, 200)
+  assert.equal(read.body.status, 'completed')
+  const again = await call(`${second.baseUrl}/api/v1/orders`, buyer.key, { body: order, headers })
+  assert.equal(again.status, 200)
+  assert.equal(again.body.orderId, placed.body.orderId)
+  const wallet = await call(`${second.baseUrl}/api/v1/wallet`, buyer.key)
+  assert.equal(wallet.body.balanceCents, placed.body.balanceCents)
+})
+
+test('another master key stops the start', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const first = await startFarebox(t, { FAREBOX_DATA, FAREBOX_DEMO: 'off' })
+  await first.stop()
+  const path = join(FAREBOX_DATA, 'master.key')
+  const key = await readFile(path, 'utf8')
+  await writeFile(path, `${randomBytes(32).toString('base64')}\n`)
+  const { code, err } = await runToEnd(t, { FAREBOX_DATA })
+  assert.equal(code, 1)
+  assert.match(err, /FAREBOX_MASTER_KEY is not the key that this database was made with/)
+
+  await writeFile(path, key)
+  const again = await startFarebox(t, { FAREBOX_DATA, FAREBOX_DEMO: 'off' })
+  await again.stop()
+  const { err: sealError } = await runToEnd(t, {
+    FAREBOX_DATA,
+    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+  })
+  assert.match(sealError, /FAREBOX_SEAL_KEY is not the key/)
+})

@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { type Farebox, openFarebox, roles } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import type { DemoFile } from '../../src/demo/file.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import { type HttpClient, httpClientOf } from './http.ts'
+import { testDatabase } from './postgres.ts'
+import { until } from './until.ts'
+
+export type Service = {
+  readonly farebox: Farebox
+  readonly baseUrl: string
+  readonly demo: DemoFile
+  /** The environment that another process on the same database needs. */
+  readonly env: Readonly<Record<string, string>>
+  /** Clients whose every answer is checked against the interface description. */
+  readonly buyer: HttpClient
+  readonly reseller: HttpClient
+  readonly scraper: HttpClient
+}
+
+/**
+ * The whole service inside this process, with the demo data, on a fresh database and a free port; closed with the test.
+ * `test/support/farebox.ts` starts it in a process of its own.
+ */
+export const startService = async (
+  t: TestContext,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Service> => {
+  let farebox: Farebox | null = null
+  // The first that is registered runs first: before the database goes.
+  t.after(() => farebox?.close())
+  const { url } = await testDatabase(t)
+  const dataDir = await mkdtemp(join(tmpdir(), 'farebox-test-'))
+  t.after(() => rm(dataDir, { recursive: true, force: true }))
+  const env = {
+    DATABASE_URL: url,
+    FAREBOX_DATA: dataDir,
+    FAREBOX_DEMO: 'on',
+    FAREBOX_RATE_LIMIT: 'off',
+    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+    LOG_LEVEL: 'fatal',
+    PORT: '0',
+    ...settings,
+  }
+  const config = readConfig(env)
+  farebox = await openFarebox({
+    config,
+    roles,
+    systemClock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger: createLogger(config.logLevel),
+    kill: () => process.kill(process.pid, 'SIGKILL'),
+  })
+  const { baseUrl, demo } = farebox
+  if (baseUrl === null || demo === null) throw new Error('the service has no address or no demo')
+  await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
+  const { buyer, reseller, scraper } = demo.demo
+  return {
+    farebox,
+    baseUrl,
+    demo: demo.demo,
+    env,
+    buyer: await httpClientOf(baseUrl, buyer.key),
+    reseller: await httpClientOf(baseUrl, reseller.key),
+    scraper: await httpClientOf(baseUrl, scraper.key),
+  }
+}
