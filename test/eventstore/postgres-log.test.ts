@@ -111,18 +111,25 @@ test('more than 200 items are cut into several batches', () => {
   assert.deepEqual([batch, rest], [queue.slice(0, 200), queue.slice(200)])
 })
 
-test('an acknowledged append is on disk even where the database defaults to asynchronous commits', async (t) => {
+test('appends are durable and see what is committed, whatever the defaults of the database are', async (t) => {
   const { url, pool } = await testDatabase(t)
   await pool.query(`
-    do $$ begin execute format('alter database %I set synchronous_commit = off', current_database()); end $$;
-    create table seen (setting text);
-    create function look() returns trigger language plpgsql as
-      $$ begin insert into seen values (current_setting('synchronous_commit')); return null; end $$;
+    do $$ begin
+      execute format('alter database %I set synchronous_commit = off', current_database());
+      execute format('alter database %I set default_transaction_isolation = ''repeatable read''', current_database());
+    end $$;
+    create table seen (durability text, isolation text);
+    create function look() returns trigger language plpgsql as $$ begin
+      insert into seen values (current_setting('synchronous_commit'), current_setting('transaction_isolation'));
+      return null;
+    end $$;
     create trigger look after insert on log.events for each statement execute function look();`)
   const log = await openLog(url)
   t.after(() => log.close())
   await log.append(freshStream(), 'noStream', someEvents(1))
-  assert.deepEqual((await pool.query('select setting from seen')).rows, [{ setting: 'on' }])
+  assert.deepEqual((await pool.query('select * from seen')).rows, [
+    { durability: 'on', isolation: 'read committed' },
+  ])
 })
 
 test('all subscriptions of a process share one listening connection, which ends with the log', async (t) => {

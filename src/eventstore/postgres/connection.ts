@@ -19,7 +19,7 @@ export const connect = async (
   onLost: (error: Error | null) => void,
 ): Promise<Connection> => {
   const socket = new Socket()
-  const client = new pg.Client({ ...config, stream: () => socket })
+  const client = new pg.Client({ connectionTimeoutMillis: 5_000, ...config, stream: () => socket })
   let open = true
   let cause: Error | null = null
   const destroy = (): void => {

@@ -13,7 +13,6 @@ export type Failure = 'data' | 'unavailable' | 'unknown'
 const dataClasses = new Set([
   '22', // data exception
   '23', // integrity constraint violation
-  '42', // syntax error or access rule violation
   '44', // with check option violation
   '54', // program limit exceeded, e.g. a stream name too long for its index
   'P0', // raised by a trigger
@@ -21,6 +20,7 @@ const dataClasses = new Set([
 const undoneClasses = new Set([
   '25', // invalid transaction state, e.g. a read-only standby after a fail-over
   '40', // transaction rollback: deadlock, serialization
+  '42', // access rule violation, or a database that was not migrated
   '53', // insufficient resources: disk full, out of memory
   '55', // object not in prerequisite state: lock not available
 ])

@@ -22,7 +22,8 @@ export const migrations: Migrations = {
   '0001_log': `
     create table log.events (
       position bigint primary key,
-      stream text not null,
+      -- Byte order: an index in a language's order breaks when the system's rules of that language change.
+      stream text collate "C" not null,
       revision bigint not null,
       id uuid not null,
       type text not null,

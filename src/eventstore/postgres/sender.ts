@@ -22,10 +22,15 @@ export type Sender = {
   close(): Promise<void>
 }
 
-/** An acknowledged append is on disk, whatever the database's default says; a stricter default stays. */
-const durableSql = `
-  select set_config('synchronous_commit', 'on', false)
-  where current_setting('synchronous_commit') in ('off', 'local')`
+/**
+ * Whatever the database's defaults say: an acknowledged append is on disk (a stricter setting stays), and each statement
+ * of `log.append` sees what was committed before it.
+ */
+const sessionSql = `
+  select
+    set_config('default_transaction_isolation', 'read committed', false),
+    set_config('synchronous_commit', case current_setting('synchronous_commit')
+      when 'off' then 'on' when 'local' then 'on' else current_setting('synchronous_commit') end, false)`
 
 const failed = (
   items: readonly AppendItem[],
@@ -47,7 +52,7 @@ export const createSender = (options: SenderOptions): Sender => {
       },
     )
     try {
-      await withTimeout(opened.client.query(durableSql), answerTimeoutMs, 'Postgres does not answer')
+      await withTimeout(opened.client.query(sessionSql), answerTimeoutMs, 'Postgres does not answer')
     } catch (error) {
       opened.destroy()
       throw error
