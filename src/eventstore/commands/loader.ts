@@ -1,4 +1,5 @@
 import type { StoredEvent, StreamName } from '../port.ts'
+import { asError } from './as-error.ts'
 import type { RunnerLimits } from './limits.ts'
 import type { CommandRunnerDeps, Snapshot } from './ports.ts'
 import { absent, advance, type FoldPoint, type Slot } from './slots.ts'
@@ -24,8 +25,6 @@ type LoaderDeps = Pick<CommandRunnerDeps, 'log' | 'codec' | 'logger' | 'snapshot
   /** A background read ended: what waits may go on. */
   readonly onRead: (failures: readonly LoadFailure[]) => void
 }
-
-const asError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)))
 
 /** Brings slots up to the log: the snapshot where nothing is known yet, then the tail, in one round trip each. */
 export const createLoader = (deps: LoaderDeps): Loader => {
