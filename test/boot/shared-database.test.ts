@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { readDemoFile } from '../../src/demo/file.ts'
+import { call, dataDirectory, runToEnd, startFarebox } from '../support/farebox.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+
+/** Settings for a database of the user's. */
+const settingsFor = async (t: TestContext) => {
+  const { url, pool } = await testDatabase(t)
+  return {
+    pool,
+    env: {
+      DATABASE_URL: url,
+      FAREBOX_DATA: await dataDirectory(t),
+      FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+      FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+    },
+  }
+}
+
+const order = { product_id: 'residential-premium', quantity: 5 }
+
+test('on a database of the user nothing is made under FAREBOX_DATA but demo.json', async (t) => {
+  const { env } = await settingsFor(t)
+  const { baseUrl } = await startFarebox(t, env)
+  assert.deepEqual(await readdir(env.FAREBOX_DATA), ['demo.json'])
+  assert.equal((await stat(join(env.FAREBOX_DATA, 'demo.json'))).mode & 0o777, 0o600)
+  assert.equal((await readDemoFile(env.FAREBOX_DATA))!.baseUrl, baseUrl)
+})
+
+test('FAREBOX_DEMO=off leaves an empty log empty', async (t) => {
+  const { env, pool } = await settingsFor(t)
+  const { baseUrl } = await startFarebox(t, { ...env, FAREBOX_DEMO: 'off' })
+  assert.equal((await fetch(`${baseUrl}/readyz`)).status, 200)
+  assert.deepEqual((await pool.query('select last_position from log.head')).rows, [{ last_position: 0 }])
+  assert.deepEqual(await readdir(env.FAREBOX_DATA), [])
+})
+
+test('a log that holds something gets no demo', async (t) => {
+  const { env, pool } = await settingsFor(t)
+  const { farebox } = await import('../support/farebox.ts')
+  const made = await farebox(t, ['accounts', 'create', '--email', 'a@example.com', '--json'], env)
+  assert.equal(made.code, 0, made.err)
+  const head = async () => (await pool.query('select last_position from log.head')).rows[0].last_position
+  const before = await head()
+  assert.ok(before > 0)
+  await startFarebox(t, env)
+  assert.equal(await head(), before)
+  assert.equal(await readDemoFile(env.FAREBOX_DATA), null)
+})
+
+for (const pass of [1, 2, 40, 48, 52])
+  test(`seeding that is killed at append ${pass} is completed by the next start, nothing twice`, async (t) => {
+    const { env, pool } = await settingsFor(t)
+    const killed = await runToEnd(t, { ...env, FAREBOX_CRASH_AT: `after-append:${pass}` })
+    assert.equal(killed.signal, 'SIGKILL', killed.err)
+    const { baseUrl, out } = await startFarebox(t, env)
+    const demo = (await readDemoFile(env.FAREBOX_DATA))!
+    assert.match(out(), /Demo accounts/)
+    for (const [role, cents] of [
+      ['buyer', 100_000],
+      ['reseller', 500_000],
+    ] as const) {
+      const { status, body } = await call(`${baseUrl}/api/v1/wallet`, demo[role].key)
+      assert.deepEqual([status, body.balanceCents], [200, cents], role)
+    }
+    assert.equal((await call(`${baseUrl}/api/v1/me`, demo.scraper.key)).status, 200)
+    assert.deepEqual((await pool.query('select count(*) from vault.accounts')).rows, [{ count: 3 }])
+    const usable = await pool.query('select count(*) from read.keys where not revoked')
+    assert.deepEqual(usable.rows, [{ count: 3 }])
+  })
+
+test('another master key stops the start of a further process', async (t) => {
+  const { env } = await settingsFor(t)
+  await startFarebox(t, { ...env, FAREBOX_DEMO: 'off' })
+  const { code, err } = await runToEnd(t, {
+    ...env,
+    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+  })
+  assert.equal(code, 1)
+  assert.match(err, /FAREBOX_MASTER_KEY is not the key that this database was made with/)
+})
+
+test('a database of a newer version stops the start', async (t) => {
+  const { env, pool } = await settingsFor(t)
+  await pool.query("insert into public.farebox_migration (name, checksum) values ('9999_future', 'x')")
+  const { code, err } = await runToEnd(t, env)
+  assert.equal(code, 1)
+  assert.match(err, /newer than this version of Farebox: it has 9999_future/)
+  assert.doesNotMatch(err, / {4}at /, 'no stack')
+})
+
+test('a database that cannot be reached stops the start and its password is not shown', async (t) => {
+  const { env } = await settingsFor(t)
+  const { code, err } = await runToEnd(t, { ...env, DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/none' })
+  assert.equal(code, 1)
+  assert.match(err, /ECONNREFUSED/)
+  assert.doesNotMatch(err, /hunter2/)
+})
+
+test('roles may run in processes of their own: one serves what another folds', async (t) => {
+  const { env } = await settingsFor(t)
+  const worker = await startFarebox(t, env, ['projections', 'reactors'])
+  assert.match(worker.out(), /Farebox runs/)
+  const web = await startFarebox(t, env, ['http'])
+  const { buyer } = (await readDemoFile(env.FAREBOX_DATA))!
+  const placed = await call(`${web.baseUrl}/api/v1/orders`, buyer.key, { body: order })
+  assert.equal(placed.status, 201)
+  const read = await call(`${web.baseUrl}/api/v1/orders/${placed.body.orderId}`, buyer.key)
+  assert.deepEqual([read.status, read.body.status], [200, 'completed'])
+
+  await worker.kill()
+  await until(async () => (await fetch(`${web.baseUrl}/readyz`)).ok, { what: 'readiness with no new event' })
+  const unread = await call(`${web.baseUrl}/api/v1/orders`, buyer.key, { body: order })
+  assert.equal(unread.status, 201, 'orders need no projection')
+  const behind = await call(`${web.baseUrl}/api/v1/wallet`, buyer.key)
+  assert.equal(behind.status, 503, 'never an old balance')
+  assert.equal((await fetch(`${web.baseUrl}/readyz`)).status, 503)
+})
+
+test('SIGTERM finishes the requests that run, then ends with 0', async (t) => {
+  const { env } = await settingsFor(t)
+  const server = await startFarebox(t, { ...env, FAREBOX_RATE_LIMIT: 'off' })
+  const { buyer } = (await readDemoFile(env.FAREBOX_DATA))!
+  const sent = Array.from({ length: 40 }, (_, n) =>
+    call(`${server.baseUrl}/api/v1/orders`, buyer.key, {
+      body: order,
+      headers: { 'Idempotency-Key': `shutdown-${n}` },
+    }).catch((error: Error) => error),
+  )
+  await Promise.race(sent)
+  const { code, err } = await server.stop()
+  assert.equal(code, 0, err)
+  const answers = await Promise.all(sent)
+  const placed = answers.filter((answer) => !(answer instanceof Error) && answer.status === 201)
+
+  const again = await startFarebox(t, { ...env, FAREBOX_RATE_LIMIT: 'off' })
+  const wallet = await call(`${again.baseUrl}/api/v1/wallet`, buyer.key)
+  const orders = await call(`${again.baseUrl}/api/v1/orders?limit=100`, buyer.key)
+  assert.ok(placed.length > 0)
+  assert.equal(orders.body.total, placed.length, 'each order that stands was answered')
+  assert.equal(wallet.body.balanceCents, 100_000 - 2750 * placed.length)
+})
