@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { registerAccounts, registerKeys } from '../../src/accounts/cli.ts'
+import type { CliContext } from '../../src/cli/cli.ts'
+import { runCli } from '../../src/cli/program.ts'
+import { registerWallet } from '../../src/ledger/cli.ts'
+import { cause, serviceWorld } from './world.ts'
+
+/** Runs command lines as `npm run farebox -- …` does, on the given world. */
+const shell = async (t: TestContext) => {
+  const world = await serviceWorld(t)
+  const run = async (...args: readonly string[]) => {
+    const out: string[] = []
+    const err: string[] = []
+    const code = await runCli(args, [registerAccounts, registerKeys, registerWallet], {
+      out: (text) => out.push(text),
+      err: (text) => err.push(text),
+      open: async () => ({
+        context: { ...cause, pool: world.pool, runner: world.runner } as unknown as CliContext,
+        close: async () => undefined,
+      }),
+    })
+    const text = out.join('\n')
+    return { code, out: text, err: err.join('\n'), json: args.includes('--json') ? JSON.parse(text) : null }
+  }
+  return { ...world, run }
+}
+
+test('an account, a key and money are made by hand, each told as JSON', async (t) => {
+  const { run } = await shell(t)
+  const made = await run('accounts', 'create', '--email', 'ann@example.com', '--reseller', '--json')
+  assert.equal(made.code, 0)
+  const { accountId } = made.json
+  assert.deepEqual(made.json, { accountId, email: 'ann@example.com', reseller: true })
+  const key = await run(
+    'keys',
+    'create',
+    '--account',
+    accountId,
+    '--scopes',
+    'buy,scrape',
+    '--daily-cap-cents',
+    '500',
+    '--json',
+  )
+  assert.match(key.json.key, /^fbx_[0-9A-Za-z]{40}$/)
+  const { keyId } = key.json
+  assert.deepEqual(key.json, {
+    keyId,
+    key: key.json.key,
+    accountId,
+    scopes: ['buy', 'scrape'],
+    dailyCapCents: 500,
+  })
+  const credit = await run(
+    'wallet',
+    'credit',
+    '--account',
+    accountId,
+    '--cents',
+    '2500',
+    '--reference',
+    'wire 7',
+    '--json',
+  )
+  assert.deepEqual(credit.json, {
+    accountId,
+    reference: 'wire 7',
+    amountCents: 2500,
+    balanceCents: 2500,
+    currency: 'USD',
+  })
+  assert.deepEqual((await run('accounts', 'show', accountId, '--json')).json, {
+    accountId,
+    email: 'ann@example.com',
+    reseller: true,
+    blocked: false,
+    balanceCents: 2500,
+    heldCents: 0,
+    receivableCents: 0,
+    currency: 'USD',
+    keys: [
+      {
+        keyId,
+        prefix: key.json.key.slice(0, 8),
+        scopes: ['buy', 'scrape'],
+        dailyCapCents: 500,
+        revoked: false,
+      },
+    ],
+  })
+})
+
+test('the same reference twice is already_applied, exits with 1 and moves nothing', async (t) => {
+  const { run } = await shell(t)
+  const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
+  const credit = ['wallet', 'credit', '--account', accountId, '--cents', '100', '--reference', 'r', '--json']
+  assert.equal((await run(...credit)).code, 0)
+  const again = await run(...credit)
+  assert.deepEqual([again.code, again.json.code, again.json.amountCents], [1, 'already_applied', 100])
+  assert.equal((await run('accounts', 'show', accountId, '--json')).json.balanceCents, 100)
+})
+
+test('a wallet is corrected down with a negative amount, and never below zero', async (t) => {
+  const { run } = await shell(t)
+  const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
+  await run('wallet', 'credit', '--account', accountId, '--cents', '100', '--reference', 'r')
+  const adjust = (cents: string, reference: string, ...more: string[]) =>
+    run(
+      'wallet',
+      'adjust',
+      '--account',
+      accountId,
+      '--cents',
+      cents,
+      '--reference',
+      reference,
+      '--json',
+      ...more,
+    )
+  assert.equal((await adjust('-30', 'a')).json.balanceCents, 70)
+  assert.deepEqual((await adjust('-71', 'b')).json, {
+    error: 'the wallet has $0.70 and cannot give $0.71; take less, or credit it first',
+    code: 'insufficient_balance',
+    balanceCents: 70,
+    amountCents: 71,
+    shortfallCents: 1,
+  })
+  assert.equal(
+    (await adjust('-90', 'c', '--reason', 'chargeback', '--gateway', 'stripe')).json.balanceCents,
+    0,
+  )
+  const shown = (await run('accounts', 'show', accountId, '--json')).json
+  assert.deepEqual([shown.blocked, shown.receivableCents], [true, 20])
+})
+
+test('blocking, unblocking, capping and revoking say whether anything changed', async (t) => {
+  const { run } = await shell(t)
+  const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
+  const { keyId } = (await run('keys', 'create', '--account', accountId, '--scopes', 'buy', '--json')).json
+  const changed = async (...args: string[]) => (await run(...args, '--json')).json.changed
+  assert.equal(await changed('accounts', 'block', accountId), true)
+  assert.equal(await changed('accounts', 'block', accountId), false)
+  assert.equal(await changed('accounts', 'unblock', accountId), true)
+  assert.equal(await changed('keys', 'cap', keyId, '--daily-cap-cents', '100'), true)
+  assert.equal(await changed('keys', 'cap', keyId), true)
+  assert.equal(await changed('keys', 'revoke', keyId), true)
+  assert.equal(await changed('keys', 'revoke', keyId), false)
+  assert.equal((await run('keys', 'list', '--json')).json.keys[0].revoked, true)
+})
+
+test('keys of all accounts or of one are listed, without the keys themselves', async (t) => {
+  const { run } = await shell(t)
+  const accounts: string[] = []
+  for (const email of ['a@b.c', 'd@e.f']) {
+    const { accountId } = (await run('accounts', 'create', '--email', email, '--json')).json
+    await run('keys', 'create', '--account', accountId, '--scopes', 'buy')
+    accounts.push(accountId)
+  }
+  const owners = async (...args: string[]) =>
+    (await run('keys', 'list', ...args, '--json')).json.keys.map(
+      (key: { accountId: string }) => key.accountId,
+    )
+  assert.deepEqual((await owners()).sort(), accounts.sort())
+  assert.deepEqual(await owners('--account', accounts[0]!), [accounts[0]])
+  assert.doesNotMatch((await run('keys', 'list')).out, /fbx_[0-9A-Za-z]{40}/)
+})
+
+test('what does not exist is not_found and says what to do', async (t) => {
+  const { run } = await shell(t)
+  for (const args of [
+    ['accounts', 'show', 'acc_none'],
+    ['accounts', 'block', 'acc_none'],
+    ['keys', 'revoke', 'key_none'],
+    ['keys', 'create', '--account', 'acc_none', '--scopes', 'buy'],
+    ['wallet', 'credit', '--account', 'acc_none', '--cents', '1', '--reference', 'r'],
+  ]) {
+    const refused = await run(...args, '--json')
+    assert.deepEqual([refused.code, refused.json.code], [1, 'not_found'])
+    assert.match(refused.err, /accounts create|keys list/)
+  }
+})
+
+test('wrong use exits with 2 before anything is opened', async (t) => {
+  const { run, log } = await shell(t)
+  for (const args of [
+    ['accounts', 'create'],
+    ['accounts', 'create', '--email', 'no address'],
+    ['keys', 'create', '--account', 'a', '--scopes', 'all'],
+    ['keys', 'create', '--account', 'a', '--scopes', 'buy', '--daily-cap-cents', '-1'],
+    ['wallet', 'credit', '--account', 'a', '--cents', '0', '--reference', 'r'],
+    ['wallet', 'credit', '--account', 'a', '--cents', '1.5', '--reference', 'r'],
+    ['wallet', 'credit', '--account', 'a', '--cents', '1', '--reference', ''],
+    ['wallet', 'adjust', '--account', 'a', '--cents', '0', '--reference', 'r'],
+    ['wallet', 'adjust', '--account', 'a', '--cents', '1', '--reference', 'r', '--reason', 'fun'],
+    ['wallet', 'adjust', '--account', 'a', '--cents', '-1', '--reference', 'r', '--reason', 'chargeback'],
+    ['wallet', 'adjust', '--account', 'a', '--cents', '-1', '--reference', 'r', '--gateway', 'stripe'],
+  ])
+    assert.equal((await run(...args)).code, 2, args.join(' '))
+  assert.equal(await log.head(), 0)
+})
