@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { registerProjections } from '../projections/cli.ts'
 import { registerAccounts, registerKeys } from './accounts/cli.ts'
 import { registerCatalog } from './catalog/cli.ts'
 import { openCliContext } from './cli/open-context.ts'
@@ -19,6 +20,7 @@ process.exitCode = await runCli(
     registerStock,
     registerOrders,
     registerPlans,
+    registerProjections,
   ],
   {
     out: (text) => process.stdout.write(`${text}\n`),

@@ -37,12 +37,21 @@ const registerSettings = (program: Command, deps: CliDeps): void => {
     })
 }
 
+/** What stops a start (src/core.ts), by the name of its error. */
+const startRefusals: Readonly<Record<string, string>> = {
+  SettingsRefused: 'invalid_settings',
+  DataInUse: 'data_in_use',
+  MigrationRefused: 'database_refused',
+  KeyRefused: 'key_refused',
+}
+
 const refusalOf = (error: unknown): CliRefusal | null => {
   if (error instanceof CliRefusal) return error
   if (error instanceof ApiError) return new CliRefusal(error.code, error.message, error.extra)
   if (error instanceof CommandOverload)
     return new CliRefusal('overloaded', `${error.message}; run the command again, it does nothing twice`)
-  return null
+  const code = error instanceof Error ? startRefusals[error.name] : undefined
+  return code === undefined ? null : new CliRefusal(code, (error as Error).message)
 }
 
 const print = (deps: CliDeps, json: boolean, output: CliOutput): void =>

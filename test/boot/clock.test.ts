@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import pino from 'pino'
+import { openFarebox } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { call, dataDirectory } from '../support/farebox.ts'
+import { testDatabase } from '../support/postgres.ts'
+
+const open = async (t: TestContext, clock: { aheadMs: number }, settings: NodeJS.ProcessEnv = {}) => {
+  const { url } = await testDatabase(t)
+  const farebox = await openFarebox({
+    config: readConfig({
+      PORT: '0',
+      DATABASE_URL: url,
+      FAREBOX_DATA: await dataDirectory(t),
+      FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+      FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+      ...settings,
+    }),
+    roles: ['http', 'projections', 'reactors'],
+    systemClock: () => Date.now() + clock.aheadMs,
+    monotonicMs: () => performance.now(),
+    logger: pino({ level: 'silent' }),
+    kill: () => assert.fail('no crash was asked for'),
+  })
+  t.after(() => farebox.close())
+  return farebox
+}
+
+const body = { product_id: 'residential-premium', quantity: 5 }
+
+for (const aheadMs of [3_000, -3_000])
+  test(`a clock that is ${aheadMs} ms off makes the process unready and refuses orders until it is right`, async (t) => {
+    const clock = { aheadMs: 0 }
+    const { baseUrl, core, demo } = await open(t, clock)
+    const key = demo!.demo.buyer.key
+    clock.aheadMs = aheadMs
+    await core.clockGuard.check()
+
+    const ready = await fetch(`${baseUrl}/readyz`)
+    assert.equal(ready.status, 503)
+    assert.match(
+      JSON.stringify(await ready.json()),
+      aheadMs > 0 ? /ms ahead of Postgres's/ : /ms behind Postgres's/,
+    )
+    const refused = await call(`${baseUrl}/api/v1/orders`, key, { body })
+    assert.deepEqual([refused.status, refused.body.code], [503, 'overloaded'])
+    assert.equal((await call(`${baseUrl}/api/v1/wallet`, key)).body.balanceCents, 100_000)
+
+    clock.aheadMs = 0
+    await core.clockGuard.check()
+    assert.equal((await fetch(`${baseUrl}/readyz`)).status, 200)
+    assert.equal((await call(`${baseUrl}/api/v1/orders`, key, { body })).status, 201)
+  })
+
+test('a development offset moves the service and is no wrong clock', async (t) => {
+  const { baseUrl, demo } = await open(
+    t,
+    { aheadMs: 0 },
+    { FAREBOX_CLOCK_OFFSET_MS: String(40 * 86_400_000) },
+  )
+  const placed = await call(`${baseUrl}/api/v1/orders`, demo!.demo.buyer.key, { body })
+  assert.equal(placed.status, 201)
+  assert.ok(Date.parse(placed.body.createdAt) > Date.now() + 39 * 86_400_000)
+})
