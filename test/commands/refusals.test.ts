@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Command, StreamRef } from '../../src/eventstore/commands/command.ts'
 import { until } from '../support/until.ts'
-import { move, note, pay, purse, purseFold, purseIn, runnerOver } from './purse.ts'
+import { move, note, type Purse, pay, purse, purseFold, purseIn, runnerOver, type Verdict } from './purse.ts'
 import { gate, postgresWorld, unknownOutcomes } from './world.ts'
 
 const a = purse('a')
@@ -115,6 +116,27 @@ test('a landed append is a look at the log: who repeats a command of the same ba
     ['moved', 'repeated'],
   )
   assert.equal(wire.reads, 0)
+})
+
+test('what landed with it proves nothing of the other streams that a refusal looked at', async (t) => {
+  const { wire, elsewhere } = await postgresWorld(t)
+  const runner = runnerOver(wire)
+  const b = purse('b')
+  await Promise.all([runner.run(move(a, 'start', 10)), runner.run(move(b, 'start', 1))])
+  await runnerOver(elsewhere).run(move(b, 'credit', 5))
+  const both: Command<Record<'a' | 'b', StreamRef<Purse>>, Verdict> = {
+    ...move(a, 'both', -5),
+    streams: { a: { stream: a, fold: purseFold }, b: { stream: b, fold: purseFold } },
+    decide: (states) =>
+      states.b.balance < 5
+        ? { appends: [], answer: 'short' }
+        : {
+            appends: [{ stream: b, events: [{ type: 'Moved', data: { id: 'both', amount: -5 } }] }],
+            answer: 'moved',
+          },
+  }
+  const [, outcome] = await Promise.all([runner.run(move(a, 'beside', -1)), runner.run(both)])
+  assert.equal(outcome.answer, 'moved')
 })
 
 test('a stream taken as absent is read before anything is refused', async (t) => {
