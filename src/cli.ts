@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { registerProjections } from '../projections/cli.ts'
-import { registerAccounts, registerKeys } from './accounts/cli.ts'
+import { registerAccounts } from './accounts/cli.ts'
+import { registerKeys } from './accounts/keys-cli.ts'
 import { registerCatalog } from './catalog/cli.ts'
 import { openCliContext } from './cli/open-context.ts'
 import { runCli } from './cli/program.ts'

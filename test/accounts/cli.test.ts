@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { registerAccounts, registerKeys } from '../../src/accounts/cli.ts'
+import { registerAccounts } from '../../src/accounts/cli.ts'
+import { registerKeys } from '../../src/accounts/keys-cli.ts'
 import type { CliContext } from '../../src/cli/cli.ts'
 import { runCli } from '../../src/cli/program.ts'
 import { registerWallet } from '../../src/ledger/cli.ts'
