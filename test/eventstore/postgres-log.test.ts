@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import pg from 'pg'
 import type { AppendItem, StreamName } from '../../src/eventstore/port.ts'
 import { cutBatch, maxBatchBytes, maxBatchItems } from '../../src/eventstore/postgres/cut.ts'
+import { failureOf } from '../../src/eventstore/postgres/failure.ts'
 import type { BatchReport } from '../../src/eventstore/postgres/group-commit.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -169,4 +171,30 @@ test('closing writes what waits, then takes nothing more', async (t) => {
   assert((await waiting).every(({ status }) => status === 'landed'))
   assert.equal(await other.head(), 450)
   await log.close()
+})
+
+test('only what Postgres surely undid counts as not written', () => {
+  const failures: Readonly<Record<string, ReturnType<typeof failureOf>>> = {
+    '22021': 'data',
+    '23514': 'data',
+    '54000': 'data',
+    P0001: 'data',
+    '25006': 'unavailable',
+    '40001': 'unavailable',
+    '42883': 'unavailable',
+    '53100': 'unavailable',
+    '55P03': 'unavailable',
+    '57014': 'unavailable',
+    '40003': 'unknown',
+    '08006': 'unknown',
+    '57P01': 'unknown',
+    '57P02': 'unknown',
+    '58030': 'unknown',
+    XX000: 'unknown',
+  }
+  for (const [code, failure] of Object.entries(failures)) {
+    const error = Object.assign(new pg.DatabaseError('refused', 0, 'error'), { code })
+    assert.equal(failureOf(error), failure, code)
+  }
+  assert.equal(failureOf(new Error('Connection terminated unexpectedly')), 'unknown')
 })
