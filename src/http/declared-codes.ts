@@ -33,11 +33,9 @@ const headerCodes = (route: Route): readonly ErrorCode[] => [
   ...(route.requestIdIsKey ? (['bad_input'] as const) : []),
 ]
 
-/** A GET takes `X-Farebox-Position`, and every query value may be bad: all of them can answer 400 (spec.md, "Endpoints"). */
+/** Every operation with a key takes `X-Farebox-Position`, and every query value may be bad: all of them can answer 400 (spec.md, "Endpoints"). */
 const parameterCodes = (route: Route): readonly ErrorCode[] => [
-  ...(route.query !== undefined || (route.method === 'GET' && route.access !== 'public')
-    ? (['invalid_parameter'] as const)
-    : []),
+  ...(route.query !== undefined || route.access !== 'public' ? (['invalid_parameter'] as const) : []),
   ...fieldCodes(route.codes?.query),
   ...(route.params === undefined ? [] : (['not_found'] as const)),
 ]

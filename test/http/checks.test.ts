@@ -170,6 +170,9 @@ describe('The checks before a handler', () => {
       client.get('/api/v1/orders/ord_1', { key: 'buyer-key', headers: { 'x-farebox-position': position } })
     assert.equal((await read('42')).body.quantity, 42)
     assert.equal((await read('soon')).body.code, 'invalid_parameter')
+    const headers = { 'x-farebox-position': 'soon' }
+    const write = await client.call('DELETE', '/api/v1/orders/ord_1', { key: 'buyer-key', headers })
+    assert.equal(write.body.code, 'invalid_parameter', 'a write may read before it writes')
   })
 })
 

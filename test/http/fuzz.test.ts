@@ -109,7 +109,7 @@ describe('Whatever is sent', () => {
       ),
       { numRuns: process.env.FAREBOX_SOAK ? 30_000 : 600 },
     )
-    assert.ok(client.seen.size > 20, [...client.seen].join('\n'))
+    assert.ok(client.seen.size >= 15, [...client.seen].join('\n'))
   })
 
   test('as bytes on the socket leaves the server answering', async (t) => {

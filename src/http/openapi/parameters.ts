@@ -31,7 +31,7 @@ const headerParameters = (route: Route): readonly Json[] => [
   ...(route.idempotencyKey === undefined ? [] : [parameter('Idempotency-Key')]),
   ...(route.customer === undefined ? [] : [parameter('X-Reseller-Customer-Id')]),
   ...(route.requestIdIsKey ? [parameter('X-Request-Id')] : []),
-  ...(route.method === 'GET' && route.access !== 'public' ? [parameter('X-Farebox-Position')] : []),
+  ...(route.access !== 'public' ? [parameter('X-Farebox-Position')] : []),
 ]
 
 /** Header parameters, written once. */
@@ -62,7 +62,7 @@ export const sharedParameters: Readonly<Record<string, Json>> = {
     name: 'X-Farebox-Position',
     in: 'header',
     description:
-      'The value of this header in the answer of a write: the read then shows that write, on whichever process it lands. Writes of the same account through the same process always show.',
+      'The value of this header in the answer of a write: what is read then shows that write, on whichever process it lands. Writes of the same account through the same process always show.',
     schema: { type: 'integer', minimum: 0 },
     example: 1284,
   },
