@@ -76,7 +76,7 @@ export const proxyRoutes = (deps: {
           description: 'A page of addresses.',
           body: z.object({ proxies: z.array(ProxyRecord), ...pageShape }).meta({ id: 'ProxyList' }),
           example: { proxies: [proxyExample], total: 1, limit: 50, offset: 0 },
-          text: { mediaType: 'text/plain; charset=utf-8', example: proxyLine(proxyExample) },
+          text: { mediaType: 'text/plain', example: proxyLine(proxyExample) },
         },
       },
       errors: ['invalid_country'],
