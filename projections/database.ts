@@ -1,5 +1,6 @@
 import type { AccountRow, KeyRow } from './accounts.ts'
 import type { BalanceRow, TransactionCountRow, TransactionRow } from './balances.ts'
+import type { CatalogRow } from './catalog.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
@@ -22,4 +23,5 @@ export type ReadDatabase = {
   'read.proxies': ProxyRow
   'read.stock_addresses': StockAddressRow
   'read.stock_levels': StockLevelRow
+  'read.catalog': CatalogRow
 }

@@ -84,6 +84,8 @@ export const holdTenure = async (
     const to = (events.at(-1) as RecordedEvent).position
     const step = { group: group.name, logId, epoch, from: position, to }
     const written = writer.write(changes.tables, step)
+    // It is awaited below; a failure while the point is passed is not unhandled.
+    written.catch(() => undefined)
     await onPoint?.('projection-batch-sent')
     if (!(await written)) return false
     changes.commit()
@@ -112,9 +114,10 @@ export const holdTenure = async (
         limit = maxBatch
       } catch (error) {
         if (error instanceof PoisonEvent) {
-          const sound = events.slice(0, events.indexOf(error.event))
-          if (sound.length === 0) return { kind: 'poisoned', error, epoch }
-          if (!(await gate.pass(ended, () => applyBatch(sound)))) return { kind: 'fenced' }
+          const sound = events.indexOf(error.event)
+          if (sound === 0) return { kind: 'poisoned', error, epoch }
+          // What stands before it is applied first.
+          limit = sound
         } else if (isDataError(error) && !session.ended.aborted) {
           const [first] = events as [RecordedEvent]
           if (events.length === 1)

@@ -1,0 +1,332 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import fc from 'fast-check'
+import { Kysely, PostgresDialect } from 'kysely'
+import type { ReadDatabase } from '../../projections/database.ts'
+import { rebuild } from '../../projections/engine/rebuild.ts'
+import { groups } from '../../projections/groups.ts'
+import { createLiveStock } from '../../projections/live-stock.ts'
+import { isoTime } from '../../src/clock.ts'
+import { accountStream, catalogStream } from '../../src/eventstore/streams.ts'
+import type { AccountId, OrderId, PlanId } from '../../src/ids.ts'
+import { microsToCentsFloor } from '../../src/ledger/money.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { caughtUp, decode, startEngine } from './engine.ts'
+import { createShop, type Shop } from './shop.ts'
+
+const startMs = Date.parse('2026-11-21T00:00:00.000Z')
+const accounts = ['acc_one', 'acc_two'] as AccountId[]
+const planOf = (account: AccountId): PlanId => `pln_${account}` as PlanId
+const planIds = accounts.map(planOf)
+
+type Step = (shop: Shop, n: number) => Promise<unknown>
+
+const account = fc.constantFrom(...accounts)
+const orderId = (n: number): OrderId => `ord_${n}` as OrderId
+const anyOrder = fc.nat({ max: 40 }).map(orderId)
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  fc.tuple(account, fc.integer({ min: 1, max: 5000 })).map(
+    ([a, cents]): Step =>
+      (shop) =>
+        shop.credit(a, cents),
+  ),
+  fc.tuple(account, fc.integer({ min: 1, max: 9000 })).map(
+    ([a, cents]): Step =>
+      (shop) =>
+        shop.chargeBack(a, cents),
+  ),
+  fc.tuple(account, fc.integer({ min: 1, max: 90_000 }), fc.constantFrom('capture', 'release', 'leave')).map(
+    ([a, micros, end]): Step =>
+      (shop) =>
+        shop.scrape(a, micros, end as 'capture'),
+  ),
+  fc.tuple(account, fc.integer({ min: 1, max: 4 })).map(
+    ([a, q]): Step =>
+      (shop, n) =>
+        shop.buyAddresses(a, orderId(n), q),
+  ),
+  account.map(
+    (a): Step =>
+      (shop, n) =>
+        shop.buyPlan(a, orderId(n), planOf(a)),
+  ),
+  fc.tuple(anyOrder, fc.integer({ min: 1, max: 400 })).map(
+    ([id, cents]): Step =>
+      (shop) =>
+        shop.refund(id, cents % 3 === 0 ? { kind: 'whole' } : { kind: 'cents', cents }),
+  ),
+  anyOrder.map(
+    (id): Step =>
+      (shop, n) => {
+        const order = shop.orders.has(id) ? shop.order(id) : null
+        if (!order || order.proxyIds.length === 0) return Promise.resolve()
+        return shop.extend(order.details.accountId, orderId(n), order.proxyIds)
+      },
+  ),
+  fc.tuple(fc.constantFrom(...planIds), fc.integer({ min: 1, max: 4_000_000_000 })).map(
+    ([plan, bytes]): Step =>
+      (shop) =>
+        shop.meter(plan, bytes),
+  ),
+  fc.constant<Step>((shop) => shop.expireRentals()),
+  fc.integer({ min: 0, max: 1_000_000 }).map(
+    (ms): Step =>
+      async (shop) =>
+        shop.wait(ms),
+  ),
+)
+
+const checkBalances = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> => {
+  for (const id of accounts) {
+    const { availableMicros, heldMicros, receivableMicros } = shop.ledger(id)
+    const row = await db
+      .selectFrom('read.balances')
+      .selectAll()
+      .where('account_id', '=', id)
+      .executeTakeFirst()
+    assert.deepEqual(
+      [row?.available_micros ?? 0, row?.held_micros ?? 0, row?.receivable_micros ?? 0],
+      [availableMicros, heldMicros, receivableMicros],
+    )
+    const list = await db
+      .selectFrom('read.transactions')
+      .selectAll()
+      .where('account_id', '=', id)
+      .orderBy('position')
+      .execute()
+    let balance = 0
+    for (const transaction of list) {
+      balance += transaction.amount_micros
+      assert.equal(transaction.balance_after_micros, balance)
+    }
+    assert.equal(balance, availableMicros)
+    const counted = await db
+      .selectFrom('read.transaction_counts')
+      .select('total')
+      .where('account_id', '=', id)
+      .execute()
+    assert.equal(counted[0]?.total ?? 0, list.length)
+  }
+}
+
+const checkOrders = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> => {
+  const rows = await db.selectFrom('read.orders').selectAll().execute()
+  assert.equal(rows.length, shop.orders.size)
+  const counts = new Map<string, number>()
+  for (const row of rows) {
+    const order = shop.order(row.order_id as OrderId)!
+    assert.deepEqual(row, {
+      order_id: order.details.orderId,
+      account_id: order.details.accountId,
+      status: order.status,
+      created_at: order.details.createdAt,
+      details: order.details,
+      balance_cents: order.balanceCents,
+      plan_id: order.planId,
+      proxy_ids: order.proxyIds,
+      fulfilled_at: order.fulfilledAt,
+      failed_at: order.failedAt,
+      failure_reason: order.failureReason,
+      refunded_at: order.refundedAt,
+      refunded_cents: order.refundedCents,
+    })
+    const key = `${row.account_id} ${row.status}`
+    counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  const counted = await db.selectFrom('read.order_counts').selectAll().where('total', '<>', 0).execute()
+  assert.deepEqual(new Map(counted.map((row) => [`${row.account_id} ${row.status}`, row.total])), counts)
+  assert.deepEqual(await db.selectFrom('read.open_orders').selectAll().execute(), [])
+}
+
+const checkPlans = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> => {
+  for (const id of planIds) {
+    const { plan } = shop.plan(id)
+    const row = await db.selectFrom('read.plans').selectAll().where('plan_id', '=', id).executeTakeFirst()
+    assert.deepEqual(
+      row && [row.account_id, row.total_bytes, row.used_bytes, row.generation],
+      plan ? [plan.accountId, plan.totalBytes, plan.usedBytes, plan.generation] : undefined,
+    )
+  }
+}
+
+const checkStock = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> => {
+  const rented = await db.selectFrom('read.proxies').selectAll().where('released_at', 'is', null).execute()
+  assert.deepEqual(
+    new Map(rented.map((row) => [row.proxy_id, [row.ip, row.order_id, row.account_id, row.expires_at]])),
+    new Map(
+      [...shop.stock().rentals].map(([id, rental]) => [
+        id,
+        [rental.ip, rental.orderId, rental.accountId, isoTime(rental.expiresAtMs)],
+      ]),
+    ),
+  )
+}
+
+const world = async (t: TestContext) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  return { pool, log, db: new Kysely<ReadDatabase>({ dialect: new PostgresDialect({ pool }) }) }
+}
+
+test('whatever happens in the shop, the tables say what the folds of the log say', async (t) => {
+  const { pool, db } = await world(t)
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { minLength: 20, maxLength: 80 }),
+      fc.integer({ min: 1, max: 40 }),
+      async (steps, maxBatch) => {
+        await pool.query('drop schema read cascade; create schema read; truncate engine.checkpoints')
+        const log = createMemoryLog()
+        const shop = createShop(log, startMs)
+        const engine = await startEngine(t, pool, log, groups, { maxBatch, maxRows: 10 })
+        try {
+          await shop.stockUp(['203.0.113.1', '203.0.113.2', '203.0.113.3', '203.0.113.4', '203.0.113.5'])
+          for (const id of accounts) await shop.credit(id, 10_000)
+          for (const [n, act] of steps.entries()) await act(shop, n)
+          await caughtUp(engine, log)
+          await checkBalances(db, shop)
+          await checkOrders(db, shop)
+          await checkPlans(db, shop)
+          await checkStock(db, shop)
+          const stock = createLiveStock({ pool, clock: shop.now })
+          const pools = shop.stock().pools.first()
+          const rested = pools?.resting.count(({ availableFromMs }) => availableFromMs <= shop.now()) ?? 0
+          const count = {
+            country: 'USA',
+            carrierId: null,
+            service: null,
+            available: (pools?.ready.size ?? 0) + rested,
+          }
+          assert.deepEqual(await stock.of('isp-static'), [count])
+          assert.deepEqual(await stock.all(), new Map([['isp-static', [count]]]))
+        } finally {
+          await engine.stop()
+        }
+        const [result] = await rebuild({ pool, log, decode, groups }, 'all', { compareOnly: true })
+        assert.deepEqual(result?.differences, [])
+        assert.equal(result?.compared.length, groups[0]?.models.length)
+      },
+    ),
+    { numRuns: 15, endOnFailure: true },
+  )
+})
+
+test('accounts and keys stand as their events say', async (t) => {
+  const { pool, log, db } = await world(t)
+  const engine = await startEngine(t, pool, log, groups)
+  const stream = accountStream('acc_1' as AccountId)
+  const metadata = (at: string) =>
+    JSON.stringify({
+      correlationId: at,
+      causationId: null,
+      actor: { kind: 'system', name: 't' },
+      recordedAt: at,
+    })
+  let revision = -1
+  const append = async (type: string, data: unknown): Promise<void> => {
+    const at = isoTime(startMs + revision * 1000 + 1000)
+    const event = { id: crypto.randomUUID(), type, data: JSON.stringify(data), metadata: metadata(at) }
+    await log.append(stream, revision === -1 ? 'noStream' : revision, [event])
+    revision += 1
+  }
+  const issue = { scopes: ['buy', 'scrape'], dailyCapCents: null, displayPrefix: 'fbx_abcd' }
+  await append('AccountCreated', { accountId: 'acc_1', reseller: true })
+  await append('KeyIssued', { keyId: 'key_1', ...issue })
+  await append('KeyIssued', { keyId: 'key_2', ...issue })
+  await append('KeyCapped', { keyId: 'key_1', dailyCapCents: 500 })
+  await append('KeyRevoked', { keyId: 'key_2' })
+  await append('AccountBlocked', { reason: 'chargeback' })
+  await caughtUp(engine, log)
+  const account = { account_id: 'acc_1', position: 1, reseller: true, created_at: isoTime(startMs) }
+  assert.deepEqual(await db.selectFrom('read.accounts').selectAll().execute(), [
+    { ...account, blocked: true, blocked_reason: 'chargeback' },
+  ])
+  const key = { account_id: 'acc_1', scopes: ['buy', 'scrape'], display_prefix: 'fbx_abcd' }
+  assert.deepEqual(await db.selectFrom('read.keys').selectAll().orderBy('position').execute(), [
+    {
+      ...key,
+      key_id: 'key_1',
+      position: 2,
+      daily_cap_cents: 500,
+      revoked: false,
+      created_at: isoTime(startMs + 1000),
+    },
+    {
+      ...key,
+      key_id: 'key_2',
+      position: 3,
+      daily_cap_cents: null,
+      revoked: true,
+      created_at: isoTime(startMs + 2000),
+    },
+  ])
+  await append('AccountUnblocked', {})
+  await caughtUp(engine, log)
+  assert.deepEqual(await db.selectFrom('read.accounts').selectAll().execute(), [
+    { ...account, blocked: false, blocked_reason: null },
+  ])
+})
+
+test('the catalogue is one row in its present state, and its revision tells of every change', async (t) => {
+  const { pool, log, db } = await world(t)
+  const engine = await startEngine(t, pool, log, groups)
+  const metadata = JSON.stringify({
+    correlationId: 'import',
+    causationId: null,
+    actor: { kind: 'operator', name: 't' },
+    recordedAt: isoTime(startMs),
+  })
+  const append = (revision: number | 'noStream', type: string, data: unknown): Promise<unknown> =>
+    log.append(catalogStream, revision, [
+      { id: crypto.randomUUID(), type, data: JSON.stringify(data), metadata },
+    ])
+  const since = isoTime(startMs)
+  const product = {
+    id: 'isp-static',
+    name: 'Static ISP é',
+    state: 'active',
+    successorId: null,
+    parkedUntil: null,
+    since,
+  }
+  await append('noStream', 'CatalogImported', { digest: 'd1', importedAt: since, products: [product] })
+  await caughtUp(engine, log)
+  const row = { catalog_id: 'catalog', digest: 'd1', imported_at: since, products: [product], revision: 0 }
+  assert.deepEqual(await db.selectFrom('read.catalog').selectAll().execute(), [row])
+  const later = isoTime(startMs + 5000)
+  await append(0, 'ProductStateChanged', {
+    productId: 'isp-static',
+    state: 'parked',
+    successorId: null,
+    since: later,
+  })
+  await caughtUp(engine, log)
+  const parked = { ...product, state: 'parked', since: later }
+  assert.deepEqual(await db.selectFrom('read.catalog').selectAll().execute(), [
+    { ...row, products: [parked], revision: 1 },
+  ])
+})
+
+test('the balance shown is whole cents, rounded down', async (t) => {
+  const { pool, log, db } = await world(t)
+  const engine = await startEngine(t, pool, log, groups)
+  const shop = createShop(log, startMs)
+  await shop.credit('acc_one' as AccountId, 100)
+  await shop.scrape('acc_one' as AccountId, 3000, 'capture')
+  await caughtUp(engine, log)
+  const row = await db.selectFrom('read.balances').selectAll().executeTakeFirstOrThrow()
+  assert.equal(row.available_micros, 997_000)
+  assert.equal(microsToCentsFloor(row.available_micros), 99)
+  const types = await db
+    .selectFrom('read.transactions')
+    .select(['type', 'amount_micros'])
+    .orderBy('position')
+    .execute()
+  assert.deepEqual(types, [
+    { type: 'credit', amount_micros: 1_000_000 },
+    { type: 'hold', amount_micros: -3000 },
+    { type: 'capture', amount_micros: 0 },
+  ])
+})

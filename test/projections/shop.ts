@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto'
+import { createCodec } from '../../src/eventstore/codec.ts'
+import type { Decision } from '../../src/eventstore/commands/command.ts'
+import type { DomainEvent } from '../../src/eventstore/event.ts'
+import type { Fold } from '../../src/eventstore/fold.ts'
+import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
+import { ledgerStream, orderStream, planStream, stockStream } from '../../src/eventstore/streams.ts'
+import type { AccountId, OrderId, PlanId, ProxyId } from '../../src/ids.ts'
+import { decideAdjustment, decideCredit } from '../../src/ledger/decide.ts'
+import {
+  decideCapture,
+  decideHold,
+  decideRelease as decideHoldRelease,
+} from '../../src/ledger/decide-hold.ts'
+import { ledgerFold } from '../../src/ledger/fold.ts'
+import { arbiterOf } from '../../src/orders/arbiter.ts'
+import type { OrderDetails } from '../../src/orders/details.ts'
+import { orderFold } from '../../src/orders/fold.ts'
+import { decidePlacement } from '../../src/orders/place.ts'
+import { decideRefund, type RefundRequest } from '../../src/orders/refund.ts'
+import { decideMetering } from '../../src/plans/decide.ts'
+import { planFold } from '../../src/plans/fold.ts'
+import { decideExpiry } from '../../src/stock/decide.ts'
+import { stockFold } from '../../src/stock/fold.ts'
+import { addressOrder, planOrder } from '../support/world.ts'
+
+const codec = createCodec()
+const dayMs = 86_400_000
+
+/**
+ * A shop that runs the real decisions, one at a time, on states it folds itself: a log as the service writes it, and
+ * beside it what the read tables must say.
+ */
+export const createShop = (log: EventLog, startMs: number) => {
+  // biome-ignore lint/suspicious/noExplicitAny: states of many folds stand in one map
+  const states = new Map<StreamName, { fold: Fold<any, any>; state: unknown; revision: number }>()
+  const orders = new Map<OrderId, OrderDetails>()
+  let nowMs = startMs
+
+  // biome-ignore lint/suspicious/noExplicitAny: a fold is handed only its own stream's events
+  const stateOf = <State>(stream: StreamName, fold: Fold<State, any>): State => {
+    const known = states.get(stream)
+    if (known) return known.state as State
+    states.set(stream, { fold, state: fold.initial, revision: -1 })
+    return fold.initial
+  }
+
+  const append = async (appends: Decision<unknown>['appends']): Promise<void> => {
+    const correlationId = randomUUID()
+    const metadata = {
+      correlationId,
+      causationId: null,
+      actor: { kind: 'system', name: 'shop' } as const,
+      recordedAt: new Date(nowMs).toISOString(),
+    }
+    const given = appends.filter(({ events }) => events.length > 0)
+    if (given.length === 0) return
+    const revisions = new Map<StreamName, number>()
+    const items = given.map(({ stream, events }) => {
+      const before = revisions.get(stream) ?? states.get(stream)?.revision ?? -1
+      revisions.set(stream, before + events.length)
+      return {
+        stream,
+        expected: before === -1 ? ('noStream' as const) : before,
+        events: events.map((event: DomainEvent) => ({ id: randomUUID(), ...codec.encode(event, metadata) })),
+      }
+    })
+    const [outcome] = await log.appendAll([{ appends: items }])
+    if (outcome?.status !== 'landed') throw new Error(`an append ended ${outcome?.status}`)
+    for (const { stream, events } of given) {
+      const known = states.get(stream)
+      if (!known) throw new Error(`${stream} has no fold`)
+      for (const event of events) {
+        known.revision += 1
+        known.state = known.fold.evolve(known.state, {
+          ...event,
+          revision: known.revision,
+          recordedAtMs: nowMs,
+        })
+      }
+    }
+  }
+
+  const statesFor = (order: OrderDetails) => {
+    const arbiter = arbiterOf(order)
+    return {
+      ledger: stateOf(ledgerStream(order.accountId), ledgerFold),
+      arbiter: stateOf(arbiter.stream, arbiter.fold),
+      order: stateOf(orderStream(order.orderId), orderFold),
+    }
+  }
+
+  const place = async (order: OrderDetails): Promise<boolean> => {
+    const { createdAt: _, ...draft } = order
+    const { appends, answer } = decidePlacement(statesFor(order), { draft, capCents: null }, nowMs)
+    await append(appends)
+    if (answer.kind === 'placed') orders.set(order.orderId, answer.order.details)
+    return answer.kind === 'placed'
+  }
+
+  const onLedger = async (
+    account: AccountId,
+    decide: (state: ReturnType<typeof ledger>) => { outcome: string; events?: readonly DomainEvent[] },
+  ): Promise<void> => {
+    const decision = decide(ledger(account))
+    if (decision.outcome === 'decided')
+      await append([{ stream: ledgerStream(account), events: decision.events ?? [] }])
+  }
+  const ledger = (account: AccountId) => stateOf(ledgerStream(account), ledgerFold)
+
+  return {
+    orders,
+    ledger,
+    order: (id: OrderId) => stateOf(orderStream(id), orderFold),
+    plan: (id: PlanId) => stateOf(planStream(id), planFold),
+    stock: () => stateOf(stockStream('isp-static', 'USA'), stockFold),
+    now: () => nowMs,
+    wait: (ms: number): void => {
+      nowMs += ms
+    },
+    credit: (account: AccountId, cents: number) =>
+      onLedger(account, (state) =>
+        decideCredit(state, {
+          source: 'manual',
+          reference: randomUUID(),
+          gateway: 'manual',
+          depositId: `dep_${randomUUID()}`,
+          orderId: null,
+          family: null,
+          amountMicros: cents * 10_000,
+        }),
+      ),
+    chargeBack: (account: AccountId, cents: number) =>
+      onLedger(account, (state) =>
+        decideAdjustment(state, {
+          reference: randomUUID(),
+          reason: 'chargeback',
+          gateway: 'card',
+          amountMicros: -cents * 10_000,
+        }),
+      ),
+    scrape: async (account: AccountId, micros: number, end: 'capture' | 'release' | 'leave') => {
+      const hold = { holdId: randomUUID(), keyId: null, platform: 'tiktok', amountMicros: micros }
+      await onLedger(account, (state) => decideHold(state, hold))
+      if (end === 'leave') return
+      await onLedger(account, (state) =>
+        end === 'capture' ? decideCapture(state, hold) : decideHoldRelease(state, hold),
+      )
+    },
+    stockUp: async (ips: readonly string[]) => {
+      stateOf(stockStream('isp-static', 'USA'), stockFold)
+      const bare = { city: 'Dallas', asn: 7922, asnOrg: null, carrierId: null, service: null }
+      const addresses = ips.map((ip) => ({ ip, ...bare }))
+      const data = { productId: 'isp-static', country: 'USA', addresses }
+      await append([
+        { stream: stockStream('isp-static', 'USA'), events: [{ type: 'AddressesStocked', data }] },
+      ])
+    },
+    buyAddresses: (account: AccountId, id: OrderId, quantity: number) =>
+      place(addressOrder(id, { accountId: account, quantity, amountCents: 250 * quantity })),
+    extend: (account: AccountId, id: OrderId, proxyIds: readonly ProxyId[]) =>
+      place(
+        addressOrder(id, {
+          accountId: account,
+          kind: 'extension',
+          proxyIds,
+          quantity: proxyIds.length,
+          amountCents: 250,
+        }),
+      ),
+    buyPlan: (account: AccountId, id: OrderId, planId: PlanId) =>
+      place(planOrder(id, { accountId: account, planId })),
+    refund: async (id: OrderId, request: RefundRequest) => {
+      const order = orders.get(id)
+      if (order) await append(decideRefund(statesFor(order), randomUUID(), request, nowMs).appends)
+    },
+    meter: async (planId: PlanId, bytes: number) => {
+      const state = stateOf(planStream(planId), planFold)
+      const { events } = decideMetering(state, { reportId: randomUUID(), bytes })
+      await append([{ stream: planStream(planId), events }])
+    },
+    expireRentals: async () => {
+      nowMs += 31 * dayMs
+      const stock = stateOf(stockStream('isp-static', 'USA'), stockFold)
+      const events = decideExpiry(stock, stock.rentals.keys(), nowMs)
+      await append([{ stream: stockStream('isp-static', 'USA'), events }])
+    },
+  }
+}
+
+export type Shop = ReturnType<typeof createShop>
