@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { type RunningFarebox, startFarebox } from '../support/farebox.ts'
+import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { demoJson } from './samples.ts'
 
@@ -19,7 +19,7 @@ type Printed = {
 
 /** A command in a process of its own, beside the running service. */
 const command =
-  ({ env }: RunningFarebox) =>
+  ({ env }: Service) =>
   (...args: string[]): Promise<Printed> =>
     new Promise((resolve, reject) => {
       execFile(
@@ -44,7 +44,7 @@ const scratch = async (t: TestContext) => {
 }
 
 test('a catalogue is checked, imported and changed beside a running server, which follows at once', async (t) => {
-  const running = await startFarebox(t)
+  const running = await startService(t)
   const farebox = command(running)
   const file = await scratch(t)
   const price = async () => {
@@ -91,7 +91,7 @@ test('a catalogue is checked, imported and changed beside a running server, whic
 })
 
 test('stock is added beside a running server and sold at once', async (t) => {
-  const running = await startFarebox(t)
+  const running = await startService(t)
   const farebox = command(running)
   const file = await scratch(t)
   const path = await file('addresses.txt', '# rack 7\n198.19.250.1\n198.19.250.2\n')
@@ -135,7 +135,7 @@ test('stock is added beside a running server and sold at once', async (t) => {
 })
 
 test('a country that sells out leaves the options and the price list at once', async (t) => {
-  const { buyer } = await startFarebox(t)
+  const { buyer } = await startService(t)
   const ordered = await buyer.post('/api/v1/orders', {
     product_id: 'isp-static',
     quantity: 60,

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startFarebox } from '../support/farebox.ts'
+import { startService } from '../support/service.ts'
 
 const products = '/api/v1/products'
 
 test('the catalogue over HTTP', async (t) => {
-  const running = await startFarebox(t)
+  const running = await startService(t)
   const api = running.buyer
 
   const refused = async (path: string, status: number, code: string, message: RegExp) => {
