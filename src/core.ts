@@ -94,15 +94,22 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   const { config, role, systemClock, logger, hooks, metrics } = options
   const postgres = await openPostgres(config, role)
   closing.add(postgres.stop)
+  let ending = false
   const connection: PoolOptions = {
     url: postgres.url,
     applicationName: `farebox-${role}`,
     max: role === 'server' ? config.poolSize : 4,
     statementTimeoutMs: config.statementTimeoutMs,
-    onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
+    onError: (error) => {
+      // A pool that was ended still has connections on their way out when Postgres stops.
+      if (!ending) logger.warn({ err: error }, 'a connection to Postgres broke')
+    },
   }
   const pool = createPool(connection)
-  closing.add(() => pool.end())
+  closing.add(() => {
+    ending = true
+    return pool.end()
+  })
 
   const applied = await migrate(pool, allMigrations)
   if (applied.length > 0) logger.info({ applied }, 'migrated the database')

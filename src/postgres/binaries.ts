@@ -111,6 +111,8 @@ export const findLauncher = async (dataDir: string): Promise<Launcher> => {
     `--reuid=${owner.uid}`,
     `--regid=${owner.gid}`,
     '--clear-groups',
+    // Without it access(2) forgets the right, and initdb, which asks by it, does not find `postgres`.
+    '--securebits=+no_setuid_fixup',
     `--inh-caps=+${right}`,
     `--ambient-caps=+${right}`,
     '--',
