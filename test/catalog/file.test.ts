@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { problemText } from '../../src/catalog/problem.ts'
@@ -250,4 +251,13 @@ test('every problem is named at once', () => {
     file.products[classic].successorId = null
   })
   assert.equal(problems.length, 2)
+})
+
+test('the example of docs/catalog.md is valid and has every shape', () => {
+  const page = readFileSync(new URL('../../docs/catalog.md', import.meta.url), 'utf8')
+  const example = /```json\n([\s\S]*?)```/.exec(page)?.[1] ?? ''
+  const parsed = parseCatalog(example)
+  assert.ok(parsed.ok, JSON.stringify(parsed))
+  const shapes = parsed.file.products.map(({ shape }) => shape)
+  assert.deepEqual(shapes, ['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile'])
 })
