@@ -1,0 +1,157 @@
+import { createCodec } from '../src/eventstore/codec.ts'
+import type { DomainEvent, EventMetadata } from '../src/eventstore/event.ts'
+import type { AppendItem, EventLog, StreamName } from '../src/eventstore/port.ts'
+import { ledgerStream, orderStream, planStream, stockStream } from '../src/eventstore/streams.ts'
+import {
+  type AccountId,
+  heldPlanId,
+  type KeyId,
+  newEventId,
+  newId,
+  orderIdOf,
+  proxyIdOf,
+} from '../src/ids.ts'
+import type { OrderDetails } from '../src/orders/details.ts'
+
+const codec = createCodec()
+const accounts = 1000
+const startMs = Date.parse('2026-11-21T00:00:00.000Z')
+const digest = 'c0ffee'.repeat(10)
+
+type Shop = {
+  /** One order of about four events: three of four top a plan up, one rents two addresses. */
+  nextOrder(): AppendItem
+}
+
+const createShop = (): Shop => {
+  const revisions = new Map<StreamName, number>()
+  const available = new Map<AccountId, number>()
+  const plans = new Set<string>()
+  let count = 0
+
+  const append = (metadata: EventMetadata, stream: StreamName, events: readonly DomainEvent[]) => {
+    const last = revisions.get(stream)
+    revisions.set(stream, (last ?? -1) + events.length)
+    return {
+      stream,
+      expected: last ?? ('noStream' as const),
+      events: events.map((event) => ({ id: newEventId(), ...codec.encode(event, metadata) })),
+    }
+  }
+
+  const nextOrder = (): AppendItem => {
+    const n = count
+    count += 1
+    const accountId = `acc_${String(n % accounts).padStart(32, '0')}` as AccountId
+    const keyId = `key_${String(n % accounts).padStart(32, '0')}` as KeyId
+    const orderId = orderIdOf(accountId, `bench-${n}`)
+    const at = new Date(startMs + n * 10).toISOString()
+    const metadata: EventMetadata = {
+      correlationId: newId('req'),
+      causationId: null,
+      actor: { kind: 'key', accountId, keyId },
+      recordedAt: at,
+    }
+    const rents = n % 4 === 3
+    const planId = rents ? null : heldPlanId(accountId, null, 'residential-premium', 1)
+    const order: OrderDetails = {
+      orderId,
+      accountId,
+      keyId,
+      customerId: null,
+      kind: 'order',
+      productId: rents ? 'isp-static' : 'residential-premium',
+      family: rents ? 'isp' : 'residential',
+      shape: rents ? 'addresses' : 'gateway_gb',
+      delivery: rents ? 'addresses' : 'lines',
+      renewal: rents ? 'extend' : 'topup',
+      unit: rents ? 'IP' : 'GB',
+      quantity: rents ? 2 : 5,
+      target: rents
+        ? { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null }
+        : null,
+      bytes: rents ? null : 5_000_000_000,
+      periodDays: null,
+      planId,
+      proxyIds: [],
+      unitPriceCents: 300,
+      amountCents: 1500,
+      listCents: 1500,
+      currency: 'USD',
+      billingType: 'PAYG',
+      method: 'wallet',
+      catalogDigest: digest,
+      fingerprint: digest,
+      createdAt: at,
+    }
+    const availableAfterMicros = (available.get(accountId) ?? 9e14) - 15_000_000
+    available.set(accountId, availableAfterMicros)
+    const bare = { city: 'Dallas', asn: 7922, asnOrg: 'Example', carrierId: null, service: null }
+    const allocations = [0, 1].map((part) => {
+      const ip = `10.${(n >> 15) & 255}.${(n >> 7) & 255}.${(n & 127) * 2 + part}`
+      return { ip, ...bare, proxyId: proxyIdOf(orderId, ip), rotationMinutes: null }
+    })
+    const rental = {
+      orderId,
+      accountId,
+      customerId: null,
+      productId: order.productId,
+      family: order.family,
+      country: 'USA',
+      periodDays: 30,
+      allocations,
+      allocatedAt: at,
+      expiresAt: new Date(startMs + n * 10 + 30 * 86_400_000).toISOString(),
+    }
+    const activation = {
+      planId,
+      orderId,
+      accountId,
+      customerId: null,
+      productId: order.productId,
+      shape: 'gateway_gb',
+      renewal: 'topup',
+      bytes: order.bytes,
+      speedUnits: null,
+      startedAt: at,
+      expiresAt: null,
+    }
+    const fulfilment = (): DomainEvent => {
+      if (planId === null) return { type: 'AddressesAllocated', data: rental }
+      if (plans.has(planId)) return { type: 'PlanToppedUp', data: { orderId, bytes: order.bytes } }
+      plans.add(planId)
+      return { type: 'PlanActivated', data: activation }
+    }
+    const debit = { order, amountMicros: 15_000_000, availableAfterMicros }
+    const proxyIds = rents ? allocations.map(({ proxyId }) => proxyId) : []
+    const fulfilled = { orderId, accountId, planId, proxyIds, fulfilledAt: at }
+    const arbiter = planId === null ? stockStream('isp-static', 'USA') : planStream(planId)
+    return {
+      appends: [
+        append(metadata, ledgerStream(accountId), [{ type: 'WalletDebited', data: debit }]),
+        append(metadata, arbiter, [fulfilment()]),
+        append(metadata, orderStream(orderId), [
+          { type: 'OrderPlaced', data: { order, balanceCents: Math.floor(availableAfterMicros / 10_000) } },
+          { type: 'OrderFulfilled', data: fulfilled },
+        ]),
+      ],
+    }
+  }
+  return { nextOrder }
+}
+
+/** Orders of one call touch streams of one another, so each call writes accounts and stock once. */
+const fold = (items: readonly AppendItem[]): AppendItem => ({
+  appends: items.flatMap(({ appends }) => appends),
+})
+
+/** Fills a log with orders of a shop, four events each, until it holds about this many. */
+export const appendHistory = async (log: EventLog, events: number): Promise<void> => {
+  const shop = createShop()
+  const perItem = 50
+  for (let written = 0; written < events; written += perItem * 4) {
+    const item = fold(Array.from({ length: perItem }, shop.nextOrder))
+    const [outcome] = await log.appendAll([item])
+    if (outcome?.status !== 'landed') throw new Error(`an append of the history ended ${outcome?.status}`)
+  }
+}

@@ -1,0 +1,95 @@
+import { connect, type Socket } from 'node:net'
+
+/**
+ * A closed-loop HTTP client of its own process: each connection sends its next request when the last one is answered.
+ * Hand-written on sockets, since a general client takes as much of the two cores as the server.
+ * In: a job on IPC. Out: what it measured, then it ends.
+ */
+export type LoadJob = {
+  readonly host: string
+  readonly port: number
+  readonly connections: number
+  readonly warmUpMs: number
+  readonly measureMs: number
+  readonly path: string
+  /** Requests take turns over these keys. */
+  readonly keys: readonly string[]
+  /** Requests take turns over these bodies; empty for GET. */
+  readonly bodies: readonly string[]
+  /** Makes the idempotency keys of this run differ from every other run's. */
+  readonly run: string
+}
+
+export type LoadResult = {
+  readonly perSecond: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly statuses: Readonly<Record<string, number>>
+}
+
+const requestOf = (job: LoadJob, n: number): string => {
+  const key = job.keys[n % job.keys.length]
+  const head = `Host: ${job.host}:${job.port}\r\nX-API-Key: ${key}\r\n`
+  if (job.bodies.length === 0) return `GET ${job.path} HTTP/1.1\r\n${head}\r\n`
+  const body = job.bodies[n % job.bodies.length] ?? ''
+  return `POST ${job.path} HTTP/1.1\r\n${head}Idempotency-Key: ${job.run}-${n}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+}
+
+const contentLength = /\r\ncontent-length: (\d+)/i
+
+const measure = async (job: LoadJob): Promise<LoadResult> => {
+  const latenciesMs: number[] = []
+  const statuses: Record<string, number> = {}
+  const startMs = performance.now() + job.warmUpMs
+  const endMs = startMs + job.measureMs
+  let sent = 0
+
+  const connection = (): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const socket: Socket = connect({ host: job.host, port: job.port, noDelay: true })
+      let sentMs = 0
+      let answer = ''
+      const next = (): void => {
+        sentMs = performance.now()
+        if (sentMs >= endMs) {
+          socket.end()
+          resolve()
+          return
+        }
+        socket.write(requestOf(job, sent))
+        sent += 1
+      }
+      socket.setEncoding('latin1')
+      socket.on('connect', next)
+      socket.on('error', reject)
+      socket.on('data', (chunk: string) => {
+        answer += chunk
+        const headEnd = answer.indexOf('\r\n\r\n')
+        if (headEnd < 0) return
+        const length = Number(contentLength.exec(answer.slice(0, headEnd))?.[1] ?? 0)
+        if (answer.length < headEnd + 4 + length) return
+        const nowMs = performance.now()
+        if (sentMs >= startMs) {
+          latenciesMs.push(nowMs - sentMs)
+          const status = answer.slice(9, 12)
+          statuses[status] = (statuses[status] ?? 0) + 1
+        }
+        answer = ''
+        next()
+      })
+    })
+
+  await Promise.all(Array.from({ length: job.connections }, connection))
+  latenciesMs.sort((a, b) => a - b)
+  const at = (share: number) => latenciesMs[Math.floor(latenciesMs.length * share)] ?? Number.NaN
+  return {
+    perSecond: latenciesMs.length / (job.measureMs / 1000),
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+    statuses,
+  }
+}
+
+process.once('message', (job: LoadJob) => {
+  void measure(job).then((result) => process.send?.(result, () => process.disconnect()))
+})
