@@ -10,6 +10,9 @@ export type Definition = {
 
 export type Definitions = Readonly<Record<string, Definition>>
 
+/** Rises when the engine makes tables otherwise than before, so that they are made anew. */
+const layout = 1
+
 const tableShape = ({ name, columns, key, indexes }: Table): unknown => [
   name,
   Object.entries(columns),
@@ -20,7 +23,7 @@ const tableShape = ({ name, columns, key, indexes }: Table): unknown => [
 export const definitionOf = (model: ReadModel): Definition => ({
   version: model.version,
   digest: createHash('sha256')
-    .update(JSON.stringify([model.version, model.tables.map(tableShape)]))
+    .update(JSON.stringify([layout, model.version, model.tables.map(tableShape)]))
     .digest('hex')
     .slice(0, 16),
 })

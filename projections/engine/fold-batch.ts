@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './read-model.ts'
 import type { RowCache } from './row-cache.ts'
@@ -41,6 +42,9 @@ export type FoldBatch = {
   readonly load: LoadRows
 }
 
+/** So many events are folded before others of this process get a turn: some milliseconds. */
+const turnLength = 500
+
 type Key = readonly (string | number)[]
 type Change = { readonly key: Key; readonly row: Row | null }
 type NamedRow = { readonly table: Table; readonly key: Key; readonly text: string }
@@ -58,6 +62,13 @@ const nameRows = (models: readonly ReadModel[], tables: ReadonlyMap<string, Tabl
       return new PoisonEvent(event, model.name, cause)
     }
   return named
+}
+
+/** Whether a change came to nothing: an order that was counted as open and closed again within the batch, say. */
+const isSame = (before: Row | null | undefined, after: Row | null): boolean => {
+  if (before === undefined) return false
+  if (before === null || after === null) return before === after
+  return Object.keys(after).every((name) => before[name] === after[name])
 }
 
 /** `apply` asked for a row that neither the batch nor the cache has: it is loaded and the event applied again. */
@@ -108,6 +119,11 @@ const createOverlay = (cache: RowCache) => {
   }
   return {
     find,
+    /** As it was before the batch. */
+    before: (text: string): Row | null | undefined => {
+      const row = loaded.get(text)
+      return row === undefined ? cache.find(text) : row
+    },
     rows,
     changed,
     keepLoaded: (text: string, row: Row | null): void => {
@@ -134,7 +150,7 @@ const createOverlay = (cache: RowCache) => {
 export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Promise<Changes> => {
   const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
   const named = events.map((event) => nameRows(models, tables, event))
-  const { find, rows, keepLoaded, changed, beginEvent, undoEvent } = createOverlay(cache)
+  const { find, before, rows, keepLoaded, changed, beginEvent, undoEvent } = createOverlay(cache)
 
   const loadRows = async (wanted: Iterable<NamedRow>): Promise<void> => {
     const missing = new Map<Table, Map<string, Key>>()
@@ -167,6 +183,7 @@ export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Pro
   }
 
   for (const [index, event] of events.entries()) {
+    if (index % turnLength === turnLength - 1) await setImmediate()
     const reads = named[index] as PoisonEvent | NamedRow[]
     if (reads instanceof PoisonEvent) throw reads
     if (reads.some(({ table, text }) => find(table, text) === undefined))
@@ -176,12 +193,14 @@ export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Pro
   }
   return {
     tables: [...changed].map(([table, changes]) => {
-      const all = [...changes.values()]
-      return {
-        table,
-        put: all.flatMap(({ row }) => (row ? [row] : [])),
-        removed: all.flatMap(({ key, row }) => (row ? [] : [key])),
+      const put: Row[] = []
+      const removed: Key[] = []
+      for (const [text, { key, row }] of changes) {
+        if (isSame(before(text), row)) continue
+        if (row) put.push(row)
+        else removed.push(key)
       }
+      return { table, put, removed }
     }),
     commit: () => {
       for (const changes of changed.values()) for (const [text, { row }] of changes) cache.keep(text, row)

@@ -21,6 +21,12 @@ export type Reads = {
    * @throws ReadsBehind at the bound; what `log.lastOf` throws when the log cannot be reached
    */
   settled(account: AccountId, atLeast?: number): Promise<void>
+  /**
+   * As `settled`, without a look at the log: what other processes appended for the account may be missing. For reads
+   * that show no money of the account, such as stock.
+   * @throws ReadsBehind at the bound
+   */
+  settledHere(account: AccountId, atLeast?: number): Promise<void>
 }
 
 export type ReadsOptions = {
@@ -48,6 +54,14 @@ export const createReads = ({
     throw new ReadsBehind('the data that this request must see is not readable yet; try again')
   }
 
+  const reach = async (target: number, atLeast: number, deadlineMs: number): Promise<void> => {
+    const now = progress.position(group)
+    if (now >= target && now >= atLeast) return
+    // A position that was never given out would never be reached: no answer is newer than the log.
+    const given = atLeast > Math.max(now, target) ? Math.min(atLeast, await log.head()) : atLeast
+    await waitFor(Math.max(target, given), deadlineMs)
+  }
+
   return {
     known: (account, position) => {
       if (position > (appended.get(account) ?? 0)) appended.set(account, position)
@@ -56,12 +70,9 @@ export const createReads = ({
       const deadlineMs = performance.now() + timeoutMs
       const own = appended.get(account) ?? 0
       const last = await log.lastOf(ledgerStream(account))
-      const target = Math.max(own, last?.position ?? 0)
-      const now = progress.position(group)
-      if (now >= target && now >= atLeast) return
-      // A position that was never given out would never be reached: no answer is newer than the log.
-      const given = atLeast > Math.max(now, target) ? Math.min(atLeast, await log.head()) : atLeast
-      await waitFor(Math.max(target, given), deadlineMs)
+      await reach(Math.max(own, last?.position ?? 0), atLeast, deadlineMs)
     },
+    settledHere: (account, atLeast = 0) =>
+      reach(appended.get(account) ?? 0, atLeast, performance.now() + timeoutMs),
   }
 }

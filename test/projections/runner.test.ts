@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { ProjectionsRefused } from '../../projections/engine/checkpoint.ts'
 import type { ReadModelGroup } from '../../projections/engine/read-model.ts'
@@ -90,7 +91,7 @@ test('an event that cannot be decoded stops what follows it, not what stands bef
   await owns(engine, 'first')
   await appendFacts(log, [add('a', 1)])
   await log.append('order-broken' as never, 'noStream', [
-    { id: 'broken', type: 'Fact', data: '{', metadata: '{}' },
+    { id: randomUUID(), type: 'Fact', data: '{', metadata: '{}' },
   ])
   await until(() => stateOf(engine, 'first') === 'poisoned')
   assert.equal(await sumOf(pool, 'a'), 1)
