@@ -112,7 +112,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const core: Core = { ...opened, runner: remembering(opened.runner, reads) }
   registerGauges(registry, { ...core, projections: projecting })
   if (has('reactors')) {
-    const reactors = startReactors(core)
+    const reactors = startReactors(core, projecting)
     closing.add(reactors.stop)
   }
 

@@ -3,7 +3,7 @@ import { readCheckpoint } from '../projections/engine/checkpoint.ts'
 import { createLogFeed } from '../projections/engine/feed.ts'
 import { outdatedModels } from '../projections/engine/group-loop.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../projections/engine/runner.ts'
-import { groups } from '../projections/groups.ts'
+import { groups, hot } from '../projections/groups.ts'
 import type { Core } from './core.ts'
 import type { CrashHooks } from './crash.ts'
 import { type Poller, startPoller } from './reactors/poller.ts'
@@ -14,6 +14,15 @@ export type Projecting = Pick<ProjectionRunner, 'progress' | 'lag' | 'caughtUp' 
 }
 
 const followMs = 500
+
+/** Resolves once the tables that GETs are answered from are made (a first start replays the log); false when stopped before. */
+export const tablesMade = async (
+  { progress }: Pick<Projecting, 'progress'>,
+  stopping: AbortSignal,
+): Promise<boolean> => {
+  while (!stopping.aborted) if (await progress.reached(hot.name, 0, followMs)) return true
+  return false
+}
 
 /** Whether another process has made all tables as this program knows them. */
 const follow = async (core: Core, runner: ProjectionRunner, logger: Logger): Promise<Poller> => {
