@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test'
 import pino from 'pino'
 import { openFarebox } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
+import { atEnd } from '../support/cleanup.ts'
 import { call, dataDirectory } from '../support/farebox.ts'
 import { testDatabase } from '../support/postgres.ts'
 
@@ -24,7 +25,7 @@ const open = async (t: TestContext, clock: { aheadMs: number }, settings: NodeJS
     logger: pino({ level: 'silent' }),
     kill: () => assert.fail('no crash was asked for'),
   })
-  t.after(() => farebox.close())
+  atEnd(t, () => farebox.close())
   return farebox
 }
 

@@ -9,11 +9,12 @@ import pg from 'pg'
 import { DataInUse, readDataUser } from '../../src/postgres/data-lock.ts'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { postmasterPid } from '../../src/postgres/orphan.ts'
+import { atEnd } from '../support/cleanup.ts'
 import { until } from '../support/until.ts'
 
 const temporaryDir = async (t: TestContext): Promise<string> => {
   const dir = await mkdtemp(join(tmpdir(), 'farebox-embedded-'))
-  t.after(() => rm(dir, { recursive: true, force: true }))
+  atEnd(t, () => rm(dir, { recursive: true, force: true }))
   return dir
 }
 
@@ -41,7 +42,7 @@ const startElsewhere = async (t: TestContext, dataDir: string): Promise<ChildPro
   const child = spawn(process.execPath, [join(import.meta.dirname, 'embedded-holder.ts'), dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  t.after(() => child.kill('SIGKILL'))
+  atEnd(t, () => child.kill('SIGKILL'))
   const [line] = await once(child.stdout!, 'data')
   assert.equal(String(line).trim(), 'ready')
   return child
@@ -56,7 +57,7 @@ test('data, password and settings stay over a clean restart, and the data is dur
   assert.equal(isAlive(first.pid), false)
 
   const second = await startEmbeddedPostgres({ dataDir })
-  t.after(() => second.stop())
+  atEnd(t, () => second.stop())
   assert.deepEqual(await one(second.url, 'select n from kept'), { n: 42 })
   assert.equal(new URL(second.url).password, new URL(first.url).password)
   assert.deepEqual(
@@ -72,7 +73,7 @@ test('data, password and settings stay over a clean restart, and the data is dur
 test('secrets are readable by the owner alone', async (t) => {
   const dataDir = await temporaryDir(t)
   const server = await startEmbeddedPostgres({ dataDir })
-  t.after(() => server.stop())
+  atEnd(t, () => server.stop())
   for (const file of ['postgres.password', 'running.json', 'postgres.log'])
     assert.equal((await stat(join(dataDir, file))).mode & 0o777, 0o600, file)
   assert.equal((await stat(join(dataDir, 'postgres'))).mode & 0o777, 0o700)
@@ -85,7 +86,7 @@ test('secrets are readable by the owner alone', async (t) => {
 
 test('a wrong password is refused', async (t) => {
   const server = await startEmbeddedPostgres({ dataDir: await temporaryDir(t) })
-  t.after(() => server.stop())
+  atEnd(t, () => server.stop())
   const wrong = new URL(server.url)
   wrong.password = 'guess'
   await assert.rejects(one(wrong.toString(), 'select 1'), /password authentication failed/)
@@ -114,7 +115,7 @@ test('after kill -9 of the process its Postgres is found, stopped and started an
   assert.equal(isAlive(orphan), true)
 
   const server = await startEmbeddedPostgres({ dataDir })
-  t.after(() => server.stop())
+  atEnd(t, () => server.stop())
   assert.equal(isAlive(orphan), false)
   assert.deepEqual(await one(server.url, 'select n from kept'), { n: 7 })
 })
@@ -130,7 +131,7 @@ test('after kill -9 of the process and of Postgres the data is recovered', async
   await until(() => !isAlive(orphan))
 
   const server = await startEmbeddedPostgres({ dataDir })
-  t.after(() => server.stop())
+  atEnd(t, () => server.stop())
   assert.deepEqual(await one(server.url, 'select n from kept'), { n: 8 })
 })
 
@@ -146,7 +147,7 @@ test('a lock file whose process id belongs to another program by now does not st
   await writeFile(lockFile, text.replace(String(orphan), String(process.ppid)))
 
   const server = await startEmbeddedPostgres({ dataDir })
-  t.after(() => server.stop())
+  atEnd(t, () => server.stop())
   assert.deepEqual(await one(server.url, 'select 1 as one'), { one: 1 })
 })
 
@@ -154,7 +155,7 @@ test('a first start that was killed while it made the cluster is made anew', asy
   const dataDir = await temporaryDir(t)
   await mkdir(join(dataDir, 'postgres.new', 'base'), { recursive: true })
   const server = await startEmbeddedPostgres({ dataDir })
-  t.after(() => server.stop())
+  atEnd(t, () => server.stop())
   assert.deepEqual(await one(server.url, 'select current_database() as name'), { name: 'farebox' })
 })
 
@@ -162,7 +163,7 @@ test('a directory that is closed to other users serves as well', async (t) => {
   const closed = await temporaryDir(t)
   await chmod(closed, 0o700)
   const server = await startEmbeddedPostgres({ dataDir: join(closed, 'data') })
-  t.after(() => server.stop())
+  atEnd(t, () => server.stop())
   assert.deepEqual(await one(server.url, 'select 1 as one'), { one: 1 })
 })
 

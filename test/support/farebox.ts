@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { stopOrphan } from '../../src/postgres/orphan.ts'
+import { atEnd } from './cleanup.ts'
 import { until } from './until.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -22,7 +23,7 @@ const environment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
 /** A directory for FAREBOX_DATA that is gone with the test, with a Postgres that a killed process left. */
 export const dataDirectory = async (t: TestContext): Promise<string> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-data-'))
-  t.after(async () => {
+  atEnd(t, async () => {
     await stopOrphan(join(dataDir, 'postgres'))
     await rm(dataDir, { recursive: true, force: true })
   })
@@ -49,7 +50,7 @@ const launch = (t: TestContext, args: readonly string[], env: NodeJS.ProcessEnv)
     err += chunk
   })
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, out, err }))
-  t.after(async () => {
+  atEnd(t, async () => {
     child.kill('SIGKILL')
     await ended
   })

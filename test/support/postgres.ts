@@ -4,6 +4,7 @@ import pg from 'pg'
 import { migrate } from '../../src/postgres/migrate.ts'
 import { allMigrations } from '../../src/postgres/migrations.ts'
 import { createPool } from '../../src/postgres/pool.ts'
+import { atEnd } from './cleanup.ts'
 import { startTestServer } from './postgres-server.ts'
 
 let ownServer: ReturnType<typeof startTestServer> | null = null
@@ -65,7 +66,7 @@ export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise
   const server = await serverUrl()
   const name = `farebox_test_${randomBytes(6).toString('hex')}`
   await withClient(server, (admin) => admin.query(`create database ${name} template ${from}`))
-  t.after(() => withClient(server, (admin) => admin.query(`drop database if exists ${name} with (force)`)))
+  atEnd(t, () => withClient(server, (admin) => admin.query(`drop database if exists ${name} with (force)`)))
   return { url: withDatabase(server, name) }
 }
 
@@ -76,9 +77,8 @@ export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise
 export const testDatabase = async (t: TestContext): Promise<{ url: string; pool: pg.Pool }> => {
   template ??= ensureTemplate(await serverUrl())
   await template
-  let pool: pg.Pool | null = null
-  t.after(() => pool?.end())
   const { url } = await emptyDatabase(t, templateName)
-  pool = createPool({ url, applicationName: 'farebox-test' })
+  const pool = createPool({ url, applicationName: 'farebox-test' })
+  atEnd(t, () => pool.end())
   return { url, pool }
 }
