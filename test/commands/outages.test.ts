@@ -68,6 +68,8 @@ test('while an outcome is unknown its clients and later ones get 503 after a bou
   assert.equal(runner.frozen(), 1)
   await assert.rejects(runner.run(move(a, 'later', -3)), overloaded)
   assert.equal((await runner.run(move(b, 'later', -3))).answer, 'moved')
+  const sentForA = wire.sent.filter((item) => isA(item)).slice(1)
+  for (const item of sentForA.slice(1)) assert.deepEqual(item, sentForA[0])
   lost = false
   await until(() => runner.frozen() === 0)
   // Their retries converge: the first one landed, the second one was never decided.

@@ -1,31 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { AppendRejected, WrongExpectedRevision } from '../../src/eventstore/errors.ts'
-import {
-  type Append,
-  type Appended,
-  type AppendItem,
-  type EventLog,
-  type Expected,
-  type ItemOutcome,
-  maxAppendBytes,
-  type NewEvent,
-  type StoredEvent,
-  type StreamName,
+import { appendBytes, assertItems, refusalOf } from '../../src/eventstore/checks.ts'
+import { WrongExpectedRevision } from '../../src/eventstore/errors.ts'
+import type {
+  Append,
+  Appended,
+  AppendItem,
+  EventLog,
+  Expected,
+  ItemOutcome,
+  StoredEvent,
+  StreamName,
 } from '../../src/eventstore/port.ts'
 
-const bytesOf = (events: readonly NewEvent[]): number =>
-  events.reduce(
-    (sum, { id, type, data, metadata }) => sum + Buffer.byteLength(id + type + data + metadata),
-    0,
-  )
-
-const refuse = ({ events, stream }: Append): void => {
-  if (events.length === 0) throw new AppendRejected(`an append of no events to ${stream}`)
-  if (bytesOf(events) > maxAppendBytes) throw new AppendRejected(`more than ${maxAppendBytes} bytes`)
-  for (const { data, metadata } of events)
-    if (/\0/.test(data + metadata) || !(data + metadata).isWellFormed())
-      throw new AppendRejected('NUL or a lone surrogate')
-}
+/** No answer comes in the turn of its question, so that who asks in a loop lets others ask too. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** An honest log in memory: the port's contract without a database. Everything is lost with it. */
 export const createMemoryLog = (): EventLog => {
@@ -46,7 +34,8 @@ export const createMemoryLog = (): EventLog => {
   }
 
   const write = (append: Append): Appended => {
-    refuse(append)
+    const refusal = refusalOf(append, appendBytes(append))
+    if (refusal !== null) throw refusal
     const before = writtenBefore(append)
     if (before !== null) return before
     const { stream, expected, events } = append
@@ -88,14 +77,8 @@ export const createMemoryLog = (): EventLog => {
   }
 
   const appendAll = async (items: readonly AppendItem[]): Promise<readonly ItemOutcome[]> => {
-    const seen = new Map<StreamName, number>()
-    for (const [at, { appends }] of items.entries())
-      for (const { stream } of appends) {
-        if ((seen.get(stream) ?? at) !== at) throw new Error(`two items of one call write ${stream}`)
-        seen.set(stream, at)
-      }
-    // An answer never comes in the turn of its question.
-    await new Promise((resolve) => setImmediate(resolve))
+    assertItems(items)
+    await turn()
     const outcomes = items.map(writeItem)
     wake()
     return outcomes
@@ -110,10 +93,11 @@ export const createMemoryLog = (): EventLog => {
     },
     appendAll,
     async *readStream(stream, from = 0) {
+      await turn()
       yield* streams.get(stream)?.slice(from) ?? []
     },
     async readStreams(tails) {
-      await new Promise((resolve) => setImmediate(resolve))
+      await turn()
       const found = new Map<StreamName, readonly StoredEvent[]>()
       for (const { stream, from } of tails) {
         const events = streams.get(stream)?.slice(from) ?? []
@@ -122,10 +106,14 @@ export const createMemoryLog = (): EventLog => {
       return found
     },
     async lastOf(stream) {
+      await turn()
       const last = streams.get(stream)?.at(-1)
       return last ? placeOf(last) : null
     },
-    readAll: async (after, limit) => all.slice(after, after + limit),
+    async readAll(after, limit) {
+      await turn()
+      return all.slice(after, after + limit)
+    },
     async *subscribeAll({ after, maxBatch = 1_000, signal }) {
       let position = after
       while (!signal.aborted) {
@@ -146,7 +134,10 @@ export const createMemoryLog = (): EventLog => {
         })
       }
     },
-    head: async () => all.length,
+    async head() {
+      await turn()
+      return all.length
+    },
     logId: async () => id,
     close: async () => {},
   }
