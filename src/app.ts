@@ -15,7 +15,7 @@ import { seedDemo } from './demo/seed.ts'
 import { registerRuntimeMetrics } from './http/runtime-metrics.ts'
 import { shutDown } from './http/shutdown.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
-import { startProjecting } from './projecting.ts'
+import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
 
 export const roles = ['http', 'projections', 'reactors'] as const
@@ -35,6 +35,7 @@ export type FareboxOptions = {
 
 export type Farebox = {
   readonly core: Core
+  readonly projecting: Projecting
   readonly registry: Registry
   /** E.g. `http://127.0.0.1:3000`; null without the role `http`. */
   readonly baseUrl: string | null
@@ -136,5 +137,5 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   }
   const demo = await seedDemo(core, baseUrl ?? `http://${reachable(config.host)}:${config.port}`)
   starting = null
-  return { core, registry, baseUrl, demo, failed: failed.promise, close: closing.close }
+  return { core, projecting, registry, baseUrl, demo, failed: failed.promise, close: closing.close }
 }

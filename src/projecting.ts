@@ -9,7 +9,10 @@ import type { CrashHooks } from './crash.ts'
 import { type Poller, startPoller } from './reactors/poller.ts'
 
 /** The projections as this process sees them: it folds them, or follows those that another process folds. */
-export type Projecting = Pick<ProjectionRunner, 'progress' | 'lag' | 'caughtUp' | 'health'> & {
+export type Projecting = Pick<
+  ProjectionRunner,
+  'progress' | 'lag' | 'caughtUp' | 'health' | 'pause' | 'resume'
+> & {
   stop(): Promise<void>
 }
 
@@ -72,6 +75,8 @@ export const startProjecting = async (
     lag: runner.lag,
     caughtUp: runner.caughtUp,
     health: runner.health,
+    pause: runner.pause,
+    resume: runner.resume,
     stop: async () => {
       await follower?.stop()
       await runner.stop()

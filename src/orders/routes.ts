@@ -35,11 +35,9 @@ export const guardExample = { amountCents: 1250, unitPriceCents: 250, quantity: 
 export const chargeErrors: readonly RouteError[] = [
   'idempotency_conflict',
   'product_unavailable',
-  'deposits_not_available',
   'price_changed',
   'spend_cap_reached',
   'insufficient_balance',
-  'customer_credit_insufficient',
 ]
 
 const Body = z.strictObject({
@@ -118,6 +116,8 @@ export const orderRoutes = (deps: {
         'invalid_targeting',
         'out_of_stock',
         ...chargeErrors,
+        'deposits_not_available',
+        'customer_credit_insufficient',
       ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
       handler: async ({ caller, body, idempotencyKey, customerRef, requestId }) => {

@@ -174,7 +174,7 @@ export const planRoutes = (deps: {
           headers: replayHeaders,
         },
       },
-      errors: ['not_found', 'invalid_quantity', ...chargeErrors],
+      errors: ['not_found', 'invalid_quantity', ...chargeErrors, 'deposits_not_available'],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
       handler: async ({ caller, params: { id }, body, idempotencyKey, requestId, after }) => {
         const plan = await planOf(caller, id, after)

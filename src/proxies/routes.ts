@@ -150,7 +150,15 @@ export const proxyRoutes = (deps: {
           headers: replayHeaders,
         },
       },
-      errors: ['not_found', 'invalid_period', 'invalid_country', 'out_of_stock', ...chargeErrors],
+      errors: [
+        'not_found',
+        'invalid_quantity',
+        'invalid_country',
+        'invalid_period',
+        'invalid_targeting',
+        'out_of_stock',
+        ...chargeErrors,
+      ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
       handler: async ({ caller, body, idempotencyKey, requestId, after }) => {
         const { proxy_ids: proxyIds, order_id: orderId } = body

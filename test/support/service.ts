@@ -3,7 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
+import type { DestinationStream } from 'pino'
 import { type Farebox, openFarebox, roles } from '../../src/app.ts'
+import type { Clock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import type { DemoFile } from '../../src/demo/file.ts'
 import { createLogger } from '../../src/http/logging.ts'
@@ -23,6 +25,12 @@ export type Service = {
   readonly scraper: HttpClient
 }
 
+/** What a test puts in the place of the process's own. */
+export type ServiceParts = {
+  readonly systemClock?: Clock
+  readonly logTo?: DestinationStream
+}
+
 /**
  * The whole service inside this process, with the demo data, on a fresh database and a free port; closed with the test.
  * `test/support/farebox.ts` starts it in a process of its own.
@@ -30,6 +38,7 @@ export type Service = {
 export const startService = async (
   t: TestContext,
   settings: Readonly<Record<string, string>> = {},
+  parts: ServiceParts = {},
 ): Promise<Service> => {
   let farebox: Farebox | null = null
   // The first that is registered runs first: before the database goes.
@@ -52,9 +61,9 @@ export const startService = async (
   farebox = await openFarebox({
     config,
     roles,
-    systemClock: Date.now,
+    systemClock: parts.systemClock ?? Date.now,
     monotonicMs: () => performance.now(),
-    logger: createLogger(config.logLevel),
+    logger: createLogger(config.logLevel, parts.logTo),
     kill: () => process.kill(process.pid, 'SIGKILL'),
   })
   const { baseUrl, demo } = farebox

@@ -1,0 +1,361 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createCatalogService } from '../../src/catalog/service.ts'
+import { type Called, declaredOf } from '../support/http.ts'
+import { until } from '../support/until.ts'
+import { goodRequests, type Request } from './requests.ts'
+import { done, operator, type Stage } from './stage.ts'
+
+/** One way to get one answer of one operation. `answer` is `201`, or `409 price_changed`. */
+export type Case = {
+  readonly operation: string
+  readonly answer: string
+  readonly how: string
+  readonly send: () => Promise<Called>
+}
+
+type Body = Readonly<Record<string, unknown>>
+
+const orders = '/api/v1/orders'
+const extend = '/api/v1/proxies/extend'
+const demoFile = new URL('../../src/catalog/demo/catalog.json', import.meta.url)
+
+const addresses = (productId: string, quantity: number, meta: object = {}): Body => ({
+  product_id: productId,
+  quantity,
+  fulfillment_meta: { country: 'USA', period_days: 30, ...meta },
+})
+const plan = (productId: string, quantity: number): Body => ({ product_id: productId, quantity })
+
+/** The demo catalogue with what makes rentals of it impossible to extend: see the cases of `extendProxies`. */
+const changedCatalog = (): string => {
+  // biome-ignore lint/suspicious/noExplicitAny: a file is changed freely
+  const catalog: any = JSON.parse(readFileSync(demoFile, 'utf8'))
+  const byId = (id: string) => catalog.products.find((product: { id: string }) => product.id === id)
+  byId('ipv6-datacenter').state = 'parked'
+  byId('mobile-gateway').state = 'parked'
+  byId('isp-static').maxQuantity = 2
+  const ipv4 = byId('ipv4-datacenter')
+  for (const rate of ipv4.rates)
+    rate.countries = rate.countries.filter((country: string) => country !== 'USA')
+  const mobile = byId('mobile-dedicated')
+  mobile.carriers = mobile.carriers.filter(({ id }: { id: string }) => id !== 'verizon-us')
+  for (const rate of mobile.rates)
+    rate.carriers = rate.carriers.filter((carrier: string) => carrier !== 'verizon-us')
+  return JSON.stringify(catalog)
+}
+
+/** Buys what the cases are about, then changes the catalogue under it. */
+const prepare = async (stage: Stage) => {
+  const { client, demo, credit, accounts } = stage
+  const buy = async (key: string, json: Body) => (await done(client.post(orders, json, { key }))).body
+  const { buyer } = demo
+  await credit(buyer.accountId, 10_000_000)
+  const bought = {
+    plan: await buy(buyer.key, plan('residential-premium', 1)),
+    timed: await buy(buyer.key, plan('residential-unlimited', 1)),
+    parkedPlan: await buy(buyer.key, plan('mobile-gateway', 1)),
+    isp: await buy(buyer.key, addresses('isp-static', 3)),
+    parkedAddresses: await buy(buyer.key, addresses('ipv6-datacenter', 10)),
+    unsoldCountry: await buy(buyer.key, addresses('ipv4-datacenter', 1)),
+    unsoldCarrier: await buy(buyer.key, addresses('mobile-dedicated', 1, { carrier_id: 'verizon-us' })),
+  }
+  const replays = {
+    order: await done(
+      client.post(orders, plan('residential-basic', 1), { key: buyer.key, headers: idempotency('again') }),
+    ),
+  }
+
+  const blocked = await stage.customer({ cents: 1_000 })
+  await accounts.block(blocked.accountId, 'chargebacks', operator)
+
+  const poor = await stage.customer({ cents: 600 + 280 })
+  const poorPlan = await buy(poor.key, plan('residential-premium', 1))
+  const poorAddress = await buy(poor.key, addresses('isp-static', 1))
+
+  const revokedKey = await stage.issueKey(buyer.accountId)
+  await done(client.get('/api/v1/me', { key: revokedKey }))
+  const keys = await accounts.read(buyer.accountId as never, operator)
+  const last = [...(keys?.keys.keys() ?? [])].at(-1)
+  await accounts.revokeKey(last as never, operator)
+  await until(async () => (await client.get('/api/v1/me', { key: revokedKey })).status === 401)
+
+  const cappedKey = await stage.issueKey(buyer.accountId, 1)
+
+  const catalog = createCatalogService(stage.farebox.core.runner)
+  const { answer } = await catalog.import(changedCatalog(), operator)
+  assert.equal(answer.status, 'imported', JSON.stringify(answer))
+  await until(async () => {
+    const { body } = await client.get('/api/v1/products/isp-static', { key: buyer.key })
+    return body.maxQuantity === 2
+  })
+  return { bought, replays, blocked, poor, poorPlan, poorAddress, revokedKey, cappedKey }
+}
+
+const idempotency = (name: string) => ({ 'Idempotency-Key': name })
+
+type Prepared = Awaited<ReturnType<typeof prepare>>
+
+/** Answers that do not depend on what an operation is about, each made from its good request. */
+const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<string, Request>>): Case[] => {
+  const { client, demo, document } = stage
+  const { buyer, reseller, scraper } = demo
+  const ways: readonly [answer: string, how: string, change: (request: Request) => Request][] = [
+    ['401 unauthorized', 'without a key', (request) => ({ ...request, key: '' })],
+    ['401 unauthorized', 'with a revoked key', (request) => ({ ...request, key: prepared.revokedKey })],
+    [
+      '401 unauthorized',
+      'with two different keys in the two headers',
+      (request) => ({ ...request, headers: { authorization: `Bearer ${reseller.key}` } }),
+    ],
+    [
+      '400 invalid_parameter',
+      'a position that is no number',
+      (request) => ({ ...request, headers: { 'X-Farebox-Position': 'soon' } }),
+    ],
+    ['403 missing_scope', 'a key for scrapers', (request) => ({ ...request, key: scraper.key })],
+    ['403 account_blocked', 'a blocked account', (request) => ({ ...request, key: prepared.blocked.key })],
+    [
+      '404 not_found',
+      'an id that nothing has',
+      (request) => ({
+        ...request,
+        path: request.path.replace(/(isp-static|(?:ord|pln|prx)_[^/?]+)/, 'nothing'),
+        ...(request.path === extend && { json: { proxy_ids: ['prx_nothing'], period_days: 30 } }),
+      }),
+    ],
+    [
+      '413 payload_too_large',
+      'a body above 256 KiB',
+      ({ json: _, ...request }) => ({
+        ...request,
+        raw: JSON.stringify({ label: 'x'.repeat(300_000) }),
+        headers: { 'content-type': 'application/json' },
+      }),
+    ],
+    [
+      '415 unsupported_media_type',
+      'a body that is no JSON by its type',
+      ({ json, ...request }) => ({
+        ...request,
+        raw: JSON.stringify(json),
+        headers: { 'content-type': 'text/plain' },
+      }),
+    ],
+    [
+      '400 invalid_body',
+      'a body that is broken JSON',
+      ({ json: _, ...request }) => ({
+        ...request,
+        raw: '{"quantity":',
+        headers: { 'content-type': 'application/json' },
+      }),
+    ],
+    [
+      '400 unknown_field',
+      'a field that is not read',
+      (request) => ({ ...request, json: { ...(request.json as Body), colour: 'blue' } }),
+    ],
+    [
+      '400 invalid_idempotency_key',
+      'a key that is not ASCII',
+      (request) => ({ ...request, headers: idempotency('ü') }),
+    ],
+    [
+      '400 idempotency_key_required',
+      'a reseller key without an Idempotency-Key',
+      (request) => ({ ...request, key: reseller.key }),
+    ],
+    [
+      '409 idempotency_conflict',
+      'the key of another order',
+      (request) => ({ ...request, headers: idempotency('again') }),
+    ],
+    ['400 invalid_limit', 'limit=0', (request) => ({ ...request, path: `${request.path}?limit=0` })],
+    ['400 invalid_offset', 'offset=-1', (request) => ({ ...request, path: `${request.path}?offset=-1` })],
+    ['402 spend_cap_reached', "a key's cap", (request) => ({ ...request, key: prepared.cappedKey })],
+    ['200', 'a good request', (request) => request],
+  ]
+  const declared = declaredOf(document)
+  const replayable = new Set(['createOrder', 'topUpPlan', 'extendProxies'])
+  return Object.entries(good).flatMap(([operation, request]) =>
+    ways
+      .filter(([answer]) => declared.has(`${operation} ${answer}`))
+      .filter(([answer]) => answer !== '200' || !replayable.has(operation))
+      .map(([answer, how, change]): Case => {
+        const { method, path, ...options } = change({ key: buyer.key, ...request })
+        const { key, ...keyless } = options
+        const sent = key === '' ? keyless : options
+        return { operation, answer, how, send: () => client.call(method, path, sent) }
+      }),
+  )
+}
+
+const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
+  const { client, demo } = stage
+  const { buyer, reseller } = demo
+  const { bought, poor, poorPlan, poorAddress } = prepared
+  const key = buyer.key
+  const get = (operation: string, answer: string, how: string, path: string): Case => ({
+    operation,
+    answer,
+    how,
+    send: () => client.get(path, { key }),
+  })
+  const post = (
+    operation: string,
+    path: string,
+    answer: string,
+    how: string,
+    json: unknown,
+    over: { key?: string; headers?: Readonly<Record<string, string>> } = {},
+  ): Case => ({ operation, answer, how, send: () => client.post(path, json, { key, ...over }) })
+  const order = (answer: string, how: string, json: unknown, over = {}) =>
+    post('createOrder', orders, answer, how, json, over)
+  const topUpPath = ({ planId }: { planId: string }) => `/api/v1/plans/${planId}/topup`
+  const topUp = (answer: string, how: string, json: unknown, over = {}, held = bought.plan) =>
+    post('topUpPlan', topUpPath(held), answer, how, json, over)
+  const keep = (answer: string, how: string, json: Body, over = {}) =>
+    post('extendProxies', extend, answer, how, { period_days: 30, ...json }, over)
+  const customer = { headers: { ...idempotency('customer'), 'X-Reseller-Customer-Id': 'c-1' } }
+  const product = (path: string) => `/api/v1/products/${path}`
+  const one = { proxy_ids: [bought.isp.proxyIds[0]] }
+  const again = { headers: idempotency('topup-again') }
+  const extendAgain = { headers: idempotency('extend-again') }
+
+  return [
+    order('201', 'a plan', plan('residential-premium', 1)),
+    order('201', 'addresses', addresses('isp-static', 1)),
+    order('200', 'a retry', plan('residential-basic', 1), { headers: idempotency('again') }),
+    order('400 missing_product', 'no product', { quantity: 1 }),
+    order('400 unknown_product', 'an id that no product has', plan('nothing', 1)),
+    order('400 invalid_quantity', 'nothing of it', plan('residential-premium', 0)),
+    order('400 invalid_quantity', 'more than the maximum', plan('residential-premium', 10_001)),
+    order(
+      '400 invalid_country',
+      'a country that is not sold',
+      addresses('isp-static', 1, { country: 'XXX' }),
+    ),
+    order('400 invalid_period', 'a period that is not sold', addresses('isp-static', 1, { period_days: 31 })),
+    order('400 invalid_targeting', 'a city', addresses('isp-static', 1, { city: 'Dallas' })),
+    order('400 unsupported_method', 'a method outside the list', {
+      ...plan('residential-premium', 1),
+      method: 'shells',
+    }),
+    order('400 invalid_customer_id', 'a name that is too long', plan('residential-premium', 1), {
+      key: reseller.key,
+      headers: { ...idempotency('long'), 'X-Reseller-Customer-Id': 'x'.repeat(129) },
+    }),
+    order('402 customer_credit_insufficient', 'a customer without credit', plan('residential-premium', 1), {
+      ...customer,
+      key: reseller.key,
+    }),
+    order('402 insufficient_balance', 'an empty wallet', plan('residential-premium', 1), { key: poor.key }),
+    order('403 deposits_not_available', 'a rail without a gateway', {
+      ...plan('residential-premium', 1),
+      method: 'card',
+    }),
+    order(
+      '403 reseller_forbidden',
+      'a customer on an ordinary key',
+      plan('residential-premium', 1),
+      customer,
+    ),
+    order('409 out_of_stock', 'more than is free', addresses('ipv4-datacenter', 999, { country: 'CAN' })),
+    order('409 price_changed', 'another price than the expected', {
+      ...plan('residential-premium', 1),
+      expected_amount_cents: 1,
+    }),
+    order('409 product_unavailable', 'a parked product', plan('isp-gateway', 50)),
+    order('409 product_unavailable', 'a retired product', plan('residential', 5)),
+
+    topUp('201', 'a plan that is held', { quantity: 1 }, again),
+    topUp('200', 'a retry', { quantity: 1 }, again),
+    topUp('400 invalid_body', 'a plan that is bought anew', { quantity: 1 }, {}, bought.timed),
+    topUp('400 invalid_quantity', 'a fraction', { quantity: 1.5 }),
+    topUp('400 unsupported_method', 'a method outside the list', { quantity: 1, method: 'shells' }),
+    topUp('402 insufficient_balance', 'an empty wallet', { quantity: 1 }, { key: poor.key }, poorPlan),
+    topUp('403 deposits_not_available', 'a rail without a gateway', { quantity: 1, method: 'card' }),
+    topUp('404 not_found', "another account's plan", { quantity: 1 }, {}, poorPlan),
+    topUp('409 price_changed', 'another price than the expected', { quantity: 1, expected_amount_cents: 1 }),
+    topUp('409 product_unavailable', 'a product that was parked', { quantity: 1 }, {}, bought.parkedPlan),
+
+    keep('201', 'an address', one, extendAgain),
+    keep('200', 'a retry', one, extendAgain),
+    keep('400 invalid_body', 'neither addresses nor an order', {}),
+    keep('400 invalid_period', 'a period that is not sold', { ...one, period_days: 31 }),
+    keep('400 invalid_quantity', 'more than one order may be', { order_id: bought.isp.orderId }),
+    keep('400 invalid_country', 'a country that is sold no more', { order_id: bought.unsoldCountry.orderId }),
+    keep('400 invalid_targeting', 'a carrier that is sold no more', {
+      order_id: bought.unsoldCarrier.orderId,
+    }),
+    keep('402 insufficient_balance', 'an empty wallet', { order_id: poorAddress.orderId }, { key: poor.key }),
+    keep('404 not_found', "another account's address", { proxy_ids: poorAddress.proxyIds }),
+    keep('409 price_changed', 'another price than the expected', { ...one, expected_amount_cents: 1 }),
+    keep('409 product_unavailable', 'a product that was parked', {
+      order_id: bought.parkedAddresses.orderId,
+    }),
+
+    get('listProducts', '400 invalid_parameter', 'a state that is none', '/api/v1/products?state=gone'),
+    get('listOrders', '400 invalid_parameter', 'a status that is none', '/api/v1/orders?status=gone'),
+    get('listPlans', '400 invalid_parameter', 'a status that is none', '/api/v1/plans?status=gone'),
+    get('listProxies', '400 invalid_parameter', 'a format that is none', '/api/v1/proxies?format=xml'),
+    get('listProxies', '400 invalid_country', 'no alpha-3 code', '/api/v1/proxies?country=USAX'),
+    get('listProxies', '200', 'as lines', '/api/v1/proxies?format=txt'),
+    get('getOrder', '404 not_found', "another account's order", `/api/v1/orders/${poorPlan.orderId}`),
+    get('getPlan', '404 not_found', "another account's plan", `/api/v1/plans/${poorPlan.planId}`),
+    get('quotePrice', '400 invalid_quantity', 'no quantity', product('isp-static/price')),
+    get('quotePrice', '400 invalid_country', 'not sold', product('isp-static/price?quantity=1&country=XXX')),
+    get(
+      'quotePrice',
+      '400 invalid_period',
+      'not sold',
+      product('isp-static/price?quantity=1&period_days=31'),
+    ),
+    get(
+      'quotePrice',
+      '400 invalid_targeting',
+      'a carrier of another country',
+      product('mobile-dedicated/price?quantity=1&carrier_id=ee-uk'),
+    ),
+    get('quotePrice', '409 product_unavailable', 'retired', product('residential/price?quantity=1')),
+    get(
+      'getPriceList',
+      '400 invalid_quantity',
+      'nothing',
+      product('isp-static/price-list?country=USA&quantity=0'),
+    ),
+    get('getPriceList', '400 invalid_country', 'no country', product('isp-static/price-list')),
+    get(
+      'getPriceList',
+      '400 invalid_period',
+      'not sold',
+      product('mobile-dedicated/price-list?country=USA&period_days=8'),
+    ),
+    get(
+      'getPriceList',
+      '400 no_price_list',
+      'sold per GB',
+      product('residential-premium/price-list?country=USA'),
+    ),
+    get('getPriceList', '409 product_unavailable', 'retired', product('residential/price-list?country=USA')),
+    get('getOptions', '400 no_options', 'a gateway product', product('residential-premium/options')),
+    get('getOptions', '409 product_unavailable', 'retired', product('residential/options')),
+  ]
+}
+
+/** Everything that the service answers while nothing is wrong with it. */
+export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case[]; prepared: Prepared }> => {
+  const prepared = await prepare(stage)
+  const { isp, plan: held } = prepared.bought
+  const good = goodRequests({ orderId: isp.orderId, planId: held.planId, proxyId: isp.proxyIds[1] })
+  return { cases: [...commonCases(stage, prepared, good), ...ownCases(stage, prepared)], prepared }
+}
+
+/** Sends a case and sees that it gives its answer; what it gave is told in the words of `declaredOf`. */
+export const play = async ({ operation, answer, how, send }: Case): Promise<string> => {
+  const { status, body, text } = await send()
+  const given = status >= 400 ? `${status} ${body.code}` : String(status)
+  assert.equal(given, answer, `${operation}: ${how}: ${text}`)
+  return `${operation} ${given}`
+}

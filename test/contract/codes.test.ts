@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { openFarebox } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import { declaredOf, httpClient } from '../support/http.ts'
+import { type Case, orderlyCases, play } from './cases.ts'
+import { goodRequests } from './requests.ts'
+import { openStage, type Stage } from './stage.ts'
+
+/** Plays cases in their order, each as a test of its own name. */
+const playAll = async (t: TestContext, cases: readonly Case[], played: Set<string>): Promise<void> => {
+  for (const one of cases)
+    await t.test(`${one.operation} ${one.answer}: ${one.how}`, async () => {
+      played.add(await play(one))
+    })
+}
+
+const day = 86_400_000
+
+/** A second process of the service whose clock is far ahead: the rentals have ended for it. */
+const later = async (t: TestContext, stage: Stage) => {
+  const farebox = await openFarebox({
+    config: readConfig({ ...stage.env, FAREBOX_CLOCK_OFFSET_MS: String(400 * day) }),
+    roles: ['http'],
+    systemClock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger: createLogger('fatal'),
+    kill: () => assert.fail('no crash was asked for'),
+  })
+  t.after(() => farebox.close())
+  return httpClient(farebox.baseUrl ?? '', stage.document)
+}
+
+const holdings = { orderId: 'ord_none', planId: 'pln_none', proxyId: 'prx_none' }
+
+test('every answer that the interface description declares is given', async (t) => {
+  const clock = { aheadMs: 0 }
+  const stage = await openStage(t, {}, { systemClock: () => Date.now() + clock.aheadMs })
+  const { client, farebox, demo } = stage
+  const key = demo.buyer.key
+  const played = new Set<string>()
+
+  const { cases, prepared } = await orderlyCases(stage)
+  await playAll(t, cases, played)
+
+  const future = await later(t, stage)
+  await playAll(
+    t,
+    [
+      {
+        operation: 'extendProxies',
+        answer: '409 out_of_stock',
+        how: 'a rental that has ended',
+        send: () =>
+          future.post(
+            '/api/v1/proxies/extend',
+            { proxy_ids: prepared.bought.isp.proxyIds.slice(0, 1), period_days: 30 },
+            { key },
+          ),
+      },
+    ],
+    played,
+  )
+
+  await t.test('503: each operation, while it cannot see what it must see', async () => {
+    await farebox.projecting.pause()
+    await stage.credit(demo.buyer.accountId, 100)
+    const reads = Object.entries(goodRequests(holdings)).filter(([name]) => name !== 'createOrder')
+    const answers = reads.map(([operation, { method, path, ...options }]) =>
+      play({
+        operation,
+        answer: '503 overloaded',
+        how: 'the projections are paused',
+        send: () => client.call(method, path, { ...options, key }),
+      }),
+    )
+    for (const answer of await Promise.all(answers)) played.add(answer)
+    farebox.projecting.resume()
+  })
+
+  await t.test('createOrder 503 overloaded: the clock of the process is wrong', async () => {
+    clock.aheadMs = 10_000
+    await farebox.core.clockGuard.check()
+    const { method, path, ...options } = goodRequests(holdings).createOrder!
+    const send = () => client.call(method, path, { ...options, key })
+    played.add(await play({ operation: 'createOrder', answer: '503 overloaded', how: 'wrong clock', send }))
+    clock.aheadMs = 0
+    await farebox.core.clockGuard.check()
+  })
+
+  await t.test('429: each operation, for a key that asks too often', async (t) => {
+    const limited = await openStage(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1/1' })
+    const sendMore = async (path: string) => {
+      const { buyer } = limited.demo
+      while ((await limited.client.get(path, { key: buyer.key })).status !== 429);
+    }
+    const before = await limited.farebox.core.log.head()
+    for (const [operation, { method, path, ...options }] of Object.entries(goodRequests(holdings))) {
+      await sendMore('/api/v1/me')
+      const send = () => limited.client.call(method, path, { ...options, key: limited.demo.buyer.key })
+      played.add(await play({ operation, answer: '429 rate_limited', how: 'at once', send }))
+    }
+    assert.equal(await limited.farebox.core.log.head(), before, 'what was refused was never processed')
+  })
+
+  await t.test('and nothing is declared that no case gives', () => {
+    const missing = [...declaredOf(stage.document)].filter((answer) => !played.has(answer))
+    assert.deepEqual(missing, [])
+    t.diagnostic(`${played.size} answers of ${Object.keys(goodRequests(holdings)).length} operations`)
+  })
+})

@@ -1,0 +1,38 @@
+import type { CallOptions } from '../support/http.ts'
+
+export type Request = { readonly method: string; readonly path: string } & CallOptions
+
+/** What a customer holds, for paths and bodies. */
+export type Holdings = { readonly orderId: string; readonly planId: string; readonly proxyId: string }
+
+const v1 = '/api/v1'
+
+/** For every operation a request that succeeds for the customer with these holdings. */
+export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> => ({
+  getMe: { method: 'GET', path: `${v1}/me` },
+  getWallet: { method: 'GET', path: `${v1}/wallet` },
+  listTransactions: { method: 'GET', path: `${v1}/wallet/transactions` },
+  listProducts: { method: 'GET', path: `${v1}/products` },
+  getProduct: { method: 'GET', path: `${v1}/products/isp-static` },
+  quotePrice: { method: 'GET', path: `${v1}/products/isp-static/price?quantity=1` },
+  getPriceList: { method: 'GET', path: `${v1}/products/isp-static/price-list?country=USA` },
+  getOptions: { method: 'GET', path: `${v1}/products/isp-static/options` },
+  createOrder: {
+    method: 'POST',
+    path: `${v1}/orders`,
+    json: { product_id: 'residential-premium', quantity: 1 },
+  },
+  listOrders: { method: 'GET', path: `${v1}/orders` },
+  getOrder: { method: 'GET', path: `${v1}/orders/${held.orderId}` },
+  listPlans: { method: 'GET', path: `${v1}/plans` },
+  getPlan: { method: 'GET', path: `${v1}/plans/${held.planId}` },
+  updatePlan: { method: 'PATCH', path: `${v1}/plans/${held.planId}`, json: { label: 'acme' } },
+  topUpPlan: { method: 'POST', path: `${v1}/plans/${held.planId}/topup`, json: { quantity: 1 } },
+  listProxies: { method: 'GET', path: `${v1}/proxies` },
+  updateProxy: { method: 'PATCH', path: `${v1}/proxies/${held.proxyId}`, json: { label: 'acme' } },
+  extendProxies: {
+    method: 'POST',
+    path: `${v1}/proxies/extend`,
+    json: { proxy_ids: [held.proxyId], period_days: 30 },
+  },
+})

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import type { Scope } from '../../src/accounts/events.ts'
+import { createAccounts } from '../../src/accounts/service.ts'
+import type { AccountId } from '../../src/ids.ts'
+import { createWallets } from '../../src/ledger/service.ts'
+import { type Called, type Document, type HttpClient, httpClient } from '../support/http.ts'
+import { type Service, type ServiceParts, startService } from '../support/service.ts'
+
+export const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+
+export type Customer = { readonly accountId: AccountId; readonly key: string; readonly email: string }
+
+/** The whole service with one client that checks every answer, and an operator's hand in it. */
+export type Stage = Service & {
+  readonly document: Document
+  /** Sends no key but the one of the call. */
+  readonly client: HttpClient
+  /** A new account with money and one key. */
+  customer(wanted: { cents: number; reseller?: boolean; scopes?: readonly Scope[] }): Promise<Customer>
+  issueKey(accountId: string, dailyCapCents?: number | null): Promise<string>
+  credit(accountId: string, cents: number): Promise<void>
+  readonly accounts: ReturnType<typeof createAccounts>
+  balance(key: string): Promise<number>
+}
+
+export const openStage = async (
+  t: TestContext,
+  settings: Readonly<Record<string, string>> = {},
+  parts: ServiceParts = {},
+): Promise<Stage> => {
+  const service = await startService(t, settings, parts)
+  const { core } = service.farebox
+  const accounts = createAccounts(core)
+  const wallets = createWallets(core)
+  const document = (await (await fetch(`${service.baseUrl}/openapi.json`)).json()) as Document
+  const client = httpClient(service.baseUrl, document)
+
+  const credit: Stage['credit'] = async (accountId, amountCents) => {
+    const reference = randomUUID()
+    const credited = await wallets.credit(
+      { accountId: accountId as AccountId, amountCents, reference },
+      operator,
+    )
+    assert.equal(credited.outcome, 'applied')
+  }
+  const issue = async (accountId: AccountId, scopes: readonly Scope[], dailyCapCents: number | null) => {
+    const issued = await accounts.issueKey({ accountId, scopes, dailyCapCents }, operator)
+    if (issued.outcome !== 'done') assert.fail(issued.refusal.code)
+    return issued.key
+  }
+  return {
+    ...service,
+    document,
+    client,
+    accounts,
+    credit,
+    issueKey: (accountId, dailyCapCents = null) => issue(accountId as AccountId, ['buy'], dailyCapCents),
+    async customer({ cents, reseller = false, scopes = ['buy'] }) {
+      const email = `${randomUUID()}@customers.example`
+      const made = await accounts.create({ email, reseller }, operator)
+      if (made.outcome !== 'done') assert.fail(made.refusal.code)
+      if (cents > 0) await credit(made.accountId, cents)
+      return { accountId: made.accountId, email, key: await issue(made.accountId, scopes, null) }
+    },
+    balance: async (key) => {
+      const read = await client.get('/api/v1/wallet', { key })
+      assert.equal(read.status, 200, read.text)
+      return read.body.balanceCents
+    },
+  }
+}
+
+/** The answer, when it succeeded. */
+export const done = async (sent: Promise<Called>): Promise<Called> => {
+  const answer = await sent
+  assert.ok(answer.status < 300, answer.text)
+  return answer
+}
