@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { dataDirectory, startFarebox } from '../support/farebox.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+const readme = readFileSync(join(root, 'README.md'), 'utf8')
+const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+
+/** The blocks of the README that a reader copies into a shell. */
+const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
+
+describe('the README', () => {
+  test('has commands that run as they stand, and every curl line answers what it says', async (t) => {
+    assert.equal(blocks.length, 2)
+    const dataDir = await dataDirectory(t)
+    const server = await startFarebox(t, { FAREBOX_DATA: dataDir })
+    for (const block of blocks) {
+      const script = block
+        .replaceAll('http://127.0.0.1:3000', server.baseUrl)
+        .replaceAll('.farebox/', `${dataDir}/`)
+        // npx would look in the registry of the machine where the bin is not linked; this is the file behind it.
+        .replaceAll('npx farebox', `'${process.execPath}' src/cli.ts`)
+        .replaceAll('curl -s ', 'curl -sS --fail-with-body ')
+      const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], {
+        cwd: root,
+        env: { PATH: process.env.PATH, HOME: process.env.HOME, FAREBOX_DATA: dataDir },
+      })
+      assert.doesNotMatch(stdout, /"code":/)
+      if (block.includes('tour-2')) assert.match(stdout, /"status":"completed"[\s\S]*"amountCents":560/)
+    }
+    await server.stop()
+  })
+
+  test('names scripts that package.json has, and a bin for npx', () => {
+    for (const [, script = ''] of readme.matchAll(/npm run ([a-z:]+)/g))
+      assert.ok(script in manifest.scripts, script)
+    assert.ok(manifest.bin.farebox)
+  })
+})
+
+test('every link between the documents leads somewhere', () => {
+  const documents = [
+    'README.md',
+    'CHANGELOG.md',
+    'docs/architecture.md',
+    'docs/operations.md',
+    'docs/catalog.md',
+  ]
+  for (const document of documents)
+    for (const [, target = ''] of readFileSync(join(root, document), 'utf8').matchAll(
+      /\]\((?!https?:|#)([^)#]+)/g,
+    ))
+      assert.ok(existsSync(join(root, dirname(document), target)), `${document} → ${target}`)
+})
