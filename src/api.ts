@@ -9,6 +9,7 @@ import { createDirectory } from './accounts/directory.ts'
 import { accountRoutes } from './accounts/routes.ts'
 import { createLiveCatalog, type LiveCatalog } from './catalog/live.ts'
 import { catalogRoutes, listPriceTerms } from './catalog/routes.ts'
+import { createSharedStock } from './catalog/shared-stock.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { healthRoutes, type Probe } from './http/health.ts'
@@ -97,7 +98,11 @@ export const createApi = (parts: ApiParts): Api => {
   const shared = {
     orders: createOrderService({ ...core, complete: createCompletion(core) }),
     catalog,
-    stock: createLiveStock({ pool, clock }),
+    stock: createSharedStock({
+      source: createLiveStock({ pool, clock }),
+      position: () => projecting.progress.position(hot.name),
+      monotonicMs,
+    }),
     termsOf: listPriceTerms,
     credentials: createCredentials(core.keys.master),
     db: new Kysely<ReadDatabase & LabelDatabase>({ dialect: new PostgresDialect({ pool }) }),

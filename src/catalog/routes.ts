@@ -17,8 +17,11 @@ import { type Catalog, quotable } from './catalog.ts'
 import { optionsExample, priceListExample, productExample, quoteExample } from './examples.ts'
 import { plainTerms, quantityOf, quote, type ResellerTerms } from './pricing.ts'
 import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
+import { createProductViews } from './product-views.ts'
 import { numberOf, parseListQuery, parseQuery } from './targeting.ts'
-import { optionsView, priceListView, productView, quoteView } from './views.ts'
+import { optionsView, priceListView, quoteView } from './views.ts'
+
+const noStock: readonly StockCount[] = []
 
 /** The terms that a caller has for a product; null for a key that is no reseller's. */
 export type TermsOf = (caller: Caller, product: Product) => ResellerTerms | null
@@ -50,10 +53,11 @@ const required = (text: z.ZodString) => z.preprocess((value) => value ?? '', tex
 export const catalogRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly stock: LiveStock
-  readonly reads: Pick<Reads, 'settled'>
+  readonly reads: Pick<Reads, 'settledHere'>
   readonly termsOf: TermsOf
 }): readonly Route[] => {
   const { catalog, stock, reads, termsOf } = deps
+  const viewOf = createProductViews()
 
   const productOf = (id: string): Product => {
     const product = catalog.current().resolve(id)
@@ -67,8 +71,8 @@ export const catalogRoutes = (deps: {
     product: Product,
     { caller, after }: { readonly caller: Caller; readonly after: number | null },
   ): Promise<readonly StockCount[]> => {
-    if (!isDedicated(product)) return []
-    await reads.settled(caller.accountId, after ?? 0)
+    if (!isDedicated(product)) return noStock
+    await reads.settledHere(caller.accountId, after ?? 0)
     return stock.of(product.id)
   }
 
@@ -100,9 +104,9 @@ export const catalogRoutes = (deps: {
           .products.filter(({ state }) =>
             query.state === undefined ? state !== 'retired' : state === query.state,
           )
-        await reads.settled(caller.accountId, after ?? 0)
+        await reads.settledHere(caller.accountId, after ?? 0)
         const counts = await stock.all()
-        const products = wanted.map((product) => productView(product, counts.get(product.id) ?? []))
+        const products = wanted.map((product) => viewOf(product, counts.get(product.id) ?? noStock))
         return { status: 200, body: { products } }
       },
     }),
@@ -121,7 +125,7 @@ export const catalogRoutes = (deps: {
       errors: ['not_found'],
       async handler(request) {
         const product = productOf(request.params.id)
-        return { status: 200, body: productView(product, await stockOf(product, request)) }
+        return { status: 200, body: viewOf(product, await stockOf(product, request)) }
       },
     }),
     route({
