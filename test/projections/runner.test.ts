@@ -144,6 +144,7 @@ test('an owner whose lock was lost to another process cannot write any more', as
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
+  await owns(engine, 'both')
   await appendFacts(log, [add('a', 1)])
   await caughtUp(engine, log)
   // What another owner does when it takes over: its own epoch, and a batch of its own.
@@ -154,6 +155,20 @@ test('an owner whose lock was lost to another process cannot write any more', as
   await appendFacts(log, [add('a', 1000), add('a', 7)])
   await caughtUp(engine, log)
   // The second fact is skipped as the checkpoint says, and the row is the stored one, not the one remembered.
+  assert.equal(await sumOf(pool, 'a'), 107)
+})
+
+test('an owner whose tables were exchanged forgets the rows that it remembered', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await owns(engine, 'both')
+  await appendFacts(log, [add('a', 1)])
+  await caughtUp(engine, log)
+  await pool.query(`with exchanged as (update engine.checkpoints set epoch = epoch + 1 where name = 'both')
+    update read.tallies set sum = 100 where name = 'a'`)
+  await appendFacts(log, [add('a', 7)])
+  await caughtUp(engine, log)
   assert.equal(await sumOf(pool, 'a'), 107)
 })
 
