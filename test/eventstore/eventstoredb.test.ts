@@ -1,6 +1,7 @@
 import { test } from 'node:test'
 import type { EventLog } from '../../src/eventstore/port.ts'
 import { type OpenLog, runLogContract } from './contract.ts'
+import { runFaultTests } from './eventstoredb-faults.ts'
 import {
   openLog,
   restartCommand,
@@ -29,3 +30,5 @@ const openAt =
 
 if (serverUrl) runLogContract(name, openAt(serverUrl), { gapless: false, atomicItems: false })
 else test(`event log contract: ${name}`, { skip: skipWithoutServer })
+// In one file, so that no other test writes to a server that is being killed.
+runFaultTests()

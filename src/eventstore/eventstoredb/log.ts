@@ -88,7 +88,7 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
     readAll: async (after, limit) => await readAfter(deps, await origin(), after, limit),
     subscribeAll: (wanted) =>
       subscribeAfter(
-        { connection, origin, onTrouble },
+        { connection, readTimeoutMs, origin, onTrouble },
         { ...wanted, signal: AbortSignal.any([wanted.signal, closing.signal]) },
       ),
     head: async () => await findHead(await origin()),

@@ -4,6 +4,7 @@ import { isInvalidPosition } from './failures.ts'
 import { type Feed, openFeed } from './feed.ts'
 import type { Origin } from './origin.ts'
 import type { ReadDeps } from './read-page.ts'
+import { startBefore } from './start.ts'
 import { within } from './within.ts'
 
 const maxBuffered = 500
@@ -23,8 +24,7 @@ const take = async (feed: Feed, after: number, limit: number, timeoutMs: number)
  * Up to `limit` of our events after a position. Through a subscription that is left where it has caught up, because
  * the client's own read of $all drops its filter (research, trap 8).
  *
- * The server starts at an event's own position only. Any other number is looked for from the log's origin, which is
- * slow in a long log: store positions that came from events.
+ * Any other number than an event's own position is taken, too, at the cost of a search (see `startBefore`).
  *
  * @throws LogUnavailable
  */
@@ -48,6 +48,6 @@ export const readAfter = async (
     return await takeFrom(after)
   } catch (error) {
     if (!isInvalidPosition(error)) throw error
-    return await takeFrom(origin.position)
+    return await takeFrom(await startBefore(deps, origin, after))
   }
 }

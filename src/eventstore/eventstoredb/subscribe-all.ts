@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { LogUnavailable } from '../errors.ts'
 import type { StoredEvent, SubscribeOptions } from '../port.ts'
-import type { Connection } from './client.ts'
 import { isInvalidPosition } from './failures.ts'
 import { type Feed, openFeed } from './feed.ts'
 import type { Origin } from './origin.ts'
+import type { ReadDeps } from './read-page.ts'
+import { startBefore } from './start.ts'
 
 const defaultBatch = 500
 const firstBackOffMs = 50
 const lastBackOffMs = 2_000
 
-export type SubscribeDeps = {
-  readonly connection: Connection
+export type SubscribeDeps = ReadDeps & {
   readonly origin: () => Promise<Origin>
   readonly onTrouble: (what: string, error: Error) => void
 }
@@ -36,30 +36,29 @@ export async function* subscribeAfter(
   let last = after
   let failures = 0
   let feed: Feed | null = null
-  /** No event stands at `after`, so it is looked for from the log's origin (see `readAfter`). */
-  let searched = false
+  /** No event stands at `after`: where to start in its place (see `startBefore`). */
+  let start: number | null = null
+  let isMisplaced = false
   const stop = () => feed?.close()
   signal.addEventListener('abort', stop)
   try {
     while (!signal.aborted) {
       try {
         const origin = await deps.origin()
-        feed = openFeed(
-          deps.connection,
-          searched ? origin.position : Math.max(last, origin.position),
-          maxBatch,
-        )
+        if (isMisplaced) start = await startBefore(deps, origin, last)
+        isMisplaced = false
+        feed = openFeed(deps.connection, start ?? Math.max(last, origin.position), maxBatch)
         for await (const events of batchesOf(feed, maxBatch, signal)) {
           failures = 0
           const fresh = events.filter((event) => event.position > last)
           if (fresh.length === 0) continue
-          searched = false
+          start = null
           last = fresh.at(-1)!.position
           yield fresh
         }
       } catch (error) {
         feed?.close()
-        if (isInvalidPosition(error) && !searched) searched = true
+        if (isInvalidPosition(error) && start === null) isMisplaced = true
         else if (error instanceof LogUnavailable) {
           if (!signal.aborted) deps.onTrouble('a subscription to the log broke', error)
           const pauseMs = Math.min(firstBackOffMs * 2 ** failures++, lastBackOffMs)
