@@ -24,13 +24,13 @@ export type ReplayOptions = {
   readonly signal: AbortSignal
   /** Events of one batch; default 10,000: the more, the more often hot rows are written once for many events. */
   readonly batch?: number
-  /** Rows held in memory; default 200,000. While all fit, none is ever selected. */
+  /** Rows held in memory; default 100,000. While all fit, none is ever selected. */
   readonly maxRows?: number
 }
 
 /** Reading the next events, folding these and writing the former ones overlap: that is two cores' worth of work. */
 export const createReplay = (options: ReplayOptions): Replay => {
-  const { session, schema, models, log, signal, batch = 10_000, maxRows = 200_000 } = options
+  const { session, schema, models, log, signal, batch = 10_000, maxRows = 100_000 } = options
   const writer = createBatchWriter(session.client, schema)
   const cache = createRowCache({ maxRows, complete: true })
   let position = 0
