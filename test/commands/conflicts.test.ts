@@ -176,16 +176,31 @@ test('who cannot have the lock goes on without it', async (t) => {
 
 test('a process that wins every race hears of who loses, and takes turns', async (t) => {
   const world = await postgresWorld(t)
-  const { wire, elsewhere } = world
+  const { wire, elsewhere, pool } = world
   const { taken, locks } = countingLocks(locksOn(t, world))
-  const winner = runnerOver(elsewhere, { streamLocks: locks })
-  const loser = runnerOver(wire, { streamLocks: locksOn(t, world) })
-  await loser.run(move(a, 'start', 1))
-  await until(async () => {
-    await winner.run(move(a, `wins ${performance.now()}`, 1))
-    await loser.run(move(a, `loses ${performance.now()}`, 1))
-    return taken.length > 0
+  const heard: StreamName[] = []
+  const conflicts: StreamName[] = []
+  const winner = runnerOver(elsewhere, {
+    metrics: { onConflict: (stream) => conflicts.push(stream) },
+    streamLocks: {
+      ...locks,
+      onAnnounced: (listener) =>
+        locks.onAnnounced((stream) => {
+          listener(stream)
+          heard.push(stream)
+        }),
+    },
   })
+  const loser = runnerOver(wire, { streamLocks: locksOn(t, world) })
+  const listening = `select from pg_stat_activity where datname = current_database() and query = 'listen farebox_contended'`
+  await until(async () => (await pool.query(listening)).rowCount === 2)
+  await loser.run(move(a, 'start', 1))
+  await winner.run(move(a, 'wins', 1))
+  await loser.run(move(a, 'loses', 1))
+  await until(() => heard.includes(a))
+  await winner.run(move(a, 'takes its turn', 1))
+  assert.deepEqual(taken, [`got ${a}`])
+  assert.deepEqual(conflicts, [])
 })
 
 test('other streams are not held up while a contended one waits for its lock', async (t) => {

@@ -177,10 +177,12 @@ test('the queue is bounded, and so is the wait in it', async (t) => {
   }
   const inFlight = runner.run(move(a, 'in flight', 1))
   await until(() => wire.sent.length === 2)
+  const startedMs = performance.now()
   const waiting = Array.from({ length: 5 }, (_, n) => runner.run(move(a, `${n}`, 1)))
   const late = Promise.all(waiting.map((each) => assert.rejects(each, overloaded)))
   await assert.rejects(runner.run(move(a, 'one too many', 1)), overloaded)
   await late
+  assert.ok(performance.now() - startedMs < 5_000)
   door.open()
   assert.equal((await inFlight).answer, 'moved')
   assert.equal((await purseIn(wire, a)).balance, 1)
