@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { dirname, relative, resolve } from 'node:path'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { compareWithLog } from '../support/fold-compare.ts'
+import { setUpOpening } from './opening.ts'
+import { play, type Tally } from './play.ts'
+import { copyOf, openShop } from './shop.ts'
+import { step } from './steps.ts'
+
+const soak = process.env.FAREBOX_SOAK === '1'
+const seed = Number(process.env.FAREBOX_SEED ?? Math.floor(Math.random() * 2 ** 31))
+const budgetMs = soak ? 30 * 60_000 : 40_000
+
+test('the model knows nothing of the program: it and all that it imports stand in test/model', () => {
+  const seen = new Set<string>()
+  const visit = (file: string): void => {
+    if (seen.has(file)) return
+    seen.add(file)
+    for (const [, from = ''] of readFileSync(file, 'utf8').matchAll(/from '([^']+)'|import\('([^']+)'\)/g)) {
+      assert.match(from, /^\./, `${file} imports ${from}`)
+      visit(resolve(dirname(file), from))
+    }
+  }
+  visit(resolve(import.meta.dirname, 'model.ts'))
+  const outside = [...seen]
+    .map((file) => relative(import.meta.dirname, file))
+    .filter((file) => !/^model[./]/.test(file))
+  assert.ok(seen.size > 1)
+  assert.deepEqual(outside, [])
+})
+
+test('whatever customers and operators do, the service answers as the model does', async (t) => {
+  const opening = await setUpOpening(t)
+  const tally: Tally = { steps: 0, events: 0, placed: 0, replayed: 0, refused: 0, deeds: 0 }
+  let runs = 0
+  const deadlineMs = performance.now() + budgetMs
+  const run = async (steps: readonly Parameters<typeof play>[2][number][]): Promise<void> => {
+    // What has begun is ended in order; no more is begun, nor shrunk.
+    if (performance.now() > deadlineMs) return
+    const copy = await copyOf(opening.settings.DATABASE_URL!)
+    try {
+      const shop = await openShop({ ...opening.settings, FAREBOX_DEMO: 'off', DATABASE_URL: copy.url })
+      try {
+        await play(shop, opening, steps, tally)
+        const { pool, log } = shop.farebox().core
+        const { differences } = await compareWithLog(pool, log)
+        assert.deepEqual(differences, [], 'the read models are not the fold of the log')
+        runs += 1
+      } finally {
+        await shop.close()
+      }
+    } finally {
+      await copy.drop()
+    }
+  }
+  const length = soak ? 120 : 40
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: length / 2, maxLength: length, size: 'max' }), run),
+    {
+      seed,
+      numRuns: soak ? 400 : 20,
+    },
+  )
+  process.stdout.write(`# model test: ${JSON.stringify({ seed, runs, ...tally })}\n`)
+  assert.ok(runs > 0, 'no run came to its end')
+})

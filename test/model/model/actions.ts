@@ -1,0 +1,62 @@
+import type { World } from './state.ts'
+
+/** A request of a customer, and what came back. */
+export type Request = {
+  readonly account: string
+  /** One of the account's keys, by the model's name for it. */
+  readonly key: string
+  readonly path: string
+  readonly body: Readonly<Record<string, unknown>>
+  readonly idempotencyKey: string | null
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the model says which fields it expects
+type Body = any
+
+export type Answer = {
+  readonly status: number
+  readonly body: Body
+  readonly replayed: boolean
+  /** The key that the server made, where the request had none. */
+  readonly madeKey: string | null
+}
+
+/** What an operator does at the command line. */
+export type Deed =
+  | {
+      readonly kind: 'refund'
+      readonly orderId: string
+      readonly cents: number | null
+      readonly proxyIds: string[] | null
+    }
+  | { readonly kind: 'credit'; readonly account: string; readonly cents: number; readonly reference: string }
+  | {
+      readonly kind: 'adjust'
+      readonly account: string
+      readonly cents: number
+      readonly reference: string
+      readonly reason: 'correction' | 'goodwill' | 'chargeback'
+    }
+  | { readonly kind: 'meter'; readonly planId: string; readonly bytes: number }
+  | { readonly kind: 'block' | 'unblock'; readonly account: string }
+  | { readonly kind: 'revoke' | 'issue'; readonly account: string }
+
+export type Printed = { readonly code: number; readonly json: Body }
+
+export type Event =
+  | { readonly kind: 'request'; readonly request: Request; readonly answer: Answer }
+  | { readonly kind: 'deed'; readonly deed: Deed; readonly printed: Printed }
+
+/** Where an event is judged: what the world was at each moment since its request was sent, the present one last. */
+export type Moment = { readonly world: World; readonly views: readonly World[]; readonly nowMs: number }
+
+/** The fields of an answer that are not as expected; null when all are. */
+export const differing = (actual: Body, expected: Readonly<Record<string, unknown>>): string | null => {
+  const wrong = Object.entries(expected).filter(
+    ([name, value]) => JSON.stringify(actual?.[name]) !== JSON.stringify(value),
+  )
+  if (wrong.length === 0) return null
+  return wrong
+    .map(([name, value]) => `${name} is ${JSON.stringify(actual?.[name])}, not ${JSON.stringify(value)}`)
+    .join('; ')
+}

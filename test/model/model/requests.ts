@@ -1,0 +1,206 @@
+import { type Answer, differing, type Moment, type Request } from './actions.ts'
+import { type Catalog, findProduct, isDedicated, isRefusal } from './catalog.ts'
+import { type Offer, offerOf, planOfPath, stockRefusal } from './offer.ts'
+import { type Account, dayMs, type Key, move, type Order, type World } from './state.ts'
+
+type Refused = { readonly status: number; readonly code: string; readonly [field: string]: unknown }
+
+const refused = (answer: Answer, { status, ...fields }: Refused): string | null =>
+  answer.status === status
+    ? differing(answer.body, fields)
+    : `${answer.status} ${answer.body.code ?? ''} in place of ${status} ${fields.code}`
+
+/** What a retry under the same key must ask for again. */
+const askedBy = (catalog: Catalog, { path, body }: Request): string => {
+  const { product_id: id, expected_amount_cents: _guard, ...rest } = body
+  return JSON.stringify([path, typeof id === 'string' ? (findProduct(catalog, id)?.id ?? id) : null, rest])
+}
+
+const spentCents = (key: Key, nowMs: number): number =>
+  key.spent.filter(({ atMs }) => atMs > nowMs - dayMs).reduce((sum, { cents }) => sum + cents, 0)
+
+const moneyRefusal = (account: Account, key: Key, amountCents: number, nowMs: number): Refused | null => {
+  const spent = spentCents(key, nowMs)
+  const { capCents } = key
+  if (capCents !== null && spent + amountCents > capCents)
+    return { status: 402, code: 'spend_cap_reached', capCents, spentCents: spent, amountCents }
+  const { balanceCents } = account
+  if (amountCents <= balanceCents) return null
+  const shortfallCents = amountCents - balanceCents
+  return { status: 402, code: 'insufficient_balance', balanceCents, amountCents, shortfallCents }
+}
+
+const metaOf = ({ target, product }: Offer) =>
+  target && {
+    country: target.country,
+    period_days: target.periodDays,
+    ...(product.shape === 'addresses_mobile' && {
+      carrier_id: target.carrierId,
+      service: target.service,
+      rotation_minutes: target.rotationMinutes,
+    }),
+  }
+
+const landPlan = (world: World, offer: Offer, order: Order, atMs: number): string | null => {
+  const { product, quantity } = offer
+  const { account, planId } = order
+  if (planId === null) return 'the order names no plan'
+  const held = Object.values(world.plans).find(
+    (plan) => plan.account === account && plan.productId === product.id && product.renewal === 'topup',
+  )
+  const expected = offer.planId ?? held?.planId
+  if (expected !== undefined && planId !== expected) return `it landed on plan ${planId}, not on ${expected}`
+  const plan = world.plans[planId]
+  if (plan) {
+    plan.totalGb = plan.totalGb! + quantity
+    return expected === undefined ? `plan ${planId} stood already` : null
+  }
+  const timed = product.shape === 'gateway_time'
+  world.plans[planId] = {
+    planId,
+    account,
+    productId: product.id,
+    totalGb: timed ? null : quantity,
+    usedBytes: 0,
+    takenBytes: 0,
+    expiresAtMs: timed ? atMs + product.periodDays! * dayMs : null,
+  }
+  return null
+}
+
+const landRentals = (world: World, offer: Offer, order: Order, atMs: number): string | null => {
+  const target = offer.target!
+  if (order.proxyIds.length !== offer.quantity)
+    return `${order.proxyIds.length} addresses for ${offer.quantity}`
+  if (offer.kind === 'extension') {
+    if ([...order.proxyIds].sort().join() !== [...offer.proxyIds].sort().join())
+      return 'other rentals were extended'
+    for (const id of order.proxyIds) world.rentals[id]!.expiresAtMs += target.periodDays * dayMs
+    return null
+  }
+  for (const proxyId of order.proxyIds) {
+    if (world.rentals[proxyId]) return `rental ${proxyId} stood already`
+    const { account, orderId } = order
+    const expiresAtMs = atMs + target.periodDays * dayMs
+    const found = { ip: null, releasedAtMs: null, expiresAtMs }
+    world.rentals[proxyId] = { proxyId, account, orderId, productId: offer.product.id, target, ...found }
+  }
+  return null
+}
+
+const fulfil = (
+  moment: Moment,
+  request: Request,
+  offer: Offer,
+  asked: string,
+  answer: Answer,
+): string | null => {
+  const { world } = moment
+  const { body } = answer
+  if (answer.status !== 201) return `${answer.status} ${body.code ?? ''} in place of 201`
+  const account = world.accounts[request.account]!
+  const { amountCents, quantity, product, kind } = offer
+  const name = request.idempotencyKey ?? answer.madeKey
+  if (name === null) return 'no Idempotency-Key was made'
+  if (world.orders[body.orderId]) return `order ${body.orderId} stood already, under another key`
+  const wrong = differing(body, {
+    status: 'completed',
+    kind,
+    productId: product.id,
+    shape: product.shape,
+    quantity,
+    amountCents,
+    refundedCents: 0,
+    unitPriceCents: Math.floor((2 * amountCents + quantity) / (2 * quantity)),
+    balanceCents: account.balanceCents - amountCents,
+    fulfillmentMeta: metaOf(offer),
+    yourCostCents: account.reseller ? amountCents : undefined,
+  })
+  if (wrong) return wrong
+  const { orderId, planId, proxyIds } = body
+  const progress = { refundedCents: 0, refundedProxies: [] }
+  const { target } = offer
+  const order: Order = {
+    orderId,
+    account: request.account,
+    kind,
+    productId: product.id,
+    quantity,
+    amountCents,
+    asked,
+    target,
+    planId,
+    proxyIds,
+    ...progress,
+  }
+  world.orders[orderId] = order
+  world.byKey[`${request.account} ${name}`] = orderId
+  const atMs = Date.parse(body.createdAt)
+  move(account, 'order', -amountCents, orderId)
+  account.keys[request.key]!.spent.push({ atMs, cents: amountCents })
+  return isDedicated(product) ? landRentals(world, offer, order, atMs) : landPlan(world, offer, order, atMs)
+}
+
+const replay = (order: Order, asked: string, answer: Answer): string | null => {
+  if (order.asked !== asked) return refused(answer, { status: 409, code: 'idempotency_conflict' })
+  if (answer.status !== 200 || !answer.replayed) return `${answer.status} in place of a replay`
+  const { orderId, amountCents, refundedCents } = order
+  const status = refundedCents === amountCents ? 'refunded' : 'completed'
+  return differing(answer.body, { orderId, amountCents, refundedCents, status })
+}
+
+const knownPlan = (world: World, request: Request): boolean => {
+  const planId = planOfPath(request.path)
+  return planId === null || world.plans[planId]?.account === request.account
+}
+
+/** What is refused before the key's order is looked for (decisions.md, order of checks). */
+const earlyRefusal = (world: World, request: Request): Refused | null => {
+  const account = world.accounts[request.account]!
+  const key = account.keys[request.key]!
+  if (key.revoked) return { status: 401, code: 'unauthorized' }
+  if (!key.scopes.includes('buy')) return { status: 403, code: 'missing_scope' }
+  if (account.blocked) return { status: 403, code: 'account_blocked' }
+  if (account.reseller && request.idempotencyKey === null)
+    return { status: 400, code: 'idempotency_key_required' }
+  return null
+}
+
+/** Judges the answer to a request and carries it into the world; tells what is wrong with it, or null. */
+export const judgeRequest = (
+  catalog: Catalog,
+  moment: Moment,
+  request: Request,
+  answer: Answer,
+): string | null => {
+  const { world, views, nowMs } = moment
+  const early = earlyRefusal(world, request)
+  if (early) return refused(answer, early)
+  const known = world.orders[world.byKey[`${request.account} ${request.idempotencyKey}`] ?? '']
+  const { quantity } = request.body
+  if (quantity !== undefined && !(Number.isInteger(quantity) && (quantity as number) >= 1))
+    return refused(
+      answer,
+      known ? { status: 409, code: 'idempotency_conflict' } : { status: 400, code: 'invalid_quantity' },
+    )
+  if (!knownPlan(world, request)) return refused(answer, { status: 404, code: 'not_found' })
+  const asked = askedBy(catalog, request)
+  if (known) return replay(known, asked, answer)
+  const account = world.accounts[request.account]!
+  const reasons = new Set<string>()
+  for (const view of views) {
+    const offer = offerOf(catalog, request, view, nowMs)
+    const refusal = isRefusal(offer)
+      ? offer
+      : (stockRefusal(offer, world, nowMs) ??
+        moneyRefusal(account, account.keys[request.key]!, offer.amountCents, nowMs))
+    const wrong = isRefusal(offer)
+      ? refused(answer, { ...offer })
+      : refusal
+        ? refused(answer, { ...refusal })
+        : fulfil(moment, request, offer, asked, answer)
+    if (wrong === null) return null
+    reasons.add(wrong)
+  }
+  return [...reasons].join(' | or: ')
+}

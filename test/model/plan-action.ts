@@ -1,0 +1,195 @@
+import {
+  type Catalog,
+  type Deed,
+  findProduct,
+  isDedicated,
+  linesOf,
+  type Request,
+  type World,
+} from './model.ts'
+import type { Single } from './steps.ts'
+
+export type Action =
+  | { readonly kind: 'request'; readonly request: Request }
+  | { readonly kind: 'deed'; readonly deed: Deed }
+
+/** What the players look at to act: the world as the model has it, and what was sent before. */
+export type Table = {
+  readonly catalog: Catalog
+  readonly world: World
+  readonly sent: readonly Request[]
+  /** A key that was never used. */
+  freshKey(): string
+  /** The price that an honest customer would expect. */
+  quoted(request: Request): Promise<number | null>
+}
+
+const pick = <Item>(items: readonly Item[], n: number): Item | null => items[n % items.length] ?? null
+
+const countriesOf = (catalog: Catalog, id: string): readonly string[] => {
+  const product = findProduct(catalog, id)
+  return [
+    ...new Set([
+      ...(product?.carriers?.map(({ country }) => country) ?? []),
+      ...(product?.rates?.flatMap(({ countries }) => countries ?? []) ?? []),
+    ]),
+  ]
+}
+
+const metaOf = (catalog: Catalog, step: Single & { kind: 'buy' }): Record<string, unknown> | undefined => {
+  const product = findProduct(catalog, step.product)
+  const odd = step.wrong === 'field' ? { city: 'Dallas' } : {}
+  if (!product || !isDedicated(product)) return step.wrong === 'field' ? odd : undefined
+  const country = step.usa ? 'USA' : pick(countriesOf(catalog, product.id), step.line)!
+  const { target } = pick(linesOf(product, country), step.line)!
+  const mobile: Record<string, unknown> = {
+    carrier_id: target.carrierId,
+    service: target.service,
+    rotation_minutes: target.rotationMinutes,
+  }
+  const left = {
+    none: [],
+    carrier: ['carrier_id'],
+    service: ['service'],
+    rotation: ['rotation_minutes'],
+    all: Object.keys(mobile),
+  }
+  for (const field of left[step.open]) delete mobile[field]
+  return {
+    country: step.wrong === 'country' ? 'XXX' : country,
+    period_days: step.wrong === 'period' ? 31 : target.periodDays,
+    ...(target.carrierId !== null && mobile),
+    ...odd,
+  }
+}
+
+const buyRequest = ({ catalog, freshKey }: Table, step: Single & { kind: 'buy' }): Request => {
+  const meta = metaOf(catalog, step)
+  const body = {
+    product_id: step.product,
+    quantity: step.quantity,
+    ...(meta && { fulfillment_meta: meta }),
+    ...(step.wrong === 'card' && { method: 'card' }),
+  }
+  const idempotencyKey = step.keyed ? freshKey() : null
+  return { account: step.who, key: 'main', path: '/api/v1/orders', body, idempotencyKey }
+}
+
+const topUpRequest = ({ world, freshKey }: Table, step: Single & { kind: 'topUp' }): Request | null => {
+  const plan = pick(
+    Object.values(world.plans).filter((held) => !step.own || held.account === step.who),
+    step.plan,
+  )
+  if (!plan) return null
+  const path = `/api/v1/plans/${plan.planId}/topup`
+  return {
+    account: step.who,
+    key: 'main',
+    path,
+    body: { quantity: step.quantity },
+    idempotencyKey: freshKey(),
+  }
+}
+
+const extendRequest = ({ world, freshKey }: Table, step: Single & { kind: 'extend' }): Request | null => {
+  const orders = Object.values(world.orders).filter(
+    (order) => order.target !== null && (!step.own || order.account === step.who),
+  )
+  const order = pick(orders, step.order)
+  if (!order) return null
+  const other = pick(orders, step.order + 1)!
+  const named = {
+    order: null,
+    first: order.proxyIds.slice(0, 1),
+    all: order.proxyIds,
+    mixed: [...order.proxyIds, ...other.proxyIds],
+  }[step.how]
+  const body = {
+    ...(named === null ? { order_id: order.orderId } : { proxy_ids: named }),
+    period_days: step.period,
+  }
+  return { account: step.who, key: 'main', path: '/api/v1/proxies/extend', body, idempotencyKey: freshKey() }
+}
+
+const retryRequest = ({ sent }: Table, step: Single & { kind: 'retry' }): Request | null => {
+  const request = pick(sent, step.request)
+  if (!request) return null
+  const { body } = request
+  const { quantity, product_id: id } = body
+  switch (step.change) {
+    case 'quantity':
+      return typeof quantity === 'number'
+        ? { ...request, body: { ...body, quantity: quantity + 1 } }
+        : request
+    case 'guard':
+      return { ...request, body: { ...body, expected_amount_cents: 1 } }
+    case 'alias':
+      return id === 'residential-premium'
+        ? { ...request, body: { ...body, product_id: 'resi-premium' } }
+        : request
+    case 'none':
+      return request
+  }
+}
+
+const guarded = async (
+  table: Table,
+  request: Request | null,
+  guard: 'none' | 'right' | 'wrong',
+): Promise<Action | null> => {
+  if (!request) return null
+  const amountCents = guard === 'none' ? null : await table.quoted(request)
+  if (amountCents === null) return { kind: 'request', request }
+  const expected = guard === 'right' ? amountCents : amountCents + 1
+  return {
+    kind: 'request',
+    request: { ...request, body: { ...request.body, expected_amount_cents: expected } },
+  }
+}
+
+const deed = (deed: Deed | null): Action | null => deed && { kind: 'deed', deed }
+
+const refundDeed = ({ world }: Table, step: Single & { kind: 'refund' }): Deed | null => {
+  const order = pick(Object.values(world.orders), step.order)
+  if (!order) return null
+  const { orderId } = order
+  if (step.how === 'whole') return { kind: 'refund', orderId, cents: null, proxyIds: null }
+  if ('cents' in step.how) return { kind: 'refund', orderId, cents: step.how.cents, proxyIds: null }
+  const proxyIds = order.proxyIds.slice(-step.how.proxies)
+  return proxyIds.length === 0 ? null : { kind: 'refund', orderId, cents: null, proxyIds }
+}
+
+/** What a step does, in the world as it is; null when there is nothing to do it to. */
+export const planAction = async (table: Table, step: Single): Promise<Action | null> => {
+  const { world } = table
+  switch (step.kind) {
+    case 'buy':
+      return guarded(table, buyRequest(table, step), step.guard)
+    case 'topUp':
+      return guarded(table, topUpRequest(table, step), step.guard)
+    case 'extend':
+      return guarded(table, extendRequest(table, step), step.guard)
+    case 'retry':
+      return guarded(table, retryRequest(table, step), 'none')
+    case 'refund':
+      return deed(refundDeed(table, step))
+    case 'credit':
+      return deed({
+        kind: 'credit',
+        account: step.who,
+        cents: step.cents,
+        reference: `ref ${step.reference}`,
+      })
+    case 'adjust': {
+      const { cents, reason } = step
+      if (reason === 'chargeback' && cents > 0) return null
+      return deed({ kind: 'adjust', account: step.who, cents, reason, reference: `ref ${step.reference}` })
+    }
+    case 'meter': {
+      const plan = pick(Object.values(world.plans), step.plan)
+      return deed(plan && { kind: 'meter', planId: plan.planId, bytes: step.bytes })
+    }
+    default:
+      return deed({ kind: step.kind, account: step.who })
+  }
+}

@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { registerAccounts } from '../../src/accounts/cli.ts'
+import { registerKeys } from '../../src/accounts/keys-cli.ts'
+import { type Farebox, openFarebox, roles } from '../../src/app.ts'
+import { openCliContext } from '../../src/cli/open-context.ts'
+import { runCli } from '../../src/cli/program.ts'
+import { readConfig } from '../../src/config.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import { registerWallet } from '../../src/ledger/cli.ts'
+import { registerOrders } from '../../src/orders/cli.ts'
+import { registerPlans } from '../../src/plans/cli.ts'
+import { registerStock } from '../../src/stock/cli.ts'
+import { type HttpClient, httpClientOf } from '../support/http.ts'
+import { emptyDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import type { Printed } from './model.ts'
+
+const rooms = [registerAccounts, registerKeys, registerWallet, registerOrders, registerPlans, registerStock]
+
+/** A running service whose clock can be moved, with the command line beside it. */
+export type Shop = {
+  farebox(): Farebox
+  http(): HttpClient
+  /** The clock of the service, milliseconds. */
+  nowMs(): number
+  /** Moves the clock of every process on. */
+  wait(ms: number): void
+  restart(): Promise<void>
+  /** A command line, with a core of its own, as in a process beside the server. */
+  operator(...args: readonly string[]): Promise<Printed>
+  close(): Promise<void>
+}
+
+export type Settings = Readonly<Record<string, string>>
+
+/** Settings of a service on this database; the directory is gone with the test. */
+export const settingsFor = async (t: TestContext, url: string): Promise<Settings> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'farebox-model-'))
+  t.after(() => rm(dataDir, { recursive: true, force: true }))
+  return {
+    DATABASE_URL: url,
+    FAREBOX_DATA: dataDir,
+    FAREBOX_DEMO: 'on',
+    FAREBOX_RATE_LIMIT: 'off',
+    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+    LOG_LEVEL: 'fatal',
+    PORT: '0',
+  }
+}
+
+export const openShop = async (settings: Settings): Promise<Shop> => {
+  let offsetMs = 0
+  const config = {
+    ...readConfig(settings),
+    // Moves while the service runs; the clock guard looks at the clock without it.
+    get clockOffsetMs() {
+      return offsetMs
+    },
+  }
+  const open = async () => {
+    const farebox = await openFarebox({
+      config,
+      roles,
+      systemClock: Date.now,
+      monotonicMs: () => performance.now(),
+      logger: createLogger(config.logLevel),
+      kill: () => process.kill(process.pid, 'SIGKILL'),
+    })
+    const { baseUrl } = farebox
+    await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
+    return { farebox, http: await httpClientOf(baseUrl!) }
+  }
+  let running = await open()
+
+  const operator = async (...args: readonly string[]): Promise<Printed> => {
+    let out = ''
+    let err = ''
+    const code = await runCli([...args, '--json'], rooms, {
+      out: (text) => {
+        out += text
+      },
+      err: (text) => {
+        err += text
+      },
+      open: () => openCliContext(config, true, Date.now),
+    })
+    if (out === '') throw new Error(`farebox ${args.join(' ')}: ${err}`)
+    return { code, json: JSON.parse(out) }
+  }
+
+  return {
+    farebox: () => running.farebox,
+    http: () => running.http,
+    nowMs: () => Date.now() + offsetMs,
+    wait: (ms) => {
+      offsetMs += ms
+    },
+    restart: async () => {
+      await running.farebox.close()
+      running = await open()
+    },
+    operator,
+    close: () => running.farebox.close(),
+  }
+}
+
+/** A copy of a database that nobody is connected to, for one run; `drop` it. */
+export const copyOf = async (url: string): Promise<{ readonly url: string; drop(): Promise<void> }> => {
+  const cleanups: (() => unknown)[] = []
+  // A run is shorter than its test, so it ends what it made itself.
+  const run = { after: (clean: () => unknown) => void cleanups.push(clean) } as unknown as TestContext
+  const copy = await emptyDatabase(run, new URL(url).pathname.slice(1))
+  return {
+    url: copy.url,
+    drop: async () => {
+      for (const clean of cleanups.splice(0)) await clean()
+    },
+  }
+}

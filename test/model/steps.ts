@@ -1,0 +1,136 @@
+import fc from 'fast-check'
+
+/** Mostly one of the first, sometimes one of the others: most steps are to succeed. */
+const mostly = <const Usual, const Odd>(
+  usual: readonly Usual[],
+  odd: readonly Odd[],
+): fc.Arbitrary<Usual | Odd> =>
+  fc.oneof(
+    { weight: 9, arbitrary: fc.constantFrom(...usual) },
+    { weight: 1, arbitrary: fc.constantFrom(...odd) },
+  )
+
+// What is asked for is told by numbers that are looked up among what there is when the step comes.
+const who = mostly(['buyer', 'reseller', 'capped'], ['scraper'])
+const nth = fc.nat({ max: 1000 })
+const guard = mostly(['none', 'none', 'right'], ['wrong'])
+
+const buy = fc.record({
+  kind: fc.constant('buy' as const),
+  who,
+  product: mostly(
+    [
+      'residential-premium',
+      'resi-premium',
+      'residential-basic',
+      'mobile-gateway',
+      'residential-unlimited-day',
+      'isp-static',
+      'isp-static',
+      'ipv4-datacenter',
+      'ipv6-datacenter',
+      'mobile-dedicated',
+      'mobile-dedicated',
+    ],
+    ['isp-gateway', 'residential-classic', 'nothing'],
+  ),
+  quantity: mostly([1, 1, 2, 3, 10, 11, 20, 30], [0, 100, 6000, 1.5]),
+  /** Which of the lines of the catalogue is named, and which mobile fields are left open. */
+  line: nth,
+  usa: fc.boolean(),
+  open: fc.constantFrom('none', 'none', 'carrier', 'service', 'rotation', 'all'),
+  wrong: mostly(['no'], ['country', 'period', 'field', 'card']),
+  guard,
+  keyed: mostly([true], [false]),
+})
+const topUp = fc.record({
+  kind: fc.constant('topUp' as const),
+  who,
+  plan: nth,
+  own: mostly([true], [false]),
+  quantity: mostly([1, 2, 10], [0, 50, 6000]),
+  guard,
+})
+const extend = fc.record({
+  kind: fc.constant('extend' as const),
+  who,
+  order: nth,
+  own: mostly([true], [false]),
+  how: fc.constantFrom('order', 'first', 'all', 'mixed'),
+  period: mostly([7, 30, 90], [31]),
+  guard,
+})
+const retry = fc.record({
+  kind: fc.constant('retry' as const),
+  request: nth,
+  change: fc.constantFrom('none', 'none', 'quantity', 'guard', 'alias'),
+})
+const refund = fc.record({
+  kind: fc.constant('refund' as const),
+  order: nth,
+  how: fc.oneof(
+    fc.constant('whole' as const),
+    fc.record({ cents: fc.integer({ min: 1, max: 9000 }) }),
+    fc.record({ proxies: fc.integer({ min: 1, max: 4 }) }),
+  ),
+})
+const credit = fc.record({
+  kind: fc.constant('credit' as const),
+  who,
+  cents: fc.integer({ min: 1, max: 60_000 }),
+  reference: fc.nat({ max: 9 }),
+})
+const adjust = fc.record({
+  kind: fc.constant('adjust' as const),
+  who,
+  cents: fc.integer({ min: -40_000, max: 20_000 }).filter((cents) => cents !== 0),
+  reference: fc.nat({ max: 9 }),
+  reason: mostly(['correction', 'goodwill'], ['chargeback']),
+})
+const meter = fc.record({
+  kind: fc.constant('meter' as const),
+  plan: nth,
+  bytes: fc.integer({ min: 1, max: 4_000_000_000 }),
+})
+const account = fc.record({
+  kind: mostly(['unblock', 'issue'], ['block', 'revoke']),
+  who,
+})
+
+const single = fc.oneof(
+  { weight: 8, arbitrary: buy },
+  { weight: 2, arbitrary: topUp },
+  { weight: 3, arbitrary: extend },
+  { weight: 3, arbitrary: retry },
+  { weight: 3, arbitrary: refund },
+  { weight: 2, arbitrary: credit },
+  { weight: 1, arbitrary: adjust },
+  { weight: 1, arbitrary: meter },
+  { weight: 2, arbitrary: account },
+)
+const request = fc.oneof({ weight: 5, arbitrary: buy }, topUp, extend, retry, refund, credit)
+
+/** At once; with `oneKey` the first is sent as often, under one key. */
+const together = fc.record({
+  kind: fc.constant('together' as const),
+  steps: fc.array(request, { minLength: 2, maxLength: 6 }),
+  oneKey: fc.constantFrom(false, false, true),
+})
+const minuteMs = 60_000
+/** Far from every boundary (15 minutes of rest, 24 hours of cap): the time that the test itself takes decides nothing. */
+const wait = fc.record({
+  kind: fc.constant('wait' as const),
+  ms: fc.constantFrom(17 * minuteMs, 25 * 60 * minuteMs, 8 * 24 * 60 * minuteMs, 31 * 24 * 60 * minuteMs),
+})
+const restart = fc.record({ kind: fc.constant('restart' as const) })
+
+export const step = fc.oneof(
+  { weight: 20, arbitrary: single },
+  { weight: 7, arbitrary: together },
+  { weight: 2, arbitrary: wait },
+  { weight: 1, arbitrary: restart },
+)
+
+type Of<Arbitrary> = Arbitrary extends fc.Arbitrary<infer Value> ? Value : never
+export type Single = Of<typeof single>
+export type Step = Of<typeof step>
