@@ -5,12 +5,13 @@ import pg from 'pg'
 import { startEmbeddedPostgres } from '../src/postgres/embedded.ts'
 import { benchAppends } from './append.ts'
 import { benchOrders } from './orders.ts'
+import { benchRebuild } from './rebuild.ts'
 
 /**
- * `npm run bench [-- appends] [-- orders]`: every figure beside a peer or a limit, on one Postgres of its own with the
+ * `npm run bench [-- appends|orders|rebuild …]`: every figure beside a peer or a limit, on one Postgres of its own with the
  * settings that `npm start` uses. Durability is on for both sides.
  */
-const all = ['appends', 'orders'] as const
+const all = ['appends', 'orders', 'rebuild'] as const
 type Part = (typeof all)[number]
 
 const args = process.argv.slice(2)
@@ -58,6 +59,8 @@ try {
       seconds: Number(process.env.BENCH_SECONDS ?? 10),
       scale: Number(process.env.BENCH_TPCB_SCALE ?? 150),
     })
+  if (parts.includes('rebuild'))
+    await benchRebuild({ url: server.url, print, events: Number(process.env.BENCH_EVENTS ?? 1_000_000) })
 } finally {
   await server.stop()
   await rm(dataDir, { recursive: true, force: true })
