@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { type Caller, type DeclaredOperation, operationsOf, requestsOf } from './generated.ts'
+import { liveOf } from './live.ts'
+import { openStage, operator, type Stage } from './stage.ts'
+
+const runs = process.env.FAREBOX_SOAK ? 3_000 : 150
+const least = 0.2
+
+const callersOf = async ({ client, demo, credit }: Stage): Promise<Caller[]> => {
+  const callers = []
+  for (const [account, reseller] of [
+    [demo.buyer, false],
+    [demo.reseller, true],
+  ] as const) {
+    await credit(account.accountId, 1_000_000_000)
+    callers.push({ key: account.key, live: await liveOf(client, account.key), reseller })
+  }
+  return callers
+}
+
+/** Keys that may not do what is asked, and no key. */
+const otherKeysOf = async ({ demo, customer, accounts }: Stage) => {
+  const blocked = await customer({ cents: 1_000 })
+  await accounts.block(blocked.accountId, 'chargebacks', operator)
+  return [demo.scraper.key, blocked.key, `fbx_${'0'.repeat(40)}`, 'nobody', undefined]
+}
+
+test('whatever is sent to any operation gets an answer that is declared, and is charged only when it is told so', async (t) => {
+  const stage = await openStage(t)
+  const { client, document, balance } = stage
+  const callers = await callersOf(stage)
+  const otherKeys = await otherKeysOf(stage)
+  const balances = async () => [await balance(callers[0]!.key), await balance(callers[1]!.key)]
+
+  const shareOf = async (operation: DeclaredOperation): Promise<number> => {
+    let sent = 0
+    let succeeded = 0
+    let before = await balances()
+    const requests = requestsOf(operation, callers, document, otherKeys)
+    await fc.assert(
+      fc.asyncProperty(requests, async ({ path, key, headers, raw }) => {
+        const answer = await client.call(operation.method, path, {
+          headers,
+          ...(key !== undefined && { key }),
+          ...(raw !== undefined && { raw }),
+        })
+        sent += 1
+        if (answer.status < 300) succeeded += 1
+        if (operation.method === 'GET') return
+        const charged = answer.status === 201 ? answer.body.amountCents : 0
+        const expected = before.map((cents, at) => (key === callers[at]?.key ? cents - charged : cents))
+        before = await balances()
+        assert.deepEqual(before, expected, `${answer.status}: ${answer.text}`)
+      }),
+      { numRuns: runs },
+    )
+    return succeeded / sent
+  }
+
+  for (const operation of operationsOf(document))
+    await t.test(`${operation.method} ${operation.path}`, async () => {
+      const before = await balances()
+      const share = await shareOf(operation)
+      const after = await balances()
+      if (operation.method === 'GET') assert.deepEqual(after, before, 'a read moved money')
+      t.diagnostic(`${operation.operationId}: ${Math.round(share * 100)} % of ${runs} requests succeed`)
+      assert.ok(share >= least, `only ${share} of the requests succeed`)
+    })
+})

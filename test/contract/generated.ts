@@ -1,0 +1,286 @@
+import fc from 'fast-check'
+import type { Document } from '../support/http.ts'
+import {
+  arbitraryOf,
+  headerText,
+  hostileBody,
+  hostileValue,
+  nearMissOf,
+  type Schema,
+  type SchemaContext,
+  textOfValue,
+} from './arbitraries.ts'
+import { idsOf, type Live, poolsOf } from './live.ts'
+
+type Parameter = {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required?: boolean
+  readonly schema: Schema
+}
+export type DeclaredOperation = {
+  readonly operationId: string
+  readonly method: string
+  readonly path: string
+  readonly parameters: readonly Parameter[]
+  readonly body: Schema | null
+}
+
+/** A caller: its key, what it holds, and whether it must name its orders. */
+export type Caller = { readonly key: string; readonly live: Live; readonly reseller: boolean }
+
+export type Generated = {
+  readonly path: string
+  readonly key: string | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly raw: string | undefined
+}
+
+type Parts = {
+  readonly id: string
+  readonly query: Readonly<Record<string, unknown>>
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: unknown
+}
+
+/** Every operation of the document, with its parameters looked up. */
+export const operationsOf = (document: Document): readonly DeclaredOperation[] => {
+  const shared = document.components.parameters as Readonly<Record<string, Parameter>>
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, declared]) => {
+      const {
+        operationId,
+        parameters = [],
+        requestBody,
+      } = declared as never as {
+        operationId: string
+        parameters?: readonly (Parameter & { $ref?: string })[]
+        requestBody?: { content: Readonly<Record<string, { schema: Schema }>> }
+      }
+      return {
+        operationId,
+        method: method.toUpperCase(),
+        path,
+        parameters: parameters.map(
+          (parameter) => shared[parameter.$ref?.split('/').at(-1) ?? ''] ?? parameter,
+        ),
+        body: requestBody?.content['application/json']?.schema ?? null,
+      }
+    }),
+  )
+}
+
+/** Parameters and body as the document's schemas have them, with live values mixed in. */
+const declaredParts = (operation: DeclaredOperation, live: Live, context: SchemaContext) => {
+  const query = operation.parameters.filter((parameter) => parameter.in === 'query')
+  return fc.record({
+    id: fc.constantFrom(...idsOf(live, operation.path)),
+    query: fc.record(
+      Object.fromEntries(query.map(({ name, schema }) => [name, arbitraryOf(schema, context, 0, name)])),
+      { requiredKeys: query.filter(({ required }) => required).map(({ name }) => name) },
+    ),
+    headers: fc.constant({}),
+    body: operation.body === null ? fc.constant(undefined) : arbitraryOf(operation.body, context),
+  })
+}
+
+/** What fields alone do not tell: products go with countries and periods, rentals with each other. */
+const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Parts> | null => {
+  const none = { id: '', query: {}, headers: {}, body: undefined }
+  const dedicated = live.offers.filter((offer) => offer.fulfillment_meta !== null)
+  const gateway = live.offers.filter((offer) => offer.fulfillment_meta === null)
+  const offer = fc.oneof(fc.constantFrom(...gateway), fc.constantFrom(...dedicated))
+  switch (operation.operationId) {
+    case 'createOrder':
+      return fc
+        .tuple(offer, fc.boolean(), fc.boolean())
+        .map(([{ amountCents, fulfillment_meta: meta, ...rest }, guarded, wallet]) => ({
+          ...none,
+          body: {
+            ...rest,
+            ...(meta && { fulfillment_meta: meta }),
+            ...(guarded && { expected_amount_cents: amountCents }),
+            ...(wallet && { method: 'wallet' }),
+          },
+        }))
+    case 'topUpPlan':
+      return fc
+        .tuple(fc.constantFrom(...live.topUpPlanIds), fc.integer({ min: 1, max: 3 }))
+        .map(([id, quantity]) => ({ ...none, id, body: { quantity } }))
+    case 'extendProxies':
+      return fc
+        .tuple(fc.constantFrom(...live.rentals), fc.boolean())
+        .map(([{ order_id, proxy_ids, period_days }, whole]) => ({
+          ...none,
+          body: whole ? { order_id, period_days } : { proxy_ids, period_days },
+        }))
+    case 'quotePrice':
+      return offer.map(({ product_id: id, quantity, fulfillment_meta: meta }) => ({
+        ...none,
+        id,
+        query: { quantity, ...meta },
+      }))
+    case 'getPriceList':
+    case 'getOptions':
+      return fc.constantFrom(...dedicated).map(({ product_id: id, fulfillment_meta: meta }) => ({
+        ...none,
+        id,
+        query: { country: meta?.country },
+      }))
+    default:
+      return null
+  }
+}
+
+/** Clients drop `.` and `..` from paths before they send them. */
+const isDots = (text: string): boolean => /^\.{1,2}$/.test(text)
+
+const segment = fc.oneof(
+  fc.constantFrom('%00', '%ff', '%2f', '', '%', 'x'.repeat(3_000), '__proto__', 'ord_%F0%9F%98%80'),
+  fc
+    .string({ maxLength: 12 })
+    .filter((text) => !isDots(text))
+    .map((text) => encodeURIComponent(text.toWellFormed())),
+)
+const rawQuery = fc.oneof(
+  fc.constantFrom(
+    '?%',
+    '?limit=1&limit=2',
+    '?limit[]=1',
+    '?__proto__=1&constructor=2',
+    '?status=%00',
+    '?country=%ff&quantity=%00',
+    `?product_id=${'x'.repeat(3_000)}`,
+    '?quantity=1e2&limit=1e9&offset=99999999999999999999',
+  ),
+  fc.webQueryParameters().map((query) => `?${query}`),
+)
+const contentTypes = fc.constantFrom(
+  'application/json',
+  'application/json; charset=utf-8',
+  'application/json; charset=latin1',
+  'text/plain',
+  'multipart/form-data',
+  ';;',
+)
+
+const isPost = ({ method }: DeclaredOperation): boolean => method === 'POST'
+
+const queryText = (query: Readonly<Record<string, unknown>>): string => {
+  const entries = Object.entries(query).map(([name, value]) => [name, textOfValue(value).toWellFormed()])
+  return entries.length === 0 ? '' : `?${new URLSearchParams(entries as [string, string][])}`
+}
+
+const json = { 'content-type': 'application/json' }
+
+/** A request of these parts, sent by the caller, as a client library would send it. */
+const wellFormed = (
+  operation: DeclaredOperation,
+  caller: Caller,
+  parts: fc.Arbitrary<Parts>,
+): fc.Arbitrary<Generated> => {
+  const named = isPost(operation) && operation.parameters.some(({ name }) => name === 'Idempotency-Key')
+  const name = fc.oneof(
+    { weight: 9, arbitrary: fc.uuid() },
+    { weight: 1, arbitrary: fc.constantFrom('a', 'b') },
+    ...(caller.reseller ? [] : [{ weight: 3, arbitrary: fc.constant(null) }]),
+  )
+  return fc.tuple(parts, name).map(([{ id, query, headers, body }, key]) => ({
+    path: `${operation.path.replace('{id}', encodeURIComponent(id))}${queryText(query)}`,
+    key: caller.key,
+    headers: {
+      ...headers,
+      ...(body === undefined ? {} : json),
+      ...(named && key !== null ? { 'idempotency-key': key } : {}),
+    },
+    raw: body === undefined ? undefined : JSON.stringify(body),
+  }))
+}
+
+/** One thing about a request made wrong. */
+const spoilt = (
+  operation: DeclaredOperation,
+  good: fc.Arbitrary<Generated>,
+  otherKeys: readonly (string | undefined)[],
+): fc.Arbitrary<Generated> => {
+  const sends = operation.method !== 'GET'
+  return fc.oneof(
+    fc.tuple(good, segment).map(([request, id]) => ({
+      ...request,
+      path: operation.path.includes('{id}') ? operation.path.replace('{id}', id) : request.path,
+    })),
+    fc.tuple(good, rawQuery).map(([request, query]) => ({
+      ...request,
+      path: `${request.path.split('?', 1)[0]}${query}`,
+    })),
+    fc.tuple(good, fc.constantFrom(...otherKeys)).map(([request, key]) => ({ ...request, key })),
+    fc
+      .tuple(
+        good,
+        fc.constantFrom(
+          'idempotency-key',
+          'x-reseller-customer-id',
+          'x-farebox-position',
+          'x-request-id',
+          'authorization',
+        ),
+        headerText,
+      )
+      .map(([request, name, text]) => ({ ...request, headers: { ...request.headers, [name]: text } })),
+    ...(sends
+      ? [
+          fc.tuple(good, hostileBody).map(([request, raw]) => ({
+            ...request,
+            headers: { ...request.headers, ...json },
+            raw,
+          })),
+          fc.tuple(good, contentTypes).map(([request, type]) => ({
+            ...request,
+            headers: { ...request.headers, 'content-type': type },
+          })),
+        ]
+      : []),
+  )
+}
+
+/**
+ * Requests of one operation: ones that fit together, ones whose fields each fit the document's schemas, near misses of
+ * both, and hostile ones.
+ */
+export const requestsOf = (
+  operation: DeclaredOperation,
+  callers: readonly Caller[],
+  document: Document,
+  otherKeys: readonly (string | undefined)[],
+): fc.Arbitrary<Generated> =>
+  fc.constantFrom(...callers).chain((caller) => {
+    const { live } = caller
+    const context: SchemaContext = {
+      schemas: document.components.schemas as Readonly<Record<string, Schema>>,
+      pools: poolsOf(live),
+    }
+    const declared = declaredParts(operation, live, context)
+    const fitting = fittingParts(operation, live) ?? declared
+    const near = fc.oneof(fitting, declared).chain((parts) =>
+      fc.record({
+        id: fc.constant(parts.id),
+        headers: fc.constant(parts.headers),
+        query: nearMissOf(fc.constant(parts.query)) as fc.Arbitrary<Parts['query']>,
+        body: operation.body === null ? fc.constant(undefined) : nearMissOf(fc.constant(parts.body)),
+      }),
+    )
+    const strange = fc.record({
+      id: fc.constantFrom(...idsOf(live, operation.path)),
+      headers: fc.constant({}),
+      query: fc.constant({}),
+      body: operation.body === null ? fc.constant(undefined) : hostileValue,
+    })
+    const send = (parts: fc.Arbitrary<Parts>) => wellFormed(operation, caller, parts)
+    return fc.oneof(
+      { weight: 9, arbitrary: send(fitting) },
+      { weight: 4, arbitrary: send(declared) },
+      { weight: 4, arbitrary: send(near) },
+      { weight: 1, arbitrary: send(strange) },
+      { weight: 4, arbitrary: spoilt(operation, send(fitting), otherKeys) },
+    )
+  })

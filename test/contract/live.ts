@@ -1,0 +1,118 @@
+import type { HttpClient } from '../support/http.ts'
+import type { Pools } from './arbitraries.ts'
+import { done } from './stage.ts'
+
+/** Something that can be ordered now, with its price. */
+export type Offer = {
+  readonly product_id: string
+  readonly quantity: number
+  readonly fulfillment_meta: Readonly<Record<string, unknown>> | null
+  readonly amountCents: number
+}
+/** Rentals that one extension can name. */
+export type Rental = {
+  readonly order_id: string
+  readonly proxy_ids: readonly string[]
+  readonly period_days: number
+}
+
+/** What the service itself tells a customer: what is sold, and what the customer holds. */
+export type Live = {
+  readonly offers: readonly Offer[]
+  readonly productIds: readonly string[]
+  readonly orderIds: readonly string[]
+  readonly planIds: readonly string[]
+  /** Of top-up products. */
+  readonly topUpPlanIds: readonly string[]
+  readonly proxyIds: readonly string[]
+  readonly rentals: readonly Rental[]
+}
+
+type Product = {
+  readonly id: string
+  readonly state: string
+  readonly delivery: string
+  readonly shape: string
+  readonly minQuantity: number
+  readonly lifecycle: { readonly aliases: readonly string[] }
+}
+
+/** Quotes of the smallest orders: every gateway product, and dedicated ones in the countries that are in stock. */
+const offersOf = async (client: HttpClient, key: string, products: readonly Product[]): Promise<Offer[]> => {
+  const offers: Offer[] = []
+  const quoted = async (product: Product, quantity: number, country: string | null): Promise<void> => {
+    const where = country === null ? '' : `&country=${country}&period_days=30`
+    const path = `/api/v1/products/${product.id}/price?quantity=${quantity}${where}`
+    const { body } = await done(client.get(path, { key }))
+    const { amountCents } = body
+    offers.push({ product_id: product.id, quantity, fulfillment_meta: body.targeting ?? null, amountCents })
+  }
+  for (const product of products.filter(({ state }) => state === 'active')) {
+    if (product.delivery === 'lines') {
+      for (const more of [0, 1, 2]) await quoted(product, product.minQuantity + more, null)
+      continue
+    }
+    const { body } = await done(client.get(`/api/v1/products/${product.id}/options`, { key }))
+    for (const { alpha3 } of body.countries) await quoted(product, product.minQuantity, alpha3)
+  }
+  return offers
+}
+
+const order = async (client: HttpClient, key: string, { amountCents: _, ...offer }: Offer) => {
+  const { fulfillment_meta: meta, ...rest } = offer
+  const json = meta === null ? rest : { ...rest, fulfillment_meta: meta }
+  const headers = { 'Idempotency-Key': `live-${JSON.stringify(json)}` }
+  return (await done(client.post('/api/v1/orders', json, { key, headers }))).body
+}
+
+/** Reads the catalogue, buys some of each product, and reads back what the customer holds then. */
+export const liveOf = async (client: HttpClient, key: string): Promise<Live> => {
+  const products: readonly Product[] = (await done(client.get('/api/v1/products', { key }))).body.products
+  const offers = await offersOf(client, key, products)
+  const rentals: Rental[] = []
+  for (const { id } of products)
+    for (const offer of offers.filter(({ product_id }) => product_id === id).slice(0, 2)) {
+      const { orderId, proxyIds } = await order(client, key, offer)
+      if (proxyIds.length > 0)
+        rentals.push({ order_id: orderId, proxy_ids: proxyIds.slice(0, 3), period_days: 30 })
+    }
+  const list = async (path: string) => (await done(client.get(`/api/v1/${path}?limit=100`, { key }))).body
+  const orders: readonly { orderId: string }[] = (await list('orders')).orders
+  const plans: readonly { planId: string; productId: string }[] = (await list('plans')).plans
+  const proxies: readonly { proxyId: string }[] = (await list('proxies')).proxies
+  const timed = products.filter(({ shape }) => shape === 'gateway_time').map(({ id }) => id)
+  return {
+    offers,
+    productIds: products.flatMap(({ id, lifecycle }) => [id, ...lifecycle.aliases]),
+    orderIds: orders.map(({ orderId }) => orderId),
+    planIds: plans.map(({ planId }) => planId),
+    topUpPlanIds: plans.filter(({ productId }) => !timed.includes(productId)).map(({ planId }) => planId),
+    proxyIds: proxies.map(({ proxyId }) => proxyId),
+    rentals,
+  }
+}
+
+/** Live values by the names of the document's fields. */
+export const poolsOf = (live: Live): Pools => ({
+  product_id: live.productIds,
+  product: live.productIds,
+  order_id: live.orderIds,
+  proxy_ids: live.proxyIds.map((id) => [id]),
+  country: ['USA', 'DEU', 'GBR', 'jpn'],
+  period_days: [7, 30, 90],
+  quantity: [1, 2, 10],
+  carrier_id: ['att-us', 'ee-uk'],
+  service: ['shared', 'dedicated'],
+  rotation_minutes: [0, 5, 30],
+  label: ['acme', '', 'Grüße 客户', '👩‍👩‍👧'],
+  limit: [1, 50, 100],
+  offset: [0, 1],
+})
+
+/** Live ids by what stands before `{id}` in a path. */
+export const idsOf = (live: Live, path: string): readonly string[] => {
+  if (path.includes('/products/')) return live.productIds
+  if (path.includes('/orders/')) return live.orderIds
+  if (path.endsWith('/topup')) return live.topUpPlanIds
+  return path.includes('/plans/') ? live.planIds : live.proxyIds
+}
