@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { call } from '../support/farebox.ts'
+import { compareWithLog } from '../support/fold-compare.ts'
+import { allOrders, askBoth, balanceOf, counted, logOf, startTwo } from './two-shops.ts'
+
+const orders = '/api/v1/orders'
+const static1 = (country: string) => ({
+  product_id: 'isp-static',
+  quantity: 1,
+  fulfillment_meta: { country, period_days: 30 },
+})
+const traffic = { product_id: 'residential-premium', quantity: 1 }
+const trafficCents = 550
+
+test('two processes on one database', async (t) => {
+  const two = await startTwo(t)
+  const [a, b] = two.shops
+
+  await t.test('the last address, asked for by 64 at once over both, goes to exactly one', async () => {
+    const { key } = await two.customer(1_000_000)
+    const rest = { ...static1('POL'), quantity: 59 }
+    const taken = await askBoth(two, 1, key, orders, () => ({ body: rest, idempotencyKey: 'rest' }))
+    assert.deepEqual(counted(taken), { '201': 1 })
+    const before = await balanceOf(two, key)
+    const answers = await askBoth(two, 64, key, orders, (n) => ({
+      body: static1('POL'),
+      idempotencyKey: `last ${n}`,
+    }))
+    assert.deepEqual(counted(answers), { '201': 1, '409 out_of_stock': 63 })
+    const [won] = answers.filter(({ status }) => status === 201)
+    assert.equal(await balanceOf(two, key), before - won!.body.amountCents)
+    const { body } = await call(`${a.baseUrl}/api/v1/proxies?country=POL&limit=100`, key)
+    assert.equal(new Set(body.proxies.map(({ ip }: { ip: string }) => ip)).size, 60)
+  })
+
+  await t.test('one Idempotency-Key, sent 64 times at once to both, makes one order', async () => {
+    const { key } = await two.customer(1_000_000)
+    const answers = await askBoth(two, 64, key, orders, () => ({ body: traffic, idempotencyKey: 'one' }))
+    assert.deepEqual(counted(answers), { '201': 1, '200': 63 })
+    assert.equal(new Set(answers.map(({ body }) => body.orderId)).size, 1)
+    assert.equal(await balanceOf(two, key), 1_000_000 - trafficCents)
+    const conflicting = await askBoth(two, 32, key, orders, (n) => ({
+      body: { ...traffic, quantity: (n % 2) + 1 },
+      idempotencyKey: 'two bodies',
+    }))
+    const { '201': placed, '200': replayed, '409 idempotency_conflict': refused } = counted(conflicting)
+    assert.deepEqual([placed, replayed, refused], [1, 15, 16])
+  })
+
+  await t.test('a wallet that both spend at once ends at exactly zero', async () => {
+    const { key } = await two.customer(100 * trafficCents)
+    const answers = await askBoth(two, 160, key, orders, (n) => ({
+      body: traffic,
+      idempotencyKey: `hot ${n}`,
+    }))
+    assert.deepEqual(counted(answers), { '201': 100, '402 insufficient_balance': 60 })
+    assert.equal(await balanceOf(two, key), 0)
+    const left = answers.filter(({ status }) => status === 201).map(({ body }) => body.balanceCents as number)
+    const expected = Array.from({ length: 100 }, (_, n) => n * trafficCents)
+    assert.deepEqual(
+      left.sort((x, y) => x - y),
+      expected,
+      'each order left another balance',
+    )
+    const listed = await allOrders(b.baseUrl, key)
+    assert.equal(
+      listed.reduce((sum, { amountCents }) => sum + amountCents, 0),
+      100 * trafficCents,
+    )
+  })
+
+  await t.test('a daily cap holds over both, and is reached exactly', async () => {
+    const { key } = await two.customer(1_000_000, 20 * trafficCents)
+    const answers = await askBoth(two, 64, key, orders, (n) => ({
+      body: traffic,
+      idempotencyKey: `cap ${n}`,
+    }))
+    assert.deepEqual(counted(answers), { '201': 20, '402 spend_cap_reached': 44 })
+    assert.equal(await balanceOf(two, key), 1_000_000 - 20 * trafficCents)
+  })
+
+  await t.test('a reference that two command lines credit at once moves money once', async () => {
+    const { accountId, key } = await two.customer(100)
+    const credit = ['wallet', 'credit', '--account', accountId, '--cents', '700', '--reference', 'wire 1']
+    const printed = await Promise.all([two.operator(...credit), two.operator(...credit)])
+    assert.deepEqual(printed.map(({ code }) => code).sort(), [0, 1])
+    assert.equal(printed.find(({ code }) => code === 1)?.json.code, 'already_applied')
+    assert.equal(await balanceOf(two, key), 800)
+  })
+
+  await t.test('an order that command lines refund at once comes back once', async () => {
+    const { key } = await two.customer(10_000)
+    const { body } = await call(`${a.baseUrl}${orders}`, key, { body: static1('ESP') })
+    const refund = ['orders', 'refund', '--order', body.orderId]
+    const printed = await Promise.all([two.operator(...refund), two.operator(...refund)])
+    assert.deepEqual(printed.map(({ code }) => code).sort(), [0, 1])
+    assert.equal(await balanceOf(two, key), 10_000)
+  })
+
+  await t.test('what one writes the other reads at once', async () => {
+    const { key } = await two.customer(1_000_000)
+    const write = async (n: number) => {
+      const [writer, reader] = n % 2 === 0 ? [a, b] : [b, a]
+      const placed = await call(`${writer.baseUrl}${orders}`, key, { body: static1('GBR') })
+      assert.equal(placed.status, 201, JSON.stringify(placed.body))
+      const { orderId, balanceCents } = placed.body
+      const [order, wallet, proxies] = await Promise.all(
+        [`${orders}/${orderId}`, '/api/v1/wallet', `/api/v1/proxies?order_id=${orderId}`].map((path) =>
+          call(`${reader.baseUrl}${path}`, key),
+        ),
+      )
+      assert.deepEqual([order!.status, order!.body.status], [200, 'completed'], JSON.stringify(order!.body))
+      assert.equal(wallet!.body.balanceCents, balanceCents)
+      assert.equal(proxies!.body.total, 1)
+    }
+    for (let n = 0; n < 20; n += 1) await write(n)
+  })
+
+  await t.test('after all that the read models are the fold of the log', async (t) => {
+    const { events, rows, differences } = await compareWithLog(two.pool, await logOf(t, two))
+    assert.deepEqual(differences, [])
+    assert.ok(events > 1_000 && rows > 1_000)
+  })
+})

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import type pg from 'pg'
+import { type DemoFile, readDemoFile } from '../../src/demo/file.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
+import { clientConfig } from '../../src/postgres/pool.ts'
+import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
+import { testDatabase } from '../support/postgres.ts'
+
+/** Two servers in processes of their own on one database. */
+export type TwoShops = {
+  readonly shops: readonly [FareboxProcess, FareboxProcess]
+  readonly demo: DemoFile
+  readonly pool: pg.Pool
+  readonly env: NodeJS.ProcessEnv
+  /** Runs the command line in a process of its own and gives what it printed. */
+  operator(...args: readonly string[]): Promise<{ code: number | null; json: Record<string, unknown> }>
+  /** A fresh account with a buying key and this much money. */
+  customer(cents: number, dailyCapCents?: number): Promise<{ accountId: string; key: string }>
+}
+
+export const startTwo = async (t: TestContext): Promise<TwoShops> => {
+  const { url, pool } = await testDatabase(t)
+  const env = {
+    DATABASE_URL: url,
+    FAREBOX_DATA: await dataDirectory(t),
+    FAREBOX_RATE_LIMIT: 'off',
+    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+  }
+  const first = await startFarebox(t, env)
+  const second = await startFarebox(t, env)
+  const demo = await readDemoFile(env.FAREBOX_DATA)
+  assert.ok(demo)
+
+  const operator: TwoShops['operator'] = async (...args) => {
+    const { code, out, err } = await farebox(t, [...args, '--json'], env)
+    assert.notEqual(out, '', err)
+    return { code, json: JSON.parse(out) }
+  }
+  const done = async (...args: readonly string[]) => {
+    const { code, json } = await operator(...args)
+    assert.equal(code, 0, JSON.stringify(json))
+    return json
+  }
+  const customer: TwoShops['customer'] = async (cents, dailyCapCents) => {
+    const email = `${randomBytes(6).toString('hex')}@example.com`
+    const accountId = (await done('accounts', 'create', '--email', email)).accountId as string
+    const cap = dailyCapCents === undefined ? [] : ['--daily-cap-cents', String(dailyCapCents)]
+    const { key } = await done('keys', 'create', '--account', accountId, '--scopes', 'buy', ...cap)
+    await done('wallet', 'credit', '--account', accountId, '--cents', String(cents), '--reference', 'start')
+    return { accountId, key: key as string }
+  }
+  return { shops: [first, second], demo, pool, env, operator, customer }
+}
+
+/** `count` answers to a request, asked of both servers in turn, all at once. */
+export const askBoth = (
+  { shops }: TwoShops,
+  count: number,
+  key: string,
+  path: string,
+  requestOf: (n: number) => { readonly body: unknown; readonly idempotencyKey: string },
+) =>
+  Promise.all(
+    Array.from({ length: count }, (_, n) => {
+      const { body, idempotencyKey } = requestOf(n)
+      const headers = { 'Idempotency-Key': idempotencyKey }
+      return call(`${shops[n % 2]!.baseUrl}${path}`, key, { body, headers })
+    }),
+  )
+
+/** How many answers there are of each kind, e.g. `{ '201': 1, '409 out_of_stock': 63 }`. */
+export const counted = (
+  answers: readonly { readonly status: number; readonly body: { code?: string } }[],
+) => {
+  const counts: Record<string, number> = {}
+  for (const { status, body } of answers) {
+    const kind = body.code === undefined ? `${status}` : `${status} ${body.code}`
+    counts[kind] = (counts[kind] ?? 0) + 1
+  }
+  return counts
+}
+
+/** What the servers say of a wallet: they must say the same, and its transactions must add up to it. */
+export const balanceOf = async (
+  { shops }: { readonly shops: readonly FareboxProcess[] },
+  key: string,
+): Promise<number> => {
+  const balances = await Promise.all(
+    shops.map(
+      async ({ baseUrl }) => (await call(`${baseUrl}/api/v1/wallet`, key)).body.balanceCents as number,
+    ),
+  )
+  assert.equal(new Set(balances).size, 1, 'all processes show one balance')
+  let sum = 0
+  for (let seen = 0; ; ) {
+    const { body } = await call(
+      `${shops[0]!.baseUrl}/api/v1/wallet/transactions?limit=100&offset=${seen}`,
+      key,
+    )
+    for (const { amountCents } of body.transactions) sum += amountCents
+    seen += body.transactions.length
+    if (seen >= body.total) break
+  }
+  assert.equal(sum, balances[0], 'the transactions add up to the balance')
+  return sum
+}
+
+export const allOrders = async (baseUrl: string, key: string) => {
+  const orders: { orderId: string; status: string; amountCents: number; refundedCents: number }[] = []
+  for (;;) {
+    const { status, body } = await call(`${baseUrl}/api/v1/orders?limit=100&offset=${orders.length}`, key)
+    assert.equal(status, 200, JSON.stringify(body))
+    orders.push(...body.orders)
+    if (orders.length >= body.total) return orders
+  }
+}
+
+/** The log that both write, for reading beside them. */
+export const logOf = async (t: TestContext, { pool, env }: TwoShops): Promise<EventLog> => {
+  const log = await openPostgresLog({
+    pool,
+    connection: clientConfig({ url: env.DATABASE_URL!, applicationName: 'farebox-test' }),
+    onTrouble: (what, error) => assert.fail(`${what}: ${error}`),
+  })
+  t.after(() => log.close())
+  return log
+}
