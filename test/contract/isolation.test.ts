@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Called } from '../support/http.ts'
+import { openStage, type Stage } from './stage.ts'
+
+type Whose = 'own' | 'foreign'
+type Action =
+  | { readonly kind: 'order'; readonly body: object; readonly name: string }
+  | { readonly kind: 'topUp'; readonly whose: Whose; readonly at: number; readonly name: string }
+  | { readonly kind: 'extend'; readonly whose: Whose; readonly at: number; readonly name: string }
+  | { readonly kind: 'label'; readonly whose: Whose; readonly at: number; readonly label: string }
+  | { readonly kind: 'read'; readonly whose: Whose; readonly at: number }
+  | { readonly kind: 'list'; readonly path: string; readonly whose: Whose; readonly at: number }
+
+/** The same few names for both accounts: nothing of one may be found by the name of the other. */
+const name = fc.integer({ min: 0, max: 99 }).map((n) => `order-${n}`)
+const whose = fc.constantFrom<Whose>('own', 'foreign')
+const at = fc.nat({ max: 50 })
+const bodies = [
+  { product_id: 'residential-premium', quantity: 1 },
+  { product_id: 'residential-unlimited-day', quantity: 1 },
+  { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },
+  { product_id: 'ipv4-datacenter', quantity: 2, fulfillment_meta: { country: 'USA', period_days: 30 } },
+]
+const lists = [
+  'orders',
+  'plans',
+  'proxies',
+  'proxies?order_id={order}',
+  'proxies?format=txt',
+  'wallet/transactions',
+]
+
+const action: fc.Arbitrary<Action> = fc.oneof(
+  fc.record({ kind: fc.constant('order' as const), body: fc.constantFrom(...bodies), name }),
+  fc.record({ kind: fc.constant('topUp' as const), whose, at, name }),
+  fc.record({ kind: fc.constant('extend' as const), whose, at, name }),
+  fc.record({ kind: fc.constant('label' as const), whose, at, label: fc.constantFrom('acme', 'beta', '') }),
+  fc.record({ kind: fc.constant('read' as const), whose, at }),
+  fc.record({ kind: fc.constant('list' as const), path: fc.constantFrom(...lists), whose, at }),
+)
+
+const idPattern = /(?:ord|pln|prx|txn|acc|key|dep)_[0-9a-z]{8,}/g
+
+/** One account: what it was ever told of, and what it may act upon. */
+const party = (key: string) => ({ key, told: new Set<string>(), secrets: new Set<string>() })
+type Party = ReturnType<typeof party>
+
+const idsOf = ({ told }: Party, kind: string): readonly string[] =>
+  [...told].filter((id) => id.startsWith(`${kind}_`))
+
+const actOf = ({ client }: Stage) => {
+  /** A foreign thing must read like one that never was: the same answer but for the id and the request's own. */
+  const asIfAbsent = (answer: Called, absent: Called, id: string, none: string): void => {
+    const plain = ({ body: { requestId: _, ...body } }: Called, shown: string) =>
+      JSON.stringify(body).replaceAll(shown, '')
+    assert.deepEqual([answer.status, answer.body.code], [404, 'not_found'], answer.text)
+    assert.deepEqual([absent.status, plain(absent, none)], [answer.status, plain(answer, id)])
+  }
+
+  return async (me: Party, other: Party, done: Action): Promise<void> => {
+    const { key } = me
+    const pick = (kind: string): string | undefined => {
+      if (!('at' in done)) return undefined
+      const ids = idsOf(done.whose === 'own' ? me : other, kind)
+      return ids[done.at % Math.max(1, ids.length)]
+    }
+    const headers = 'name' in done ? { 'Idempotency-Key': done.name } : {}
+    /** Sends for an id; for a foreign one also for an absent one, and compares. */
+    const about = async (kind: string, send: (id: string, again?: boolean) => Promise<Called>) => {
+      const id = pick(kind)
+      if (id === undefined) return
+      const answer = await send(id)
+      if ('whose' in done && done.whose === 'foreign') {
+        // A name that stands for an order of its own is told before what the request is about.
+        if (answer.body.code === 'idempotency_conflict') return
+        const none = `${kind}_${'0'.repeat(32)}`
+        asIfAbsent(answer, await send(none), id, none)
+      } else hear(answer)
+    }
+    const hear = ({ status, text }: Called): void => {
+      if (status >= 300) return
+      for (const [id] of text.matchAll(idPattern)) me.told.add(id)
+      for (const [, secret] of text.matchAll(/"password":"([^"]+)"/g)) me.secrets.add(secret ?? '')
+    }
+    switch (done.kind) {
+      case 'order':
+        return hear(await client.post('/api/v1/orders', done.body, { key, headers }))
+      case 'topUp':
+        return about('pln', (id) =>
+          client.post(`/api/v1/plans/${id}/topup`, { quantity: 1 }, { key, headers }),
+        )
+      case 'extend':
+        return about('prx', (id) =>
+          client.post('/api/v1/proxies/extend', { proxy_ids: [id], period_days: 30 }, { key, headers }),
+        )
+      case 'label': {
+        const json = { label: done.label }
+        await about('pln', (id) => client.call('PATCH', `/api/v1/plans/${id}`, { key, json }))
+        return about('prx', (id) => client.call('PATCH', `/api/v1/proxies/${id}`, { key, json }))
+      }
+      case 'read':
+        await about('pln', (id) => client.get(`/api/v1/plans/${id}`, { key }))
+        return about('ord', (id) => client.get(`/api/v1/orders/${id}`, { key }))
+      case 'list': {
+        const order = pick('ord') ?? 'ord_none'
+        const answer = await client.get(`/api/v1/${done.path.replace('{order}', order)}`, { key })
+        assert.equal(answer.status, 200, answer.text)
+        if (done.path.includes('{order}') && done.whose === 'foreign')
+          assert.deepEqual(answer.body.proxies, [], "another account's order has no addresses to see")
+        return hear(answer)
+      }
+      default: {
+        const unknown: never = done
+        throw new Error(`unknown action ${JSON.stringify(unknown)}`)
+      }
+    }
+  }
+}
+
+const common = (a: ReadonlySet<string>, b: ReadonlySet<string>) => [...a].filter((one) => b.has(one))
+
+test('two accounts that use the same names never see anything of each other', async (t) => {
+  const stage = await openStage(t)
+  const { demo, credit } = stage
+  const customer = await stage.customer({ cents: 10_000_000 })
+  await credit(demo.reseller.accountId, 10_000_000)
+  const parties = [party(customer.key), party(demo.reseller.key)] as const
+  const [first, second] = parties
+  const act = actOf(stage)
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(action, action), { maxLength: 20 }), async (pairs) => {
+      for (const [one, other] of pairs) {
+        await Promise.all([act(first, second, one), act(second, first, other)])
+        assert.deepEqual(common(first.told, second.told), [], 'both were told of one thing')
+        assert.deepEqual(common(first.secrets, second.secrets), [], 'both have one password')
+      }
+    }),
+    { numRuns: process.env.FAREBOX_SOAK ? 400 : 40, endOnFailure: true },
+  )
+  for (const { told } of parties)
+    for (const kind of ['ord', 'pln', 'prx', 'txn'])
+      assert.ok(
+        [...told].some((id) => id.startsWith(kind)),
+        `nothing was seen of ${kind}`,
+      )
+  t.diagnostic(`${first.told.size} and ${second.told.size} ids were seen`)
+})
