@@ -78,6 +78,8 @@ export const maxAppendBytes = 1_048_576
  * Reads never miss an event: a position that was read means that all lower positions are final.
  */
 export type EventLog = {
+  /** An item of several appends lands whole or not at all. Left out: a prefix of it can land. */
+  readonly atomicItems?: true
   /**
    * Appends to one stream, all or nothing. Resending the same events at the same expectation gives the first result.
    * @throws WrongExpectedRevision, AppendRejected, LogUnavailable, OutcomeUnknown (src/eventstore/errors.ts)

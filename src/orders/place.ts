@@ -36,6 +36,11 @@ export type PlacementAnswer =
   | { readonly kind: 'conflict' }
   /** The debit stands and its order does not: a crash or a lost race left a prefix that is to be completed. */
   | { readonly kind: 'unfinished'; readonly debitRevision: number }
+  /**
+   * The arbiter fulfilled the order and the wallet knows no debit of it. The wallet forgets after seven days, so the
+   * order was only taken as absent: as nothing is appended, its stream is read and this decided again.
+   */
+  | { readonly kind: 'forgotten' }
   | { readonly kind: 'refused'; readonly refusal: PlacementRefusal }
 
 /** A fulfilled order's whole stream: both facts are appended at once. */
@@ -80,9 +85,10 @@ export const decidePlacement = (
   if (unpaid?.code === 'already_debited')
     return answer({ kind: 'unfinished', debitRevision: unpaid.revision })
   const arbiter = arbiterOf(order) as Arbiter<unknown>
-  const { events, verdict } = arbiter.rule(states.arbiter, nowMs)
+  const { events, verdict, standing } = arbiter.rule(states.arbiter, nowMs)
   if (verdict.outcome === 'refused')
     return answer({ kind: 'refused', refusal: { code: 'refused_by_arbiter', reason: verdict.reason } })
+  if (standing) return answer({ kind: 'forgotten' })
   if (unpaid) return answer({ kind: 'refused', refusal: unpaid })
   // No gateway takes customers' money yet, so no customer has credit: what the reseller could pay is still short of it.
   if (order.customerId !== null)

@@ -55,6 +55,9 @@ export const createOrderService = (deps: {
   readonly complete: CompleteOrder
 }): OrderService => {
   const { log, runner, complete } = deps
+  // An old key's order is found by the conflict on its stream. Without atomic items the debit, which the wallet forgets
+  // after seven days, would have landed a second time by then.
+  const orderAssumed = log.atomicItems === true ? ({ assume: 'absent' } as const) : {}
   const heldPlans = new LRUCache<string, number>({ max: maxHeldPlans })
 
   const place = (request: OrderRequest, draft: OrderDraft) => {
@@ -65,7 +68,7 @@ export const createOrderService = (deps: {
       streams: {
         ledger: { stream: ledgerStream(accountId), fold: ledgerFold },
         arbiter: { stream: arbiter.stream, fold: arbiter.fold },
-        order: { stream: orderStream(draft.orderId), fold: orderFold, assume: 'absent' },
+        order: { stream: orderStream(draft.orderId), fold: orderFold, ...orderAssumed },
       },
       decide: (states, { nowMs }) => decidePlacement(states, { draft, capCents: dailyCapCents }, nowMs),
       correlationId: request.requestId,
@@ -139,6 +142,8 @@ export const createOrderService = (deps: {
           if (!order) throw new Error(`the debit of ${orderId} stands but nothing completes it`)
           return { ...replay(order), replayed: false }
         }
+        case 'forgotten':
+          throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
         case 'refused':
           throw refuseForPlacement(answer.refusal)
         default: {

@@ -91,8 +91,9 @@ export const prefixLog = (inner: EventLog, stopAt: StopAt = () => null): EventLo
     return outcomes
   }
 
+  const { atomicItems: _, ...reads } = inner
   return {
-    ...inner,
+    ...reads,
     appendAll,
     append: async (stream, expected, events) => {
       const append = { stream, expected, events }

@@ -79,6 +79,7 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
 
   return {
     ...reads,
+    atomicItems: true,
     logId: async () => logId,
     appendAll: commit.appendAll,
     append: async (stream, expected, events) => {
