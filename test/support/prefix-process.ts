@@ -1,0 +1,137 @@
+import { decideCreation } from '../../src/accounts/decide.ts'
+import { accountFold } from '../../src/accounts/fold.ts'
+import type { Clock } from '../../src/clock.ts'
+import type { Actor } from '../../src/eventstore/event.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import { accountStream } from '../../src/eventstore/streams.ts'
+import type { Caller } from '../../src/http/auth.ts'
+import type { AccountId, KeyId, OrderId, PlanId } from '../../src/ids.ts'
+import { createWallets } from '../../src/ledger/service.ts'
+import { createCompletion } from '../../src/orders/completion.ts'
+import type { OrderDetails } from '../../src/orders/details.ts'
+import type { RefundRequest } from '../../src/orders/refund.ts'
+import { refundIdOf, refundOrder } from '../../src/orders/refund-service.ts'
+import { createOrderService } from '../../src/orders/service.ts'
+import { meterPlan } from '../../src/plans/metering.ts'
+import { addAddresses } from '../../src/stock/stocking.ts'
+import { runnerOver } from '../commands/purse.ts'
+import { Crash } from './prefix-log.ts'
+import { addressOrder, planOrder } from './world.ts'
+
+const actor: Actor = { kind: 'system', name: 'test' }
+const cause = { actor, correlationId: 'test' }
+const country = 'USA'
+
+const callerOf = (accountId: AccountId): Caller => ({
+  accountId,
+  keyId: 'key_one' as KeyId,
+  scopes: ['buy'],
+  dailyCapCents: null,
+  reseller: false,
+  blocked: false,
+  email: 'buyer@example.com',
+})
+
+/** What is bought: an address or traffic, on a plan of its own, on the held plan, or on one that is named. */
+export type Goods =
+  | { readonly kind: 'addresses'; readonly productId: string; readonly quantity: number }
+  | { readonly kind: 'plan' | 'held-plan'; readonly productId: string }
+  | { readonly kind: 'topup'; readonly productId: string; readonly planId: PlanId }
+  | { readonly kind: 'extension'; readonly productId: string; readonly proxyIds: OrderDetails['proxyIds'] }
+
+const detailsOf = (accountId: AccountId, orderId: OrderId, goods: Goods): OrderDetails => {
+  const { productId } = goods
+  switch (goods.kind) {
+    case 'addresses': {
+      const { quantity } = goods
+      return addressOrder(orderId, { accountId, productId, quantity, amountCents: 250 * quantity })
+    }
+    case 'extension': {
+      const { proxyIds, kind } = goods
+      const quantity = proxyIds.length
+      return addressOrder(orderId, {
+        accountId,
+        productId,
+        kind,
+        proxyIds,
+        quantity,
+        amountCents: 250 * quantity,
+      })
+    }
+    case 'plan':
+      return planOrder(orderId, { accountId, productId, renewal: 'repurchase' })
+    case 'held-plan':
+      // The service names the held plan.
+      return planOrder(orderId, { accountId, productId, planId: null })
+    case 'topup':
+      return planOrder(orderId, { accountId, productId, kind: 'topup', planId: goods.planId })
+    default: {
+      const unknown: never = goods
+      throw new Error(`unknown goods ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** What a process of the service is made of, over any log: a command runner with caches of its own, and the services. */
+export const createShopProcess = (log: EventLog, clock: Clock) => {
+  const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
+  const runner = runnerOver(log, { clock, limits })
+  const complete = createCompletion({ log, runner })
+  const orders = createOrderService({ log, runner, complete })
+  const wallets = createWallets({ runner })
+
+  return {
+    complete,
+    wallets,
+    order: (accountId: AccountId, idempotencyKey: string, goods: Goods) =>
+      orders.submit({
+        caller: callerOf(accountId),
+        requestId: 'test',
+        idempotencyKey,
+        fingerprint: JSON.stringify(goods),
+        prepare: async (orderId) => detailsOf(accountId, orderId, goods),
+      }),
+    refund: (orderId: OrderId, reference: string, request: RefundRequest) =>
+      refundOrder({ log, runner }, { orderId, refundId: refundIdOf(orderId, reference), request, ...cause }),
+    credit: (accountId: AccountId, amountCents: number, reference: string) =>
+      wallets.credit({ accountId, amountCents, reference }, cause),
+    meter: (planId: PlanId, reportId: string) => meterPlan(runner, { planId, reportId, bytes: 0, ...cause }),
+    openAccount: (accountId: AccountId) =>
+      runner.run({
+        name: 'open-account',
+        streams: { account: { stream: accountStream(accountId), fold: accountFold } },
+        decide: ({ account }) => {
+          const decision = decideCreation(account, { accountId, reseller: false })
+          const events = decision.outcome === 'decided' ? decision.events : []
+          return { appends: [{ stream: accountStream(accountId), events }], answer: null }
+        },
+        ...cause,
+      }),
+    stock: (productId: string, ips: readonly string[]) => {
+      const bare = { city: null, asn: null, asnOrg: null, carrierId: null, service: null }
+      const addresses = ips.map((ip) => ({ ip, ...bare }))
+      return addAddresses(runner, { productId, country, addresses }, cause)
+    },
+    /** Ends as a killed process does: what it waits for never comes. */
+    end: () => runner.close(),
+  }
+}
+
+/** A log that is dead from the crash of its process on. */
+export const mortal = (log: EventLog): { readonly log: EventLog; readonly died: Promise<void> } => {
+  const death = Promise.withResolvers<void>()
+  let dead = false
+  const appendAll: EventLog['appendAll'] = async (items) => {
+    if (dead) throw new Crash('the process is dead')
+    try {
+      return await log.appendAll(items)
+    } catch (error) {
+      dead = true
+      death.resolve()
+      throw error
+    }
+  }
+  return { log: { ...log, appendAll }, died: death.promise }
+}
+
+export type ShopProcess = ReturnType<typeof createShopProcess>
