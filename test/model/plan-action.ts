@@ -26,6 +26,10 @@ export type Table = {
 
 const pick = <Item>(items: readonly Item[], n: number): Item | null => items[n % items.length] ?? null
 
+/** Counted from the newest. */
+const pickNewest = <Item>(items: readonly Item[], n: number): Item | null =>
+  items.at(-1 - (n % Math.max(items.length, 1))) ?? null
+
 const countriesOf = (catalog: Catalog, id: string): readonly string[] => {
   const product = findProduct(catalog, id)
   return [
@@ -40,7 +44,7 @@ const metaOf = (catalog: Catalog, step: Single & { kind: 'buy' }): Record<string
   const product = findProduct(catalog, step.product)
   const odd = step.wrong === 'field' ? { city: 'Dallas' } : {}
   if (!product || !isDedicated(product)) return step.wrong === 'field' ? odd : undefined
-  const country = step.usa ? 'USA' : pick(countriesOf(catalog, product.id), step.line)!
+  const country = step.where === 'any' ? pick(countriesOf(catalog, product.id), step.line)! : step.where
   const { target } = pick(linesOf(product, country), step.line)!
   const mobile: Record<string, unknown> = {
     carrier_id: target.carrierId,
@@ -76,7 +80,7 @@ const buyRequest = ({ catalog, freshKey }: Table, step: Single & { kind: 'buy' }
 }
 
 const topUpRequest = ({ world, freshKey }: Table, step: Single & { kind: 'topUp' }): Request | null => {
-  const plan = pick(
+  const plan = pickNewest(
     Object.values(world.plans).filter((held) => !step.own || held.account === step.who),
     step.plan,
   )
@@ -95,9 +99,9 @@ const extendRequest = ({ world, freshKey }: Table, step: Single & { kind: 'exten
   const orders = Object.values(world.orders).filter(
     (order) => order.target !== null && (!step.own || order.account === step.who),
   )
-  const order = pick(orders, step.order)
+  const order = pickNewest(orders, step.order)
   if (!order) return null
-  const other = pick(orders, step.order + 1)!
+  const other = pickNewest(orders, step.order + 1)!
   const named = {
     order: null,
     first: order.proxyIds.slice(0, 1),
@@ -112,7 +116,7 @@ const extendRequest = ({ world, freshKey }: Table, step: Single & { kind: 'exten
 }
 
 const retryRequest = ({ sent }: Table, step: Single & { kind: 'retry' }): Request | null => {
-  const request = pick(sent, step.request)
+  const request = pickNewest(sent, step.request)
   if (!request) return null
   const { body } = request
   const { quantity, product_id: id } = body
@@ -150,11 +154,15 @@ const guarded = async (
 const deed = (deed: Deed | null): Action | null => deed && { kind: 'deed', deed }
 
 const refundDeed = ({ world }: Table, step: Single & { kind: 'refund' }): Deed | null => {
-  const order = pick(Object.values(world.orders), step.order)
+  const order = pickNewest(Object.values(world.orders), step.order)
   if (!order) return null
   const { orderId } = order
   if (step.how === 'whole') return { kind: 'refund', orderId, cents: null, proxyIds: null }
-  if ('cents' in step.how) return { kind: 'refund', orderId, cents: step.how.cents, proxyIds: null }
+  if ('percent' in step.how) {
+    const leftCents = order.amountCents - order.refundedCents
+    const cents = Math.max(1, Math.ceil((leftCents * step.how.percent) / 100))
+    return { kind: 'refund', orderId, cents, proxyIds: null }
+  }
   const proxyIds = order.proxyIds.slice(-step.how.proxies)
   return proxyIds.length === 0 ? null : { kind: 'refund', orderId, cents: null, proxyIds }
 }
@@ -186,7 +194,7 @@ export const planAction = async (table: Table, step: Single): Promise<Action | n
       return deed({ kind: 'adjust', account: step.who, cents, reason, reference: `ref ${step.reference}` })
     }
     case 'meter': {
-      const plan = pick(Object.values(world.plans), step.plan)
+      const plan = pickNewest(Object.values(world.plans), step.plan)
       return deed(plan && { kind: 'meter', planId: plan.planId, bytes: step.bytes })
     }
     default:

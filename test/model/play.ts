@@ -142,8 +142,12 @@ export const play = async (
       if (deed.kind === 'unblock') return !(await codes()).includes('account_blocked')
       return (await shop.http().get('/api/v1/me', { key: keyText(account, 'main') })).status === 200
     }
-    await until(settled, { timeoutMs: 1_000, what: `the effect of ${JSON.stringify(deed)}` })
+    await until(settled, { timeoutMs: 2_000, what: `the effect of ${JSON.stringify(deed)}` })
   }
+
+  /** Traffic is no write of the customer's, so that its reads do not wait for it by themselves. */
+  const projected = (): Promise<boolean> =>
+    until(() => shop.caughtUp(), { timeoutMs: 5_000, what: 'the projections' })
 
   const operate = async (deed: Deed): Promise<Event> => {
     tally.deeds += 1
@@ -151,6 +155,7 @@ export const play = async (
     const changesAccess = ['block', 'unblock', 'revoke', 'issue'].includes(deed.kind)
     const blocks = deed.kind === 'adjust' && deed.reason === 'chargeback' && printed.code === 0
     if (changesAccess || blocks) await actsWithinASecond(deed, printed)
+    if (deed.kind === 'meter') await projected()
     return { kind: 'deed', deed, printed }
   }
 

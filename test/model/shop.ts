@@ -30,6 +30,8 @@ export type Shop = {
   /** Moves the clock of every process on. */
   wait(ms: number): void
   restart(): Promise<void>
+  /** Whether the read models hold everything that the log does. */
+  caughtUp(): Promise<boolean>
   /** A command line, with a core of its own, as in a process beside the server. */
   operator(...args: readonly string[]): Promise<Printed>
   close(): Promise<void>
@@ -104,6 +106,7 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
       await running.farebox.close()
       running = await open()
     },
+    caughtUp: async () => (await fetch(`${running.farebox.baseUrl}/readyz`)).ok,
     operator,
     close: () => running.farebox.close(),
   }

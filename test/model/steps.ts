@@ -13,6 +13,8 @@ const mostly = <const Usual, const Odd>(
 // What is asked for is told by numbers that are looked up among what there is when the step comes.
 const who = mostly(['buyer', 'reseller', 'capped'], ['scraper'])
 const nth = fc.nat({ max: 1000 })
+/** Mostly one of the newest, so that things happen to the same order, plan or key again. */
+const newest = fc.oneof({ weight: 4, arbitrary: fc.nat({ max: 2 }) }, fc.nat({ max: 50 }))
 const guard = mostly(['none', 'none', 'right'], ['wrong'])
 
 const buy = fc.record({
@@ -22,8 +24,6 @@ const buy = fc.record({
     [
       'residential-premium',
       'resi-premium',
-      'residential-basic',
-      'mobile-gateway',
       'residential-unlimited-day',
       'isp-static',
       'isp-static',
@@ -34,10 +34,10 @@ const buy = fc.record({
     ],
     ['isp-gateway', 'residential-classic', 'nothing'],
   ),
-  quantity: mostly([1, 1, 2, 3, 10, 11, 20, 30], [0, 100, 6000, 1.5]),
+  quantity: mostly([1, 2, 3, 5, 11, 20, 40], [0, 100, 6000, 1.5]),
   /** Which of the lines of the catalogue is named, and which mobile fields are left open. */
   line: nth,
-  usa: fc.boolean(),
+  where: fc.constantFrom('USA', 'USA', 'POL', 'any'),
   open: fc.constantFrom('none', 'none', 'carrier', 'service', 'rotation', 'all'),
   wrong: mostly(['no'], ['country', 'period', 'field', 'card']),
   guard,
@@ -46,7 +46,7 @@ const buy = fc.record({
 const topUp = fc.record({
   kind: fc.constant('topUp' as const),
   who,
-  plan: nth,
+  plan: newest,
   own: mostly([true], [false]),
   quantity: mostly([1, 2, 10], [0, 50, 6000]),
   guard,
@@ -54,7 +54,7 @@ const topUp = fc.record({
 const extend = fc.record({
   kind: fc.constant('extend' as const),
   who,
-  order: nth,
+  order: newest,
   own: mostly([true], [false]),
   how: fc.constantFrom('order', 'first', 'all', 'mixed'),
   period: mostly([7, 30, 90], [31]),
@@ -62,16 +62,17 @@ const extend = fc.record({
 })
 const retry = fc.record({
   kind: fc.constant('retry' as const),
-  request: nth,
+  request: newest,
   change: fc.constantFrom('none', 'none', 'quantity', 'guard', 'alias'),
 })
 const refund = fc.record({
   kind: fc.constant('refund' as const),
-  order: nth,
+  order: newest,
   how: fc.oneof(
     fc.constant('whole' as const),
-    fc.record({ cents: fc.integer({ min: 1, max: 9000 }) }),
-    fc.record({ proxies: fc.integer({ min: 1, max: 4 }) }),
+    /** A part of what is left, in percent: also one that is more. */
+    fc.record({ percent: fc.constantFrom(1, 30, 50, 100, 101, 120) }),
+    fc.record({ proxies: fc.integer({ min: 1, max: 12 }) }),
   ),
 })
 const credit = fc.record({
@@ -89,7 +90,7 @@ const adjust = fc.record({
 })
 const meter = fc.record({
   kind: fc.constant('meter' as const),
-  plan: nth,
+  plan: newest,
   bytes: fc.integer({ min: 1, max: 4_000_000_000 }),
 })
 const account = fc.record({
@@ -102,7 +103,7 @@ const single = fc.oneof(
   { weight: 2, arbitrary: topUp },
   { weight: 3, arbitrary: extend },
   { weight: 3, arbitrary: retry },
-  { weight: 3, arbitrary: refund },
+  { weight: 4, arbitrary: refund },
   { weight: 2, arbitrary: credit },
   { weight: 1, arbitrary: adjust },
   { weight: 1, arbitrary: meter },
