@@ -33,7 +33,7 @@ test('the model knows nothing of the program: it and all that it imports stand i
 
 test('whatever customers and operators do, the service answers as the model does', async (t) => {
   const opening = await setUpOpening(t)
-  const tally: Tally = { steps: 0, events: 0, placed: 0, replayed: 0, refused: 0, deeds: 0 }
+  const tally: Tally = { steps: 0, deeds: 0, answers: {} }
   let runs = 0
   const deadlineMs = performance.now() + budgetMs
   const run = async (steps: readonly Parameters<typeof play>[2][number][]): Promise<void> => {

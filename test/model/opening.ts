@@ -23,10 +23,10 @@ export type Opening = {
 }
 
 const plans: Record<Name, { reseller: boolean; scopes: string[]; capCents: number | null; cents: number }> = {
-  buyer: { reseller: false, scopes: ['buy'], capCents: null, cents: 60_000 },
-  reseller: { reseller: true, scopes: ['buy', 'scrape'], capCents: null, cents: 200_000 },
+  buyer: { reseller: false, scopes: ['buy'], capCents: null, cents: 15_000 },
+  reseller: { reseller: true, scopes: ['buy', 'scrape'], capCents: null, cents: 40_000 },
   scraper: { reseller: false, scopes: ['scrape'], capCents: null, cents: 5_000 },
-  capped: { reseller: false, scopes: ['buy'], capCents: 60_000, cents: 150_000 },
+  capped: { reseller: false, scopes: ['buy'], capCents: 20_000, cents: 60_000 },
 }
 
 const ok = async (shop: Shop, ...args: readonly string[]) => {

@@ -11,7 +11,7 @@ const mostly = <const Usual, const Odd>(
   )
 
 // What is asked for is told by numbers that are looked up among what there is when the step comes.
-const who = mostly(['buyer', 'reseller', 'capped'], ['scraper'])
+const who = mostly(['buyer', 'buyer', 'reseller', 'capped'], ['buyer', 'reseller', 'scraper'])
 const nth = fc.nat({ max: 1000 })
 /** Mostly one of the newest, so that things happen to the same order, plan or key again. */
 const newest = fc.oneof({ weight: 4, arbitrary: fc.nat({ max: 2 }) }, fc.nat({ max: 50 }))
@@ -34,7 +34,7 @@ const buy = fc.record({
     ],
     ['isp-gateway', 'residential-classic', 'nothing'],
   ),
-  quantity: mostly([1, 2, 3, 5, 11, 20, 40], [0, 100, 6000, 1.5]),
+  quantity: mostly([1, 2, 3, 5, 11, 20], [0, 100, 6000, 1.5]),
   /** Which of the lines of the catalogue is named, and which mobile fields are left open. */
   line: nth,
   where: fc.constantFrom('USA', 'USA', 'POL', 'any'),
@@ -78,7 +78,7 @@ const refund = fc.record({
 const credit = fc.record({
   kind: fc.constant('credit' as const),
   who,
-  cents: fc.integer({ min: 1, max: 60_000 }),
+  cents: fc.integer({ min: 1, max: 10_000 }),
   reference: fc.nat({ max: 9 }),
 })
 const adjust = fc.record({
