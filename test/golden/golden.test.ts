@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import type { GoldenEvent } from './history.ts'
+import { makeEvents } from './make.ts'
+import { type GoldenTables, replay } from './replay.ts'
+
+/**
+ * Each folder holds the events that a release wrote, and the read tables that they fold into. Events are for ever, so
+ * what an old release wrote must read the same in every later one. Never make the events of a release again once it is
+ * out: an event that changes its shape gets an upcaster (src/eventstore/codec.ts), and this test tells whether it works.
+ * A release that adds or changes events adds a folder: `FAREBOX_GOLDEN=make` with the new version in package.json.
+ * Only a read model that changes on purpose changes `read-models.json` of old releases: `FAREBOX_GOLDEN=fold`.
+ */
+const root = join(import.meta.dirname, '../..')
+const here = import.meta.dirname
+const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
+const asked = process.env.FAREBOX_GOLDEN
+
+const lines = (events: readonly GoldenEvent[]): string =>
+  events.map((event) => `${JSON.stringify(event)}\n`).join('')
+const rowLines = (tables: GoldenTables): string => `${JSON.stringify(tables, null, 1)}\n`
+
+const eventsOf = async (release: string): Promise<GoldenEvent[]> =>
+  (await readFile(join(here, release, 'events.jsonl'), 'utf8'))
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+
+if (asked === 'make') {
+  await mkdir(join(here, version))
+  await writeFile(join(here, version, 'events.jsonl'), lines(await makeEvents()), { flag: 'wx' })
+}
+
+const releases = (await readdir(here, { withFileTypes: true }))
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name)
+
+describe('events of every release', () => {
+  for (const release of releases)
+    test(`those of ${release} fold into the read tables that they always folded into`, async (t) => {
+      const tables = await replay(t, await eventsOf(release))
+      const file = join(here, release, 'read-models.json')
+      if (asked) await writeFile(file, rowLines(tables))
+      const kept = JSON.parse(await readFile(file, 'utf8')) as GoldenTables
+      assert.deepEqual(Object.keys(tables).sort(), Object.keys(kept).sort())
+      for (const [name, rows] of Object.entries(kept)) {
+        assert.ok(rows.length > 0 || name.startsWith('open_'), `the events leave no row in ${name}`)
+        assert.deepEqual(tables[name], rows, name)
+      }
+    })
+
+  test('stand for every event type that the code names', async () => {
+    const named = new Set<string>()
+    for (const file of globSync('src/*/*events.ts', { cwd: root }))
+      for (const [, type] of (await readFile(join(root, file), 'utf8')).matchAll(/DomainEvent<\s*'(\w+)'/g))
+        named.add(type!)
+    assert.ok(named.size > 30, `${named.size} types are found`)
+    const kept = new Set((await Promise.all(releases.map(eventsOf))).flat().map(({ type }) => type))
+    assert.deepEqual([...named].filter((type) => !kept.has(type)).sort(), [])
+  })
+
+  test('are written by this release as they stand in its folder', async () => {
+    if (!releases.includes(version)) return
+    assert.deepEqual(
+      JSON.parse(JSON.stringify(await makeEvents())),
+      await eventsOf(version),
+      `what is written has changed: it needs a new version, or, while ${version} is not out, its folder made anew`,
+    )
+  })
+})

@@ -1,0 +1,185 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import * as accounts from '../../src/accounts/decide.ts'
+import { type AccountState, accountFold } from '../../src/accounts/fold.ts'
+import { decideImport, decideState } from '../../src/catalog/decide.ts'
+import { parseCatalog } from '../../src/catalog/file.ts'
+import { catalogFold } from '../../src/catalog/fold.ts'
+import {
+  accountStream,
+  addressStream,
+  catalogStream,
+  ledgerStream,
+  planStream,
+  stockStream,
+} from '../../src/eventstore/streams.ts'
+import { type AccountId, type KeyId, type OrderId, type ProxyId, planIdOfOrder } from '../../src/ids.ts'
+import { decideCapture, decideHold, decideRelease } from '../../src/ledger/decide-hold.ts'
+import { decideManual, manualStream } from '../../src/ledger/decide-manual.ts'
+import { ledgerFold } from '../../src/ledger/fold.ts'
+import type { ManualMovement } from '../../src/ledger/manual-events.ts'
+import { manualFold } from '../../src/ledger/manual-fold.ts'
+import { decideCompletion } from '../../src/orders/complete.ts'
+import type { OrderDetails } from '../../src/orders/details.ts'
+import { decidePlacement } from '../../src/orders/place.ts'
+import { decideRefund, type RefundRequest } from '../../src/orders/refund.ts'
+import { decideMetering } from '../../src/plans/decide.ts'
+import { planFold } from '../../src/plans/fold.ts'
+import { addressFold } from '../../src/stock/address-fold.ts'
+import { decideExpiry } from '../../src/stock/decide.ts'
+import { stockFold } from '../../src/stock/fold.ts'
+import { decideStocking } from '../../src/stock/stocking.ts'
+import { addressOrder, planOrder } from '../support/world.ts'
+import { createHistory, type GoldenEvent } from './history.ts'
+
+const dayMs = 86_400_000
+const buyer = 'acc_golden_buyer' as AccountId
+const reseller = 'acc_golden_reseller' as AccountId
+const isp = stockStream('isp-static', 'USA')
+
+/** Every kind of event that the service writes, by the decisions that write them where there are some. */
+export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
+  const history = createHistory(Date.parse('2026-11-21T00:00:00.000Z'))
+  const { write, fact, state, states, now, wait } = history
+
+  const parsed = parseCatalog(await readFile(join(import.meta.dirname, 'catalog.json'), 'utf8'))
+  if (!parsed.ok) throw new Error('catalog.json is refused')
+  fact(catalogStream, ...decideImport(state(catalogStream, catalogFold), parsed.file, now()).events)
+  const parked = { productId: 'residential-premium', state: 'parked', successorId: null } as const
+  fact(catalogStream, ...decideState(state(catalogStream, catalogFold), parked, now()).events)
+
+  const onAccount = (id: AccountId, decide: (state: AccountState) => accounts.AccountDecision): void => {
+    const decision = decide(state(accountStream(id), accountFold))
+    if (decision.outcome === 'refused') throw new Error(decision.refusal.code)
+    fact(accountStream(id), ...decision.events)
+  }
+  const keyId = 'key_golden' as KeyId
+  const issue = { keyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_abcd' } as const
+  for (const id of [buyer, reseller])
+    onAccount(id, (s) => accounts.decideCreation(s, { accountId: id, reseller: id === reseller }))
+  onAccount(buyer, (s) => accounts.decideIssue(s, issue))
+  onAccount(reseller, (s) => accounts.decideIssue(s, { ...issue, keyId: 'key_other' as KeyId }))
+  onAccount(buyer, (s) => accounts.decideCap(s, { keyId, dailyCapCents: 90_000 }))
+  onAccount(reseller, (s) => accounts.decideRevocation(s, { keyId: 'key_other' as KeyId }))
+  onAccount(reseller, (s) => accounts.decideBlock(s, { reason: 'fraud' }))
+  onAccount(reseller, accounts.decideUnblock)
+
+  const move = (movement: ManualMovement, limit?: number): void => {
+    const id = movement.accountId as AccountId
+    const guard = manualStream(movement)
+    const found = {
+      account: state(accountStream(id), accountFold),
+      movement: state(guard, manualFold),
+      ledger: state(ledgerStream(id), ledgerFold),
+    }
+    write(decideManual(found, movement).appends, limit)
+  }
+  const adjustment = { kind: 'adjustment', accountId: reseller, gateway: null } as const
+  move({ kind: 'credit', accountId: buyer, reference: 'first', amountMicros: 900_000_000 })
+  move({ kind: 'credit', accountId: reseller, reference: 'first', amountMicros: 10_000_000 })
+  const correction = {
+    ...adjustment,
+    reference: 'lost',
+    reason: 'correction',
+    amountMicros: -8_000_000,
+  } as const
+  move(correction, 1)
+  move({ ...adjustment, reference: 'gift', reason: 'goodwill', amountMicros: 500_000 })
+  move({ ...adjustment, reference: 'card', reason: 'chargeback', gateway: 'card', amountMicros: -12_000_000 })
+  move(correction)
+  move({ kind: 'credit', accountId: reseller, reference: 'debt', amountMicros: 5_000_000 })
+
+  const stockUp = (ips: readonly string[]): void => {
+    const bare = { city: 'Dallas', asn: 7922, asnOrg: 'Comcast', carrierId: null, service: null }
+    const found = new Map(ips.map((ip) => [ip, state(addressStream(ip), addressFold)]))
+    const stocking = {
+      productId: 'isp-static',
+      country: 'USA',
+      addresses: ips.map((ip) => ({ ip, ...bare })),
+    }
+    write(decideStocking({ stock: state(isp, stockFold), addresses: found }, stocking).appends)
+  }
+  stockUp(['198.18.0.1', '198.18.0.2', '198.18.0.3', '198.18.0.4'])
+  fact(addressStream('198.18.0.9'), {
+    type: 'AddressStocked',
+    data: { ip: '198.18.0.9', productId: 'isp-static', country: 'USA' },
+  })
+  fact(addressStream('198.18.0.9'), { type: 'AddressRetired', data: { ip: '198.18.0.9', reason: 'listed' } })
+
+  const orders = new Map<string, OrderDetails>()
+  const place = (order: OrderDetails, limit?: number): void => {
+    const { createdAt: _, ...draft } = order
+    const { appends, answer } = decidePlacement(states(order), { draft, capCents: null }, now())
+    if (answer.kind !== 'placed') throw new Error(`${order.orderId}: ${JSON.stringify(answer)}`)
+    orders.set(order.orderId, answer.order.details)
+    write(appends, limit)
+  }
+  const complete = (id: string): void => {
+    const order = orders.get(id)!
+    const { availableMicros } = states(order).ledger
+    write(decideCompletion(states(order), { order, availableAfterMicros: availableMicros }, now()).appends)
+  }
+  const refund = (id: string, request: RefundRequest): void => {
+    const { appends, answer } = decideRefund(states(orders.get(id)!), `ref_${id}`, request, now())
+    if (answer.kind !== 'refunded') throw new Error(`${id}: ${JSON.stringify(answer)}`)
+    write(appends)
+  }
+  const mine = { accountId: buyer }
+  const planId = planIdOfOrder('ord_golden_plan' as OrderId)
+  const rentals = () => [...state(isp, stockFold).rentals.keys()] as ProxyId[]
+
+  place(addressOrder('ord_golden_addresses', mine))
+  place(
+    addressOrder('ord_golden_extension', {
+      ...mine,
+      kind: 'extension',
+      proxyIds: rentals().slice(0, 1),
+      quantity: 1,
+    }),
+  )
+  place(addressOrder('ord_golden_lost', mine), 1)
+  place(addressOrder('ord_golden_won', mine))
+  complete('ord_golden_lost')
+  refund('ord_golden_won', { kind: 'proxies', proxyIds: rentals().slice(-1) })
+
+  place(planOrder('ord_golden_plan', mine))
+  place(planOrder('ord_golden_topup', { ...mine, kind: 'topup', planId }))
+  const meter = (reportId: string, bytes: number): void =>
+    fact(
+      planStream(planId),
+      ...decideMetering(state(planStream(planId), planFold), { reportId, bytes }).events,
+    )
+  meter('report-1', 3_000_000_000)
+  refund('ord_golden_topup', { kind: 'whole' })
+  meter('report-2', 2_000_000_000)
+  fact(planStream(planId), { type: 'PlanCredentialRotated', data: { generation: 1 } })
+
+  const timed = {
+    ...mine,
+    productId: 'residential-unlimited',
+    shape: 'gateway_time',
+    renewal: 'repurchase',
+    unit: 'Mbps',
+    bytes: null,
+    periodDays: 30,
+  } as const
+  place(planOrder('ord_golden_time', timed))
+  place(planOrder('ord_golden_ended', timed))
+  refund('ord_golden_ended', { kind: 'whole' })
+  const ending = planIdOfOrder('ord_golden_time' as OrderId)
+  place(planOrder('ord_golden_late', { ...mine, kind: 'topup', planId: ending }), 1)
+  wait(31 * dayMs)
+  complete('ord_golden_late')
+  fact(isp, ...decideExpiry(state(isp, stockFold), rentals(), now()))
+
+  const hold = (holdId: string) => ({ holdId, keyId, platform: 'tiktok', amountMicros: 3_000 })
+  const onLedger = (decide: typeof decideCapture | typeof decideRelease, holdId: string): void => {
+    const held = decideHold(state(ledgerStream(buyer), ledgerFold), hold(holdId))
+    if (held.outcome === 'decided') fact(ledgerStream(buyer), ...held.events)
+    const ended = decide(state(ledgerStream(buyer), ledgerFold), { holdId })
+    if (ended.outcome === 'decided') fact(ledgerStream(buyer), ...ended.events)
+  }
+  onLedger(decideCapture, 'billed')
+  onLedger(decideRelease, 'not-billed')
+  return history.written
+}
