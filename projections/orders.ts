@@ -1,16 +1,18 @@
 import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { OrderDetails } from '../src/orders/details.ts'
 import type { OrderEvent } from '../src/orders/events.ts'
 import type { OrderStatus } from '../src/orders/fold.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
-/** One order, as `GET /orders/{id}` shows it; `details` is the whole order as it was decided. */
+/**
+ * One order, as `GET /orders/{id}` shows it; `details` is the whole order as it was decided, a JSON text: as `jsonb` it
+ * took another 25 µs of Postgres a row, a third of the row's cost (measured at 16 to 500 rows a batch).
+ */
 export type OrderRow = {
   readonly order_id: string
   readonly account_id: string
   readonly status: OrderStatus
   readonly created_at: string
-  readonly details: OrderDetails
+  readonly details: string
   readonly balance_cents: number
   readonly plan_id: string | null
   readonly proxy_ids: readonly string[]
@@ -35,7 +37,7 @@ export const ordersTable: Table<OrderRow> = {
     account_id: { type: 'text' },
     status: { type: 'text' },
     created_at: { type: 'timestamptz' },
-    details: { type: 'jsonb' },
+    details: { type: 'text' },
     balance_cents: { type: 'bigint' },
     plan_id: { type: 'text', nullable: true },
     proxy_ids: { type: 'text[]' },
@@ -48,7 +50,8 @@ export const ordersTable: Table<OrderRow> = {
   key: ['order_id'],
   indexes: [
     'account_id, created_at desc, order_id desc',
-    'account_id, status, created_at desc, order_id desc',
+    // Nearly every order is completed, and those are found by the index above.
+    "account_id, status, created_at desc, order_id desc where status <> 'completed'",
   ],
 }
 
@@ -105,7 +108,7 @@ export const orders: ReadModel = {
           account_id: order.accountId,
           status: 'processing',
           created_at: order.createdAt,
-          details: order,
+          details: JSON.stringify(order),
           balance_cents: balanceCents,
           plan_id: order.planId,
           proxy_ids: [],

@@ -13,7 +13,7 @@ export type ColumnType =
 
 export type Column = { readonly type: ColumnType; readonly nullable?: true }
 
-/** A table of a read model: its columns, its primary key, its indexes (column lists, `desc` allowed). */
+/** A table of a read model: its columns, its primary key, its indexes (column lists, `desc` and a `where` allowed). */
 export type Table<Row extends object = Record<string, unknown>> = {
   readonly name: string
   readonly columns: { readonly [Name in keyof Row & string]: Column }

@@ -29,7 +29,11 @@ export const createTableSql = (schema: string, table: Table): string => {
 }
 
 export const createIndexSql = (schema: string, table: Table): readonly string[] =>
-  table.indexes.map((columns) => `create index on ${qualified(schema, table)} (${columns})`)
+  table.indexes.map((index) => {
+    const [columns = '', condition] = index.split(' where ')
+    const partial = condition === undefined ? '' : ` where ${condition}`
+    return `create index on ${qualified(schema, table)} (${columns})${partial}`
+  })
 
 /** One text for a key: no column of a key holds a NUL, for Postgres stores none. */
 export const keyText = (table: Table, key: readonly unknown[]): string => `${table.name}\0${key.join('\0')}`

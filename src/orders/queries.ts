@@ -2,13 +2,14 @@ import type { Kysely } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { OrderRow } from '../../projections/orders.ts'
 import type { AccountId } from '../ids.ts'
+import type { OrderDetails } from './details.ts'
 import type { Order, OrderStatus } from './fold.ts'
 
 export type Page = { readonly limit: number; readonly offset: number }
 
 /** The order as its row tells it. Refunds on their way are not in the row: only the log decides on them. */
 export const orderOfRow = (row: OrderRow): Omit<Order, 'refunds'> => ({
-  details: row.details,
+  details: JSON.parse(row.details) as OrderDetails,
   status: row.status,
   balanceCents: row.balance_cents,
   planId: row.plan_id,

@@ -122,7 +122,7 @@ const checkOrders = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> 
       account_id: order.details.accountId,
       status: order.status,
       created_at: order.details.createdAt,
-      details: order.details,
+      details: JSON.stringify(order.details),
       balance_cents: order.balanceCents,
       plan_id: order.planId,
       proxy_ids: order.proxyIds,
