@@ -125,7 +125,7 @@ describe('Request ids', () => {
     const idOf = async (sent: string) =>
       (await client.get('/api/v1/me', { headers: { 'x-request-id': sent } })).headers.get('x-request-id')
     assert.equal(await idOf('trace.1:a_b-c'), 'trace.1:a_b-c')
-    for (const bad of ['has space', 'x'.repeat(129), 'a/b'])
+    for (const bad of ['has space', 'x'.repeat(129), 'a/b', 'fbx_a-key-sent-by-mistake'])
       assert.match((await idOf(bad)) ?? '', /^req_[0-9a-f]{32}$/)
   })
 
