@@ -118,7 +118,9 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
 }
 
 /** A log that is dead from the crash of its process on. */
-export const mortal = (log: EventLog): { readonly log: EventLog; readonly died: Promise<void> } => {
+export const mortal = (
+  log: EventLog,
+): { readonly log: EventLog; readonly died: Promise<void>; dead(): boolean } => {
   const death = Promise.withResolvers<void>()
   let dead = false
   const appendAll: EventLog['appendAll'] = async (items) => {
@@ -131,7 +133,7 @@ export const mortal = (log: EventLog): { readonly log: EventLog; readonly died: 
       throw error
     }
   }
-  return { log: { ...log, appendAll }, died: death.promise }
+  return { log: { ...log, appendAll }, died: death.promise, dead: () => dead }
 }
 
 export type ShopProcess = ReturnType<typeof createShopProcess>
