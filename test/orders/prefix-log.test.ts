@@ -176,7 +176,9 @@ const tablesOf = async (at: Case) => {
     values,
   )
   const open = await pool.query(
-    'select order_id from read.open_orders union all select movement_id from read.open_movements',
+    `select order_id from read.open_orders where order_id = any($1::text[])
+      union all select movement_id from read.open_movements where movement ->> 'accountId' = $2`,
+    [[orderOf(at), orderOf(at, 'bought')], at.accountId],
   )
   const running = proxies.rows.filter(({ runs }) => runs).map(({ ip }) => ip)
   assert.equal(new Set(running).size, running.length, 'an address is rented twice')

@@ -196,7 +196,7 @@ test('two processes whose log stops at random charge once, refund once, rent no 
         }
       }
       const { rows } = await pool.query<{ order_id: string; status: string; kept: number }>(
-        `select order_id, status, (details ->> 'amountCents')::bigint - refunded_cents as kept
+        `select order_id, status, (details::jsonb ->> 'amountCents')::bigint - refunded_cents as kept
            from read.orders where account_id = $1`,
         [account],
       )
