@@ -14,6 +14,7 @@ import { caughtUp, silent, startEngine } from '../projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { prefixLog, type Stop, type StopAt } from '../support/prefix-log.ts'
 import { createShopProcess, type Goods, mortal, type ShopProcess } from '../support/prefix-process.ts'
+import { until } from '../support/until.ts'
 
 const runs = process.env.FAREBOX_SOAK === '1' ? 300 : 25
 const buyers = 3
@@ -155,13 +156,19 @@ test('two processes whose log stops at random charge once, refund once, rent no 
 
       // Another process completes what is left; then every client asks again, twice.
       const after = createShopProcess(prefixLog(log), Date.now)
-      await caughtUp(engine, log)
       const deps = { pool, clock: () => Date.now() + 600_000, logger: silent, intervalMs: 180_000 }
       const pollers = [
         startCompletionReactor({ ...deps, complete: after.complete }),
         startMovementReactor({ ...deps, wallets: after.wallets }),
       ]
-      for (const poller of pollers) await poller.runNow()
+      // What an ended process had sent may still land after the first look.
+      const nothingOpen = async (): Promise<boolean> => {
+        await caughtUp(engine, log)
+        for (const poller of pollers) await poller.runNow()
+        await caughtUp(engine, log)
+        return (await pool.query('select 1 from read.open_orders')).rows.length === 0
+      }
+      await until(nothingOpen, { timeoutMs: 10_000, what: 'the reactors to leave no order open' })
       for (const poller of pollers) await poller.stop()
       for (const _ of [1, 2]) for (const at of requests.keys()) await ask(after, at).catch(refused)
       await audit(log, accounts, productId)
