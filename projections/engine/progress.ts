@@ -1,7 +1,14 @@
 import type pg from 'pg'
 
 type Waiter = { readonly position: number; resolve(reached: boolean): void }
-type GroupProgress = { position: number; usable: boolean; owned: boolean; waiters: Set<Waiter> }
+type GroupProgress = {
+  position: number
+  usable: boolean
+  owned: boolean
+  waiters: Set<Waiter>
+  /** Told when somebody starts to wait. */
+  listeners: Set<() => void>
+}
 
 /** How far each group has come, as far as this process knows; positions only rise. */
 export type Progress = {
@@ -10,6 +17,8 @@ export type Progress = {
   /** Resolves true when the group is past a position, false when `timeoutMs` passed first. */
   reached(group: string, position: number, timeoutMs: number): Promise<boolean>
   advance(group: string, position: number): void
+  /** Tells as soon as somebody in this process waits for the group, at once when somebody does. Returns the way to unsubscribe. */
+  onAwaited(group: string, listener: () => void): () => void
   /** Who moves the checkpoint: this process (it will say so), or another (then it is asked for). */
   setOwned(group: string, owned: boolean): void
   /** False while the tables are being made, or belong to another version of the program. */
@@ -33,7 +42,13 @@ export const createProgress = (options: {
   const groups = new Map<string, GroupProgress>(
     options.groups.map((name) => [
       name,
-      { position: 0, usable: false, owned: false, waiters: new Set<Waiter>() },
+      {
+        position: 0,
+        usable: false,
+        owned: false,
+        waiters: new Set<Waiter>(),
+        listeners: new Set<() => void>(),
+      },
     ]),
   )
   const groupNamed = (name: string): GroupProgress => {
@@ -96,6 +111,7 @@ export const createProgress = (options: {
       const waiter: Waiter = { position, resolve }
       const timer = setTimeout(() => resolve(false), timeoutMs)
       group.waiters.add(waiter)
+      for (const listener of group.listeners) listener()
       startPolling(group)
       try {
         return await promise
@@ -105,6 +121,12 @@ export const createProgress = (options: {
       }
     },
     advance,
+    onAwaited: (name, listener) => {
+      const { waiters, listeners } = groupNamed(name)
+      listeners.add(listener)
+      if (waiters.size > 0) listener()
+      return () => listeners.delete(listener)
+    },
     setOwned: (name, owned) => {
       groupNamed(name).owned = owned
     },

@@ -56,6 +56,8 @@ export type RunnerOptions = {
   readonly maxBatch?: number
   /** Rows of a group kept in memory; default 20,000. */
   readonly maxRows?: number
+  /** How long events gather between batches while nobody waits to read them; default 40. */
+  readonly gatherMs?: number
   readonly onBatch?: (batch: BatchDone) => void
   readonly onState?: (health: GroupHealth) => void
   readonly onPoint?: (point: BatchPoint) => void | Promise<void>
@@ -117,6 +119,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
       setState,
       maxBatch: options.maxBatch ?? 500,
       maxRows: options.maxRows ?? 20_000,
+      gatherMs: options.gatherMs ?? 40,
       onBatch: options.onBatch,
       onPoint: options.onPoint,
     }

@@ -27,6 +27,8 @@ export type TenureContext = {
   /** Events of one batch at most. It also bounds how long a fold holds up the requests of this process. */
   readonly maxBatch: number
   readonly maxRows: number
+  /** How long events are gathered after a batch while nobody waits to read them. */
+  readonly gatherMs: number
   readonly onBatch?: ((batch: BatchDone) => void) | undefined
   readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
 }
@@ -55,6 +57,28 @@ const watchFence = (session: Session, group: string, epoch: number) => {
   return { signal: fenced.signal, stop: () => clearInterval(timer) }
 }
 
+/**
+ * Lets events gather between batches, so that rows which change again and again are written once: wallets, counts and
+ * plans under load. It ends at once when a read waits, and never stands before the first batch after a quiet time.
+ */
+const gather = async (
+  { progress }: Pick<TenureContext, 'progress'>,
+  group: string,
+  waitMs: number,
+  ended: AbortSignal,
+): Promise<void> => {
+  if (waitMs <= 0 || ended.aborted) return
+  const over = Promise.withResolvers<void>()
+  const stop = (): void => over.resolve()
+  const timer = setTimeout(stop, waitMs)
+  ended.addEventListener('abort', stop, { once: true })
+  const unsubscribe = progress.onAwaited(group, stop)
+  await over.promise
+  unsubscribe()
+  ended.removeEventListener('abort', stop)
+  clearTimeout(timer)
+}
+
 const countRows = (tables: readonly { put: readonly unknown[]; removed: readonly unknown[] }[]): number =>
   tables.reduce((sum, { put, removed }) => sum + put.length + removed.length, 0)
 
@@ -76,6 +100,7 @@ export const holdTenure = async (
   const writer: BatchWriter = createBatchWriter(session.client, 'read')
   let { position } = checkpoint
   let limit = maxBatch
+  let gatherUntilMs = 0
 
   const applyBatch = async (events: readonly RecordedEvent[]): Promise<boolean> => {
     const startedMs = performance.now()
@@ -104,6 +129,8 @@ export const holdTenure = async (
     for (;;) {
       let events: readonly RecordedEvent[]
       try {
+        await feed.next(position, 1, ended)
+        await gather(context, group.name, gatherUntilMs - performance.now(), ended)
         events = await feed.next(position, limit, ended)
       } catch (error) {
         if (error instanceof UndecodableEvent) return { kind: 'poisoned', error, epoch }
@@ -111,6 +138,8 @@ export const holdTenure = async (
       }
       try {
         if (!(await gate.pass(ended, () => applyBatch(events)))) return { kind: 'fenced' }
+        // A full batch means that more than can be folded at once is there already.
+        gatherUntilMs = events.length < limit ? performance.now() + context.gatherMs : 0
         limit = maxBatch
       } catch (error) {
         if (error instanceof PoisonEvent) {

@@ -115,3 +115,26 @@ test('nothing is read from tables that are being made', async (t) => {
   await createReads({ progress: engine.progress, log, group: 'both' }).settled(account)
   assert.notEqual(engine.progress.position('both'), -1)
 })
+
+test('a waiting read ends the gathering of events, which else writes a changing row once', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  let batches = 0
+  const engine = await startEngine(t, pool, log, [both], {
+    gatherMs: 60_000,
+    onBatch: () => {
+      batches += 1
+    },
+  })
+  const reads = createReads({ progress: engine.progress, log, group: 'both' })
+  await appendToLedger(log)
+  await reads.settled(account)
+  const before = batches
+  for (let n = 0; n < 10; n += 1) await appendToLedger(log)
+  // Nobody reads, so the ten wait for each other; the read below must not wait for the minute.
+  assert.equal(batches, before)
+  await reads.settled(account)
+  const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
+  assert.deepEqual(rows, [{ sum: 11 }])
+  assert.equal(batches, before + 1)
+})
