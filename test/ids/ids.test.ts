@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { v5 } from 'uuid'
+import { type AccountId, deriveId, newId, orderIdOf } from '../../src/ids.ts'
+
+const namespace = '6f1d1b5e-2c63-5b0e-9a57-4e1f6c1f0b11'
+
+test('derived ids are uuids of version 5, as an independent library makes them', () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(fc.string({ unit: 'grapheme' }), fc.integer())), (parts) => {
+      const expected = v5(JSON.stringify(parts), namespace).replaceAll('-', '')
+      assert.equal(deriveId('ord', parts), `ord_${expected}`)
+    }),
+  )
+})
+
+test('the order of a key never changes: this one is written down', () => {
+  assert.equal(orderIdOf('acc_1' as AccountId, 'key'), 'ord_8784036924fd5bd195fc3da0bfda460a')
+})
+
+test('lists of parts that read alike give different ids', () => {
+  assert.notEqual(deriveId('x', ['a', 'bc']), deriveId('x', ['ab', 'c']))
+  assert.notEqual(deriveId('x', [1]), deriveId('x', ['1']))
+})
+
+test('fresh ids are all different', () => {
+  const ids = Array.from({ length: 10_000 }, () => newId('req'))
+  assert.equal(new Set(ids).size, ids.length)
+})
