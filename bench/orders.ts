@@ -7,9 +7,12 @@ import pg from 'pg'
 import { createAccounts } from '../src/accounts/service.ts'
 import { readConfig } from '../src/config.ts'
 import { openCore } from '../src/core.ts'
+import { openPostgresLog } from '../src/eventstore/postgres/log.ts'
 import { createLogger } from '../src/http/logging.ts'
 import { createWallets } from '../src/ledger/service.ts'
+import { clientConfig, createPool } from '../src/postgres/pool.ts'
 import { addAddresses } from '../src/stock/stocking.ts'
+import { compareWithLog } from '../test/support/fold-compare.ts'
 import { runLoad } from './orders/load.ts'
 import { hasPgbench, initialisePgbench, runTpcB, type TpcB } from './orders/pgbench.ts'
 
@@ -228,6 +231,18 @@ export const benchOrders = async (options: OrderBenchOptions): Promise<void> => 
         `  ${`GET ${path}`.padEnd(33)}${figure(result.perSecond)}         ${figure(result.p50Ms, 1)}${figure(result.p99Ms, 1)}`,
       )
     }
+    const pool = createPool({ url: database, applicationName: 'farebox-bench' })
+    const log = await openPostgresLog({
+      pool,
+      connection: clientConfig({ url: database, applicationName: 'farebox-bench' }),
+    })
+    const { events, rows, differences } = await compareWithLog(pool, log, { timeoutMs: 120_000 })
+    await log.close()
+    await pool.end()
+    print(
+      `\nthe read tables beside a fold of the log: ${events} events, ${rows} rows, ${differences.length} differences${differences.length > 0 ? `, the first ${JSON.stringify(differences[0])}` : ''}`,
+    )
+    if (differences.length > 0) process.exitCode = 1
   } finally {
     child.kill('SIGTERM')
     await new Promise((resolve) => child.once('exit', resolve))

@@ -74,7 +74,7 @@ export const settings = {
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
     .optional()
     .describe('A Postgres of yours in place of the embedded one. Several processes may share it.'),
-  EVENTSTORE_URL: url(['esdb:', 'esdb+discover:', 'kurrentdb:'], 'esdb://localhost:2113?tls=false')
+  EVENTSTORE_URL: url(['esdb:', 'esdb+discover:'], 'esdb://localhost:2113?tls=false')
     .optional()
     .describe('The log lives in this EventStoreDB in place of Postgres.'),
   LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])

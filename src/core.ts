@@ -58,11 +58,12 @@ const openLog = (
   connection: PoolOptions,
 ): Promise<EventLog> | EventLog => {
   const { config, logger } = options
-  if (config.eventStoreUrl !== null) return eventStoreDbLog({ url: config.eventStoreUrl })
+  const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
+  if (config.eventStoreUrl !== null) return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
   return openPostgresLog({
     pool,
     connection: clientConfig(connection),
-    onTrouble: (what, error) => logger.warn({ err: error }, what),
+    onTrouble,
   })
 }
 

@@ -46,15 +46,20 @@ const isDataError = (error: unknown): boolean =>
 const fenceCheckMs = 500
 
 /** Aborts its signal when the group's epoch is no longer this one. */
-const watchFence = (session: Session, group: string, epoch: number) => {
+const watchFence = (session: Session, group: string, epoch: number, isWriting: () => boolean) => {
   const fenced = new AbortController()
   const look = async (): Promise<void> => {
     const checkpoint = await readCheckpoint(session.client, group)
     if (checkpoint?.epoch !== epoch) fenced.abort(new Error(`group ${group} is at another epoch`))
   }
-  // A query that fails ends with its session, which the tenure notices by itself.
-  const timer = setInterval(() => void look().catch(() => undefined), fenceCheckMs)
-  return { signal: fenced.signal, stop: () => clearInterval(timer) }
+  let looking: Promise<void> = Promise.resolve()
+  const timer = setInterval(() => {
+    // A session takes one statement at a time, and a batch on its way looks at the epoch by itself.
+    if (isWriting()) return
+    // A query that fails ends with its session, which the tenure notices by itself.
+    looking = look().catch(() => undefined)
+  }, fenceCheckMs)
+  return { signal: fenced.signal, looked: () => looking, stop: () => clearInterval(timer) }
 }
 
 /**
@@ -101,6 +106,7 @@ export const holdTenure = async (
   let { position } = checkpoint
   let limit = maxBatch
   let gatherUntilMs = 0
+  let writing = false
 
   const applyBatch = async (events: readonly RecordedEvent[]): Promise<boolean> => {
     const startedMs = performance.now()
@@ -137,7 +143,12 @@ export const holdTenure = async (
         throw error
       }
       try {
-        if (!(await gate.pass(ended, () => applyBatch(events)))) return { kind: 'fenced' }
+        const write = async (): Promise<boolean> => {
+          writing = true
+          await fence.looked()
+          return applyBatch(events)
+        }
+        if (!(await gate.pass(ended, write))) return { kind: 'fenced' }
         // A full batch means that more than can be folded at once is there already.
         gatherUntilMs = events.length < limit ? performance.now() + context.gatherMs : 0
         limit = maxBatch
@@ -154,12 +165,14 @@ export const holdTenure = async (
           // Nothing landed. Smaller and smaller batches find the event that the database does not take.
           limit = Math.max(1, Math.floor(events.length / 2))
         } else throw error
+      } finally {
+        writing = false
       }
     }
   }
 
   progress.advance(group.name, position)
-  const fence = watchFence(session, group.name, epoch)
+  const fence = watchFence(session, group.name, epoch, () => writing)
   try {
     return await fold(AbortSignal.any([signal, fence.signal]))
   } catch (error) {
