@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Cli } from '../src/cli/cli.ts'
-import { CliRefusal, fields } from '../src/cli/output.ts'
+import { CliMisuse, CliRefusal, fields } from '../src/cli/output.ts'
+import { createProgressBar, type ProgressStep } from '../src/cli/progress-bar.ts'
 import { createCodec } from '../src/eventstore/codec.ts'
 import { ProjectionsRefused } from './engine/checkpoint.ts'
 import type { Difference } from './engine/compare.ts'
@@ -13,42 +14,15 @@ import {
 } from './engine/rebuild.ts'
 import { groups } from './groups.ts'
 
-const barWidth = 24
-
-const duration = (seconds: number): string =>
-  seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
-
-/** One line such as `hot: fold  ████████░░░░  412,000 events, 31,200/s, 18 s left`. */
-export const progressLine = (step: RebuildProgress): string => {
-  const share = step.target === 0 ? 1 : Math.min(1, step.position / step.target)
-  const full = Math.round(share * barWidth)
-  const bar = '█'.repeat(full) + '░'.repeat(barWidth - full)
-  const figures = [
-    `${step.events.toLocaleString('en-US')} events`,
-    `${step.eventsPerSecond.toLocaleString('en-US')}/s`,
-  ]
-  if (step.phase === 'fold' && step.secondsLeft !== null) figures.push(`${duration(step.secondsLeft)} left`)
-  return `${step.group}: ${step.phase.padEnd(8)}  ${bar}  ${figures.join(', ')}`
-}
-
-/** A line that is drawn over itself on a terminal, and written now and then elsewhere. */
-const progressBar = (stream: NodeJS.WriteStream) => {
-  let writtenMs = Number.NEGATIVE_INFINITY
-  let phase = ''
-  const everyMs = stream.isTTY ? 100 : 5000
-  return {
-    show: (step: RebuildProgress): void => {
-      const nowMs = performance.now()
-      if (step.phase === phase && nowMs - writtenMs < everyMs) return
-      writtenMs = nowMs
-      phase = step.phase
-      stream.write(stream.isTTY ? `\r\x1b[K${progressLine(step)}` : `${progressLine(step)}\n`)
-    },
-    end: (): void => {
-      if (stream.isTTY && phase !== '') stream.write('\n')
-    },
-  }
-}
+const stepOf = (step: RebuildProgress): ProgressStep => ({
+  label: `${step.group}: ${step.phase.padEnd(8)}`,
+  done: step.position,
+  total: step.target,
+  count: step.events,
+  unit: 'events',
+  perSecond: step.eventsPerSecond,
+  secondsLeft: step.phase === 'fold' ? step.secondsLeft : null,
+})
 
 const differenceText = ({ table, key, column, live, rebuilt }: Difference): string => {
   const row = `${table} ${JSON.stringify(key)}`
@@ -72,7 +46,7 @@ const resultText = (result: RebuildResult): string =>
   ].join('\n')
 
 const refusalOf = (error: unknown): CliRefusal | null => {
-  if (error instanceof UnknownReadModel) return new CliRefusal('not_found', error.message)
+  if (error instanceof UnknownReadModel) return new CliMisuse(error.message, {}, 'not_found')
   if (error instanceof RebuildRunning) return new CliRefusal('rebuild_running', error.message)
   if (error instanceof ProjectionsRefused) return new CliRefusal('projections_refused', error.message)
   return null
@@ -92,13 +66,13 @@ export const registerProjections = (program: Command, cli: Cli): void => {
     .option('--check', 'compare only: leave the live tables as they are, exit with 1 when they differ')
     .action(
       cli.action(async ({ pool, log }, given: readonly string[], options: { check?: boolean }) => {
-        const bar = progressBar(process.stderr)
+        const bar = createProgressBar(process.stderr)
         const compareOnly = options.check === true
         try {
           const results = await rebuild(
             { pool, log, decode: createCodec().decode, groups },
             given.includes('all') ? 'all' : given,
-            { onProgress: bar.show, compareOnly },
+            { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
           )
           bar.end()
           const differences = results.flatMap((result) => result.differences)

@@ -21,6 +21,16 @@ export class CliRefusal extends Error {
   }
 }
 
+/**
+ * Input that commander cannot judge alone: an account that is not there, a position past the end, a file that is no
+ * export. Nothing was written. Exit code 2; otherwise as `CliRefusal`.
+ */
+export class CliMisuse extends CliRefusal {
+  constructor(message: string, extra: Readonly<Record<string, unknown>> = {}, code = 'invalid_parameter') {
+    super(code, message, extra)
+  }
+}
+
 export type Column<Row> = {
   readonly title: string
   readonly value: (row: Row) => string | number

@@ -3,7 +3,7 @@ import { settings } from '../config.ts'
 import { CommandOverload } from '../eventstore/commands/command.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Cli, CliContext } from './cli.ts'
-import { type CliOutput, CliRefusal, fields } from './output.ts'
+import { CliMisuse, type CliOutput, CliRefusal, fields } from './output.ts'
 
 /** What the command line needs from outside: where it writes, and how a command gets its context. */
 export type CliDeps = {
@@ -102,7 +102,7 @@ export const runCli = async (
           }
         } catch (error) {
           printFailure(deps, json, error)
-          code = exitCodes.failed
+          code = error instanceof CliMisuse ? exitCodes.wrongUse : exitCodes.failed
         }
       },
   }

@@ -1,0 +1,77 @@
+/** How far a long work has come. */
+export type ProgressStep = {
+  /** What is being done, e.g. `hot: fold`. */
+  readonly label: string
+  /** Of `total`, in the same unit. */
+  readonly done: number
+  readonly total: number
+  /** What the rate counts, e.g. events. */
+  readonly count: number
+  readonly unit: string
+  readonly perSecond: number
+  /** Null until it can be told. */
+  readonly secondsLeft: number | null
+}
+
+/** Draws steps over one another on a terminal; elsewhere it says nothing. */
+export type ProgressBar = { show(step: ProgressStep): void; end(): void }
+
+type Stream = Pick<NodeJS.WriteStream, 'write'> & { readonly isTTY?: boolean }
+
+const barWidth = 24
+
+const duration = (seconds: number): string =>
+  seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+
+/** One line such as `export  ████████░░░░  412,000 events, 31,200/s, 18 s left`. */
+export const progressLine = (step: ProgressStep): string => {
+  const share = step.total === 0 ? 1 : Math.min(1, step.done / step.total)
+  const full = Math.round(share * barWidth)
+  const bar = '█'.repeat(full) + '░'.repeat(barWidth - full)
+  const figures = [
+    `${step.count.toLocaleString('en-US')} ${step.unit}`,
+    `${step.perSecond.toLocaleString('en-US')}/s`,
+  ]
+  if (step.secondsLeft !== null) figures.push(`${duration(step.secondsLeft)} left`)
+  return `${step.label}  ${bar}  ${figures.join(', ')}`
+}
+
+const everyMs = 100
+
+/** A line that is drawn over itself ten times a second, on standard error of a terminal only. */
+export const createProgressBar = (stream: Stream): ProgressBar => {
+  let drawnMs = Number.NEGATIVE_INFINITY
+  let label: string | null = null
+  return {
+    show: (step) => {
+      if (stream.isTTY !== true) return
+      const nowMs = performance.now()
+      if (step.label === label && nowMs - drawnMs < everyMs) return
+      drawnMs = nowMs
+      label = step.label
+      stream.write(`\r\x1b[K${progressLine(step)}`)
+    },
+    end: () => {
+      if (label !== null) stream.write('\r\x1b[K')
+      label = null
+    },
+  }
+}
+
+/** Makes steps of a work over positions of the log, with rate and time left from what was done so far. */
+export const stepsOf = (bar: ProgressBar, label: string, total: number, unit = 'events') => {
+  const startedMs = performance.now()
+  return (done: number, count: number): void => {
+    const seconds = (performance.now() - startedMs) / 1000
+    const left = done > 0 ? Math.max(0, Math.round((seconds * (total - done)) / done)) : null
+    bar.show({
+      label,
+      done,
+      total,
+      count,
+      unit,
+      perSecond: Math.round(count / Math.max(seconds, 0.001)),
+      secondsLeft: left,
+    })
+  }
+}
