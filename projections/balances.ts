@@ -89,7 +89,8 @@ export const transactionCountsTable: Table<TransactionCountRow> = {
 
 type Described = Pick<TransactionRow, 'type' | 'order_id' | 'deposit_id' | 'reference'>
 
-const describe = (event: RecordedEvent<LedgerEvent>): Described => {
+/** Null: the event moves a customer's credit, not the wallet. */
+const describe = (event: RecordedEvent<LedgerEvent>): Described | null => {
   const none = { order_id: null, deposit_id: null, reference: null }
   switch (event.type) {
     case 'WalletCredited': {
@@ -107,6 +108,15 @@ const describe = (event: RecordedEvent<LedgerEvent>): Described => {
       return { ...none, type: 'capture', reference: event.data.holdId }
     case 'HoldReleased':
       return { ...none, type: 'release', reference: event.data.holdId }
+    case 'CustomerCharged':
+      return { ...none, type: 'order', order_id: event.data.order.orderId }
+    case 'CustomerRefunded': {
+      const { orderId, reference } = event.data
+      return { ...none, type: 'refund', order_id: orderId, reference }
+    }
+    case 'CustomerCredited':
+    case 'CustomerAdjusted':
+      return null
     default: {
       const unknown: never = event
       throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
@@ -121,6 +131,10 @@ const moneyEvents: ReadonlySet<string> = new Set<LedgerEvent['type']>([
   'FundsHeld',
   'HoldCaptured',
   'HoldReleased',
+  'CustomerCredited',
+  'CustomerCharged',
+  'CustomerRefunded',
+  'CustomerAdjusted',
 ])
 
 const isMoney = (event: RecordedEvent): event is RecordedEvent<LedgerEvent> => moneyEvents.has(event.type)
@@ -137,8 +151,10 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
     receivable_micros: (before?.receivable_micros ?? 0) + movement.receivableMicros,
     revision: event.revision,
   })
+  const described = describe(event)
+  if (described === null) return
   rows.put(transactionsTable, {
-    ...describe(event),
+    ...described,
     transaction_id: `txn_${event.id.replaceAll('-', '')}`,
     account_id: accountId,
     position: event.position,
@@ -153,7 +169,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
 /** What every account owns, and how it came to it. */
 export const balances: ReadModel = {
   name: 'balances',
-  version: 1,
+  version: 2,
   tables: [balancesTable, transactionsTable, transactionCountsTable],
   reads: (event) => {
     if (!isMoney(event)) return []

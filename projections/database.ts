@@ -1,6 +1,7 @@
 import type { AccountRow, KeyRow } from './accounts.ts'
 import type { BalanceRow, TransactionCountRow, TransactionRow } from './balances.ts'
 import type { CatalogRow } from './catalog.ts'
+import type { CustomerRow } from './customers.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
@@ -15,6 +16,7 @@ export type ReadDatabase = {
   'read.balances': BalanceRow
   'read.transactions': TransactionRow
   'read.transaction_counts': TransactionCountRow
+  'read.customers': CustomerRow
   'read.orders': OrderRow
   'read.order_counts': OrderCountRow
   'read.open_orders': OpenOrderRow

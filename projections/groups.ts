@@ -1,6 +1,7 @@
 import { accounts } from './accounts.ts'
 import { balances } from './balances.ts'
 import { catalog } from './catalog.ts'
+import { customers } from './customers.ts'
 import type { ReadModelGroup } from './engine/read-model.ts'
 import { openMovements } from './open-movements.ts'
 import { openOrders } from './open-orders.ts'
@@ -12,7 +13,7 @@ import { stock } from './stock.ts'
 /** What a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
 export const hot: ReadModelGroup = {
   name: 'hot',
-  models: [balances, orders, openOrders, openMovements, plans, proxies, stock, accounts, catalog],
+  models: [balances, customers, orders, openOrders, openMovements, plans, proxies, stock, accounts, catalog],
 }
 
 /** Every group of read models. A new one starts with its own checkpoint, at the start of the log. */

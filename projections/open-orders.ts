@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { CustomerCharged } from '../src/ledger/customer-events.ts'
 import type { WalletDebited } from '../src/ledger/events.ts'
 import type { OrderEvent } from '../src/orders/events.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
@@ -33,13 +34,14 @@ export const openOrdersTable: Table<OpenOrderRow> = {
  */
 export const openOrders: ReadModel = {
   name: 'open-orders',
-  version: 1,
+  version: 2,
   tables: [openOrdersTable],
   reads: () => [],
   apply: (recorded, rows) => {
-    const event = recorded as RecordedEvent<WalletDebited | OrderEvent>
+    const event = recorded as RecordedEvent<WalletDebited | CustomerCharged | OrderEvent>
     switch (event.type) {
       case 'WalletDebited':
+      case 'CustomerCharged':
         return rows.put(openOrdersTable, {
           order_id: event.data.order.orderId,
           step: 'outcome',

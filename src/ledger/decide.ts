@@ -28,7 +28,7 @@ export type DebitRefusal = AlreadyDebited | SpendCapReached | InsufficientBalanc
 export type CreditInput = Omit<WalletCredited['data'], 'receivableMicros' | 'availableAfterMicros'>
 export type AdjustmentInput = Omit<WalletAdjusted['data'], 'receivableMicros' | 'availableAfterMicros'>
 
-const positive = (amountMicros: number): number => {
+export const positive = (amountMicros: number): number => {
   if (assertSafe(amountMicros, 'an amount') <= 0)
     throw new RangeError(`an amount of ${amountMicros} moves nothing`)
   return amountMicros
@@ -95,10 +95,30 @@ export const decideAdjustment = (
   })
 }
 
+/** Why the key may not spend this much now; null when it may, also when it reaches its cap exactly. */
+export const spendCapReached = (
+  state: LedgerState,
+  spending: {
+    readonly keyId: string | null
+    readonly amountMicros: number
+    readonly capCents: number | null
+  },
+  nowMs: number,
+): SpendCapReached | null => {
+  const { keyId, amountMicros, capCents } = spending
+  if (capCents === null || keyId === null) return null
+  const spent = spentMicros(state.spend, keyId, nowMs)
+  if (spent + amountMicros <= centsToMicros(capCents)) return null
+  return {
+    code: 'spend_cap_reached',
+    capCents,
+    spentCents: microsToCentsFloor(spent),
+    amountCents: microsToCentsFloor(amountMicros),
+  }
+}
+
 export type DebitInput = {
   readonly order: OrderDetails
-  /** What leaves the wallet, whole cents: the order's amount, or the reseller's cost of a customer's order. */
-  readonly amountCents?: number
   /** The key's cap in any 24 hours; null for none. */
   readonly capCents: number | null
 }
@@ -109,22 +129,14 @@ export type DebitInput = {
  */
 export const decideDebit = (
   state: LedgerState,
-  { order, amountCents = order.amountCents, capCents }: DebitInput,
+  { order, capCents }: DebitInput,
   nowMs: number,
 ): LedgerDecision<WalletDebited, DebitRefusal> => {
   const debit = recall(state.debits, order.orderId)
   if (debit) return refused({ code: 'already_debited', ...debit })
-  const amountMicros = positive(centsToMicros(amountCents))
-  if (capCents !== null && order.keyId !== null) {
-    const spent = spentMicros(state.spend, order.keyId, nowMs)
-    if (spent + amountMicros > centsToMicros(capCents))
-      return refused({
-        code: 'spend_cap_reached',
-        capCents,
-        spentCents: microsToCentsFloor(spent),
-        amountCents,
-      })
-  }
+  const amountMicros = positive(centsToMicros(order.amountCents))
+  const capped = spendCapReached(state, { keyId: order.keyId, amountMicros, capCents }, nowMs)
+  if (capped) return refused(capped)
   if (amountMicros > state.availableMicros)
     return refused(insufficientBalance(state.availableMicros, amountMicros))
   return decided({

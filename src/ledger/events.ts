@@ -1,5 +1,6 @@
 import type { DomainEvent } from '../eventstore/event.ts'
 import type { OrderDetails } from '../orders/details.ts'
+import type { CustomerEvent } from './customer-events.ts'
 
 /**
  * The money events of a `ledger-{account}` stream (design section 4). Amounts are positive integer micro-dollars unless
@@ -89,3 +90,4 @@ export type LedgerEvent =
   | FundsHeld
   | HoldCaptured
   | HoldReleased
+  | CustomerEvent

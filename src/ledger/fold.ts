@@ -1,17 +1,36 @@
 import type { Fold } from '../eventstore/fold.ts'
+import type { CustomerEvent } from './customer-events.ts'
+import { customerMovementId, customerMovementOf } from './customer-movement.ts'
 import type { LedgerEvent } from './events.ts'
 import { assertSafe } from './money.ts'
 import { movementOf } from './movement.ts'
 import { forget, remember } from './remembered.ts'
 import { ledgerSnapshot } from './snapshot.ts'
 import { forgetSpend, recordSpend } from './spend.ts'
-import { creditId, emptyLedger, type LedgerState } from './state.ts'
+import { creditId, customerCreditOf, emptyLedger, type LedgerState } from './state.ts'
 
 export type { LedgerState } from './state.ts'
 
 const notNegative = (value: number, what: string): number => {
   if (assertSafe(value, what) < 0) throw new RangeError(`${what} would be ${value}`)
   return value
+}
+
+/** The customers after an event of one of them. @throws when its figures do not add up */
+const customersAfter = (before: LedgerState, event: CustomerEvent & { readonly revision: number }) => {
+  const { customerId, creditAfterMicros } = event.data
+  const credit = customerCreditOf(before, customerId)
+  const moved = customerMovementOf(event)
+  const creditMicros = notNegative(credit.creditMicros + moved.creditMicros, "the customer's credit")
+  if (creditMicros !== creditAfterMicros)
+    throw new Error(
+      `${event.type} at revision ${event.revision} says ${creditAfterMicros} micro-dollars of credit are left, the fold says ${creditMicros}`,
+    )
+  const receivableMicros = notNegative(
+    credit.receivableMicros + moved.receivableMicros,
+    "the customer's debt",
+  )
+  return before.customers.set(customerId, { creditMicros, receivableMicros })
 }
 
 const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
@@ -35,6 +54,8 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
     debits: forget(before.debits, atMs),
     resolvedHolds: forget(before.resolvedHolds, atMs),
     spend: forgetSpend(before.spend, atMs),
+    customers: before.customers,
+    customerMovements: forget(before.customerMovements, atMs),
   }
   switch (event.type) {
     case 'WalletCredited': {
@@ -69,6 +90,32 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
         resolvedHolds: remember(state.resolvedHolds, holdId, resolution, atMs),
       }
     }
+    case 'CustomerCharged': {
+      const { order, costMicros } = event.data
+      const debit = {
+        amountMicros: costMicros,
+        availableAfterMicros: availableMicros,
+        revision: event.revision,
+      }
+      return {
+        ...state,
+        customers: customersAfter(state, event),
+        debits: remember(state.debits, order.orderId, debit, atMs),
+        spend: order.keyId === null ? state.spend : recordSpend(state.spend, order.keyId, costMicros, atMs),
+      }
+    }
+    case 'CustomerCredited':
+    case 'CustomerRefunded':
+    case 'CustomerAdjusted': {
+      const { amountMicros, creditAfterMicros } = event.data
+      const applied = { amountMicros, creditAfterMicros }
+      const id = customerMovementId(event)
+      return {
+        ...state,
+        customers: customersAfter(state, event),
+        customerMovements: remember(state.customerMovements, id, applied, atMs),
+      }
+    }
     default: {
       const unknown: never = event
       throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
@@ -82,7 +129,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
  */
 export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
   name: 'ledger',
-  version: 1,
+  version: 2,
   initial: emptyLedger,
   evolve,
   snapshot: ledgerSnapshot,

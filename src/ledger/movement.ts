@@ -29,6 +29,19 @@ export const movementOf = (
       const { amountMicros } = event.data
       return { availableMicros: amountMicros, heldMicros: -amountMicros, receivableMicros: 0 }
     }
+    case 'CustomerCharged':
+      return { availableMicros: 0 - event.data.costMicros, heldMicros: 0, receivableMicros: 0 }
+    case 'CustomerRefunded': {
+      const { costMicros, walletReceivableMicros } = event.data
+      return {
+        availableMicros: costMicros - walletReceivableMicros,
+        heldMicros: 0,
+        receivableMicros: 0 - walletReceivableMicros,
+      }
+    }
+    case 'CustomerCredited':
+    case 'CustomerAdjusted':
+      return { availableMicros: 0, heldMicros: 0, receivableMicros: 0 }
     default: {
       const unknown: never = event
       throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)

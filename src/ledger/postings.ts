@@ -1,4 +1,6 @@
 import type { AccountId } from '../ids.ts'
+import type { CustomerEvent } from './customer-events.ts'
+import { customerMovementOf } from './customer-movement.ts'
 import type { LedgerEvent, WalletAdjusted, WalletCredited } from './events.ts'
 import { assertSafe } from './money.ts'
 import { movementOf } from './movement.ts'
@@ -23,6 +25,10 @@ export const walletAccount = (account: AccountId): string => `liabilities:wallet
 export const holdsAccount = (account: AccountId): string => `liabilities:holds:${account}`
 export const receivableAccount = (account: AccountId): string => `assets:receivable:${account}`
 export const serviceWalletAccount = 'assets:service-wallet'
+/** The accounts of a customer, in its reseller's book. */
+export const customerAccount = (customer: string): string => `liabilities:customer:${customer}`
+export const customerReceivableAccount = (customer: string): string =>
+  `assets:receivable:customer:${customer}`
 
 /** A leg as a signed debit: below zero it is a credit. */
 type Leg = readonly [account: string, debitMicros: number]
@@ -38,7 +44,10 @@ const sourceAccount = ({ source, gateway, family }: WalletCredited['data']): str
     ? `revenue:orders:${required(family, 'family')}`
     : `assets:gateway:${required(gateway, 'gateway')}`
 
-const adjustmentAccount = ({ reason, gateway }: WalletAdjusted['data']): string =>
+const adjustmentAccount = ({
+  reason,
+  gateway,
+}: Pick<WalletAdjusted['data'], 'reason' | 'gateway'>): string =>
   reason === 'chargeback'
     ? `assets:gateway:${required(gateway, 'gateway')}`
     : `expenses:adjustments:${reason}`
@@ -54,8 +63,14 @@ const counterpart = (event: LedgerEvent): Leg | null => {
       return [`revenue:orders:${event.data.order.family}`, -event.data.amountMicros]
     case 'HoldCaptured':
       return [`revenue:scrapes:${event.data.platform}`, -event.data.amountMicros]
+    case 'CustomerCharged':
+      return [`revenue:orders:${event.data.order.family}`, -event.data.costMicros]
+    case 'CustomerRefunded':
+      return [`revenue:orders:${event.data.family}`, event.data.costMicros]
     case 'FundsHeld':
     case 'HoldReleased':
+    case 'CustomerCredited':
+    case 'CustomerAdjusted':
       return null
     default: {
       const unknown: never = event
@@ -75,18 +90,24 @@ const serviceLegs = (event: LedgerEvent, account: AccountId): Leg[] => {
   ]
 }
 
-/** What the reseller used itself: above zero for a purchase, below for a refund of one. */
-const ownUse = (event: LedgerEvent): number => {
+/** What the reseller bought at the service: above zero for a purchase, below for a refund of one. */
+const bought = (event: LedgerEvent): Leg => {
   switch (event.type) {
     case 'WalletDebited':
     case 'HoldCaptured':
-      return event.data.amountMicros
+      return ['expenses:own-use', event.data.amountMicros]
     case 'WalletCredited':
-      return event.data.source === 'refund' ? -event.data.amountMicros : 0
+      return ['expenses:own-use', event.data.source === 'refund' ? -event.data.amountMicros : 0]
+    case 'CustomerCharged':
+      return ['expenses:cost-of-sales', event.data.costMicros]
+    case 'CustomerRefunded':
+      return ['expenses:cost-of-sales', -event.data.costMicros]
     case 'WalletAdjusted':
     case 'FundsHeld':
     case 'HoldReleased':
-      return 0
+    case 'CustomerCredited':
+    case 'CustomerAdjusted':
+      return ['expenses:own-use', 0]
     default: {
       const unknown: never = event
       throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
@@ -101,13 +122,43 @@ const ownUse = (event: LedgerEvent): number => {
 const mirrorLegs = (event: LedgerEvent): Leg[] => {
   const { availableMicros, heldMicros } = movementOf(event)
   const walletMicros = availableMicros + heldMicros
-  const usedMicros = ownUse(event)
+  const purchase = bought(event)
+  return [[serviceWalletAccount, walletMicros], purchase, ['equity:funding', -walletMicros - purchase[1]]]
+}
+
+/** The other side of what moves a customer's credit, in the reseller's book. */
+const customerCounterpart = (event: CustomerEvent): string => {
+  switch (event.type) {
+    case 'CustomerCredited':
+      return `assets:gateway:${event.data.gateway}`
+    case 'CustomerCharged':
+    case 'CustomerRefunded':
+      return 'revenue:sales'
+    case 'CustomerAdjusted': {
+      const { reason, gateway } = event.data
+      return reason === 'payment' ? 'assets:gateway:manual' : adjustmentAccount({ reason, gateway })
+    }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown customer event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+const customerLegs = (event: CustomerEvent): Leg[] => {
+  const { customerId } = event.data
+  const { creditMicros, receivableMicros } = customerMovementOf(event)
   return [
-    [serviceWalletAccount, walletMicros],
-    ['expenses:own-use', usedMicros],
-    ['equity:funding', -walletMicros - usedMicros],
+    [customerCounterpart(event), creditMicros - receivableMicros],
+    [customerAccount(customerId), -creditMicros],
+    [customerReceivableAccount(customerId), receivableMicros],
   ]
 }
+
+const isCustomerEvent = (event: LedgerEvent): event is CustomerEvent => 'customerId' in event.data
+
+const resellerLegs = (event: LedgerEvent): Leg[] =>
+  isCustomerEvent(event) ? [...customerLegs(event), ...mirrorLegs(event)] : mirrorLegs(event)
 
 const toPostings = (book: string, legs: readonly Leg[]): Posting[] => {
   const sum = legs.reduce((total, [, debit]) => total + BigInt(assertSafe(debit, 'a posting')), 0n)
@@ -125,9 +176,14 @@ const toPostings = (book: string, legs: readonly Leg[]): Posting[] => {
 /**
  * The double entries of a money event, in the service's book and, for a reseller's wallet, in the reseller's own (design
  * section 4, table of flows). Each book sums to zero. This is the only place that knows the chart of accounts.
- * @throws when the event lacks what an account's name needs, or its entry does not balance.
+ * @throws when the event lacks what an account's name needs, its entry does not balance, or an account that is no
+ * reseller's has customers.
  */
-export const postingsOf = (event: LedgerEvent, { accountId, reseller }: LedgerOwner): readonly Posting[] => [
-  ...toPostings(serviceBook, serviceLegs(event, accountId)),
-  ...(reseller ? toPostings(resellerBook(accountId), mirrorLegs(event)) : []),
-]
+export const postingsOf = (event: LedgerEvent, { accountId, reseller }: LedgerOwner): readonly Posting[] => {
+  if (!reseller && isCustomerEvent(event))
+    throw new Error(`${event.type} in the ledger of ${accountId}, which is no reseller`)
+  return [
+    ...toPostings(serviceBook, serviceLegs(event, accountId)),
+    ...(reseller ? toPostings(resellerBook(accountId), resellerLegs(event)) : []),
+  ]
+}

@@ -2,7 +2,15 @@ import { Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../eventstore/fold.ts'
 import { type RememberedJson, rememberedFromJson, rememberedToJson } from './remembered.ts'
 import { type SpendJson, spendFromJson, spendToJson } from './spend.ts'
-import type { Applied, HoldResolution, LedgerState, OpenHold, RecordedDebit } from './state.ts'
+import type {
+  Applied,
+  CustomerApplied,
+  CustomerCredit,
+  HoldResolution,
+  LedgerState,
+  OpenHold,
+  RecordedDebit,
+} from './state.ts'
 
 type Snapshot = {
   readonly availableMicros: number
@@ -14,6 +22,8 @@ type Snapshot = {
   readonly debits: RememberedJson<RecordedDebit>
   readonly resolvedHolds: RememberedJson<HoldResolution>
   readonly spend: SpendJson
+  readonly customers: readonly (readonly [string, CustomerCredit])[]
+  readonly customerMovements: RememberedJson<CustomerApplied>
 }
 
 const toJson = (state: LedgerState): Snapshot => ({
@@ -26,6 +36,8 @@ const toJson = (state: LedgerState): Snapshot => ({
   debits: rememberedToJson(state.debits),
   resolvedHolds: rememberedToJson(state.resolvedHolds),
   spend: spendToJson(state.spend),
+  customers: state.customers.sortBy((_, customerId) => customerId).toArray(),
+  customerMovements: rememberedToJson(state.customerMovements),
 })
 
 const fromJson = (snapshot: Snapshot): LedgerState => ({
@@ -36,6 +48,8 @@ const fromJson = (snapshot: Snapshot): LedgerState => ({
   debits: rememberedFromJson(snapshot.debits),
   resolvedHolds: rememberedFromJson(snapshot.resolvedHolds),
   spend: spendFromJson(snapshot.spend),
+  customers: ImmutableMap(snapshot.customers),
+  customerMovements: rememberedFromJson(snapshot.customerMovements),
 })
 
 export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
@@ -47,5 +61,7 @@ export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
     state.adjustments.queue.size +
     state.debits.queue.size +
     state.resolvedHolds.queue.size +
-    state.spend.queue.size,
+    state.spend.queue.size +
+    state.customers.size +
+    state.customerMovements.queue.size,
 }

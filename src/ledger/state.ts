@@ -12,7 +12,15 @@ export type RecordedDebit = {
 export type Applied = { readonly amountMicros: number; readonly availableAfterMicros: number }
 export type HoldResolution = 'captured' | 'released'
 
-/** A wallet (design section 4). Amounts are micro-dollars and never negative. */
+/** What a customer has with its reseller, micro-dollars, never negative. */
+export type CustomerCredit = {
+  readonly creditMicros: number
+  /** What it owes after a chargeback that its credit could not bear. */
+  readonly receivableMicros: number
+}
+export type CustomerApplied = { readonly amountMicros: number; readonly creditAfterMicros: number }
+
+/** A wallet and the credit of its customers (design section 4). Amounts are micro-dollars and never negative. */
 export type LedgerState = {
   readonly availableMicros: number
   /** The sum of the open holds. */
@@ -28,7 +36,18 @@ export type LedgerState = {
   readonly debits: Remembered<RecordedDebit>
   readonly resolvedHolds: Remembered<HoldResolution>
   readonly spend: Spend
+  /** By customer id: a reseller's customers, from their first money on. */
+  readonly customers: ImmutableMap<string, CustomerCredit>
+  /** By `customerMovementId`: payments, refunds and adjustments of customers. */
+  readonly customerMovements: Remembered<CustomerApplied>
 }
+
+const noCredit: CustomerCredit = { creditMicros: 0, receivableMicros: 0 }
+
+export const customerCreditOf = (
+  { customers }: Pick<LedgerState, 'customers'>,
+  customerId: string,
+): CustomerCredit => customers.get(customerId) ?? noCredit
 
 /** What makes a credit unique: two providers may use one payment id. */
 export const creditId = (credit: {
@@ -47,4 +66,6 @@ export const emptyLedger: LedgerState = {
   debits: emptyRemembered(),
   resolvedHolds: emptyRemembered(),
   spend: emptySpend(),
+  customers: ImmutableMap(),
+  customerMovements: emptyRemembered(),
 }

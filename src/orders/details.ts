@@ -43,8 +43,12 @@ export type OrderDetails = {
   /** The rentals that an extension keeps; empty for other kinds. */
   readonly proxyIds: readonly ProxyId[]
   readonly unitPriceCents: number
-  /** What the payer is charged, whole cents. */
+  /** What the payer is charged, whole cents: the customer's price where one is named. */
   readonly amountCents: number
+  /** What leaves the reseller's wallet for an order for its customer, whole cents; absent on any other order. */
+  readonly costCents?: number
+  /** The revision of the reseller's terms that the figures come from; absent where none are set. */
+  readonly termsRevision?: number
   /** The service's own price before any discount. */
   readonly listCents: number
   readonly currency: 'USD'

@@ -191,6 +191,8 @@ test('law: whatever is asked in whatever order, nothing is ever below zero and m
 
 /** What an event brings into the account or takes out of it, told apart from the code under test. */
 const signed = (event: LedgerEvent): bigint => {
+  if (event.type === 'CustomerCharged') return BigInt(-event.data.costMicros)
+  if (event.type === 'CustomerRefunded') return BigInt(event.data.costMicros)
   const amount = BigInt(event.data.amountMicros)
   if (event.type === 'WalletCredited' || event.type === 'WalletAdjusted') return amount
   return event.type === 'WalletDebited' || event.type === 'HoldCaptured' ? -amount : 0n
@@ -241,10 +243,14 @@ test('law: the cap is never exceeded in any 24 hours, and at most a minute stric
         afterMs: 0,
         command: { kind: 'credit', source: 'manual', reference: 'seed', amountMicros: 10 ** 12 },
       } as const
-      for (const { step, decision, nowMs } of play([rich, ...list])) {
+      const payment = { kind: 'customer-credit', customerId: 'cus_0', reference: 'seed' } as const
+      const credit = { afterMs: 0, command: { ...payment, amountMicros: 10 ** 12 } } as const
+      for (const { step, decision, nowMs } of play([rich, credit, ...list])) {
         const { command } = step
-        if (command.kind !== 'debit' || command.keyId === null) continue
-        const { keyId, amountCents, capCents } = command
+        if (command.kind !== 'debit' && command.kind !== 'customer-charge') continue
+        const { keyId, capCents } = command
+        if (keyId === null) continue
+        const amountCents = command.kind === 'debit' ? command.amountCents : command.costCents
         const spentSince = (sinceMs: number) =>
           spends
             .filter((spend) => spend.keyId === keyId && spend.atMs >= sinceMs)

@@ -23,6 +23,7 @@ test('law: every entry sums to zero in each book, with positive legs only', () =
     fc.property(steps, fc.boolean(), (list, reseller) => {
       for (const { events } of play(list))
         for (const event of events) {
+          if (!reseller && event.type.startsWith('Customer')) continue
           const postings = postingsOf(event, { accountId: account, reseller })
           assert.ok(bookSums(postings).every((sum) => sum === 0n))
           for (const { debitMicros, creditMicros } of postings)
@@ -39,10 +40,16 @@ test('law: the books say what the wallet says, after every event', () => {
       for (const { events, after } of play(list)) {
         for (const event of events)
           postings.push(...postingsOf(event, { accountId: account, reseller: true }))
-        const of = (name: string) => sums(postings).get(name) ?? 0n
+        const totals = sums(postings)
+        const of = (name: string) => totals.get(name) ?? 0n
         assert.equal(-of(`service liabilities:wallet:${account}`), BigInt(after.availableMicros))
         assert.equal(-of(`service liabilities:holds:${account}`), BigInt(after.heldMicros))
         assert.equal(of(`service assets:receivable:${account}`), BigInt(after.receivableMicros))
+        for (const [customer, { creditMicros, receivableMicros }] of after.customers) {
+          const own = `reseller:${account}`
+          assert.equal(-of(`${own} liabilities:customer:${customer}`), BigInt(creditMicros))
+          assert.equal(of(`${own} assets:receivable:customer:${customer}`), BigInt(receivableMicros))
+        }
       }
     }),
     { numRuns: 40 },
@@ -59,6 +66,31 @@ test('law: the service owes a reseller what the reseller books as its wallet at 
       assert.equal(of(`reseller:${account} assets:service-wallet`), owed)
     }),
   )
+})
+
+test('law: what the service takes in for orders is what resellers book as their cost and own use', () => {
+  fc.assert(
+    fc.property(steps, (list) => {
+      const all = play(list).flatMap(({ events }) => events)
+      const totals = sums(all.flatMap((event) => postingsOf(event, { accountId: account, reseller: true })))
+      const under = (prefix: string) =>
+        [...totals].reduce((sum, [name, total]) => (name.startsWith(prefix) ? sum + total : sum), 0n)
+      assert.equal(
+        -under('service revenue:'),
+        under(`reseller:${account} expenses:own-use`) + under(`reseller:${account} expenses:cost-of-sales`),
+      )
+    }),
+  )
+})
+
+test('an account that is no reseller has no customers', () => {
+  const [{ events }] = play([
+    {
+      afterMs: 0,
+      command: { kind: 'customer-credit', customerId: 'cus_0', reference: 'pi', amountMicros: 1 },
+    },
+  ]) as [ReturnType<typeof play>[number]]
+  assert.throws(() => postingsOf(events[0]!, { accountId: account, reseller: false }), /is no reseller/)
 })
 
 test('an account that is no reseller has no book of its own', () => {
@@ -197,6 +229,116 @@ const flows: readonly { flow: string; event: LedgerEvent; expected: readonly str
       'reseller cr assets:service-wallet 5',
       'reseller dr equity:funding 5',
     ],
+  },
+  {
+    flow: 'customer deposit that pays a debt in part',
+    event: {
+      type: 'CustomerCredited',
+      data: {
+        customerId: 'cus_1',
+        reference: 'pi_1',
+        gateway: 'stripe',
+        depositId: 'dep_1',
+        amountMicros: 10,
+        receivableMicros: 3,
+        creditAfterMicros: 7,
+        availableAfterMicros: 0,
+      },
+    },
+    expected: [
+      'reseller dr assets:gateway:stripe 10',
+      'reseller cr liabilities:customer:cus_1 7',
+      'reseller cr assets:receivable:customer:cus_1 3',
+    ],
+  },
+  {
+    flow: 'customer order',
+    event: {
+      type: 'CustomerCharged',
+      data: {
+        customerId: 'cus_1',
+        order: orderOf({ amountCents: 2, costCents: 1, family: 'ipv4' }),
+        amountMicros: 20_000,
+        costMicros: 10_000,
+        creditAfterMicros: 0,
+        availableAfterMicros: 0,
+      },
+    },
+    expected: [
+      'service cr revenue:orders:ipv4 10000',
+      'service dr liabilities:wallet:acc_test 10000',
+      'reseller cr revenue:sales 20000',
+      'reseller dr liabilities:customer:cus_1 20000',
+      'reseller cr assets:service-wallet 10000',
+      'reseller dr expenses:cost-of-sales 10000',
+    ],
+  },
+  {
+    flow: 'customer refund that pays debts on both sides in part',
+    event: {
+      type: 'CustomerRefunded',
+      data: {
+        customerId: 'cus_1',
+        reference: 'ref_1',
+        orderId: 'ord_1',
+        family: 'ipv4',
+        amountMicros: 20,
+        receivableMicros: 5,
+        costMicros: 10,
+        walletReceivableMicros: 4,
+        creditAfterMicros: 15,
+        availableAfterMicros: 6,
+      },
+    },
+    expected: [
+      'service dr revenue:orders:ipv4 10',
+      'service cr liabilities:wallet:acc_test 6',
+      'service cr assets:receivable:acc_test 4',
+      'reseller dr revenue:sales 20',
+      'reseller cr liabilities:customer:cus_1 15',
+      'reseller cr assets:receivable:customer:cus_1 5',
+      'reseller dr assets:service-wallet 6',
+      'reseller cr expenses:cost-of-sales 10',
+      'reseller dr equity:funding 4',
+    ],
+  },
+  {
+    flow: 'customer chargeback of more than is there',
+    event: {
+      type: 'CustomerAdjusted',
+      data: {
+        customerId: 'cus_1',
+        reference: 'cb_1',
+        reason: 'chargeback',
+        gateway: 'stripe',
+        amountMicros: -7,
+        receivableMicros: 2,
+        creditAfterMicros: 0,
+        availableAfterMicros: 0,
+      },
+    },
+    expected: [
+      'reseller cr assets:gateway:stripe 7',
+      'reseller dr liabilities:customer:cus_1 5',
+      'reseller dr assets:receivable:customer:cus_1 2',
+    ],
+  },
+  {
+    flow: 'customer paid outside of any gateway',
+    event: {
+      type: 'CustomerAdjusted',
+      data: {
+        customerId: 'cus_1',
+        reference: 'cash',
+        reason: 'payment',
+        gateway: null,
+        amountMicros: 7,
+        receivableMicros: 0,
+        creditAfterMicros: 7,
+        availableAfterMicros: 0,
+      },
+    },
+    expected: ['reseller dr assets:gateway:manual 7', 'reseller cr liabilities:customer:cus_1 7'],
   },
 ]
 

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { isoTime } from '../../src/clock.ts'
-import type { AccountId, KeyId, OrderId } from '../../src/ids.ts'
+import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/ids.ts'
+import type { CustomerAdjustmentReason } from '../../src/ledger/customer-events.ts'
 import { decideAdjustment, decideCredit, decideDebit } from '../../src/ledger/decide.ts'
+import {
+  decideCustomerAdjustment,
+  decideCustomerCharge,
+  decideCustomerCredit,
+  decideCustomerRefund,
+} from '../../src/ledger/decide-customer.ts'
 import { decideCapture, decideHold, decideRelease } from '../../src/ledger/decide-hold.ts'
 import type { AdjustmentReason, LedgerEvent } from '../../src/ledger/events.ts'
 import { type LedgerState, ledgerFold } from '../../src/ledger/fold.ts'
@@ -62,6 +69,35 @@ export type WalletCommand =
     }
   | { readonly kind: 'hold'; readonly holdId: string; readonly amountMicros: number }
   | { readonly kind: 'capture' | 'release'; readonly holdId: string }
+  | {
+      readonly kind: 'customer-credit'
+      readonly customerId: string
+      readonly reference: string
+      readonly amountMicros: number
+    }
+  | {
+      readonly kind: 'customer-adjust'
+      readonly customerId: string
+      readonly reference: string
+      readonly reason: CustomerAdjustmentReason
+      readonly amountMicros: number
+    }
+  | {
+      readonly kind: 'customer-charge'
+      readonly customerId: string
+      readonly orderId: string
+      readonly keyId: string
+      readonly amountCents: number
+      readonly costCents: number
+      readonly capCents: number | null
+    }
+  | {
+      readonly kind: 'customer-refund'
+      readonly customerId: string
+      readonly reference: string
+      readonly amountMicros: number
+      readonly costMicros: number
+    }
 
 /** A command and how long after the one before it comes. */
 export type Step = { readonly afterMs: number; readonly command: WalletCommand }
@@ -94,6 +130,37 @@ export const walletCommand: fc.Arbitrary<WalletCommand> = fc.oneof(
     amountMicros: fc.integer({ min: 1, max: 20_000_000 }),
   }),
   fc.record({ kind: fc.constantFrom('capture' as const, 'release' as const), holdId: id('hold', 20) }),
+  fc.record({
+    kind: fc.constant('customer-credit' as const),
+    customerId: id('cus', 3),
+    reference: id('pi', 30),
+    amountMicros: fc.integer({ min: 1, max: 90_000_000 }),
+  }),
+  fc.record({
+    kind: fc.constant('customer-adjust' as const),
+    customerId: id('cus', 3),
+    reference: id('adj', 20),
+    reason: fc.constantFrom<CustomerAdjustmentReason>('payment', 'correction', 'goodwill', 'chargeback'),
+    amountMicros: fc.integer({ min: -60_000_000, max: 30_000_000 }).filter((amount) => amount !== 0),
+  }),
+  fc.record({
+    kind: fc.constant('customer-charge' as const),
+    customerId: id('cus', 3),
+    orderId: id('ord', 60),
+    keyId: id('key', 3),
+    amountCents: fc.integer({ min: 0, max: 3_000 }),
+    costCents: fc.integer({ min: 0, max: 2_500 }),
+    capCents: fc.oneof(fc.constant(null), fc.integer({ min: 0, max: 6_000 })),
+  }),
+  fc
+    .record({
+      kind: fc.constant('customer-refund' as const),
+      customerId: id('cus', 3),
+      reference: id('ref', 30),
+      amountMicros: fc.integer({ min: 0, max: 30_000_000 }),
+      costMicros: fc.integer({ min: 0, max: 25_000_000 }),
+    })
+    .filter(({ amountMicros, costMicros }) => amountMicros + costMicros > 0),
 )
 
 export const steps: fc.Arbitrary<Step[]> = fc.array(
@@ -106,7 +173,7 @@ export const steps: fc.Arbitrary<Step[]> = fc.array(
     ),
     command: walletCommand,
   }),
-  { maxLength: 80, size: 'max' },
+  { maxLength: 120, size: 'max' },
 )
 
 export const decideCommand = (state: LedgerState, command: WalletCommand, nowMs: number) => {
@@ -148,6 +215,35 @@ export const decideCommand = (state: LedgerState, command: WalletCommand, nowMs:
       return decideCapture(state, command)
     case 'release':
       return decideRelease(state, command)
+    case 'customer-credit': {
+      const { customerId, reference, amountMicros } = command
+      const depositId = `dep_${reference}`
+      return decideCustomerCredit(state, {
+        customerId,
+        reference,
+        gateway: 'btcpay',
+        depositId,
+        amountMicros,
+      })
+    }
+    case 'customer-adjust': {
+      const { kind: _, ...adjustment } = command
+      const gateway = adjustment.reason === 'chargeback' ? 'btcpay' : null
+      return decideCustomerAdjustment(state, { ...adjustment, gateway })
+    }
+    case 'customer-charge': {
+      const { customerId, orderId, keyId, amountCents, costCents, capCents } = command
+      const order = {
+        ...orderOf({ orderId: orderId as OrderId, keyId: keyId as KeyId, amountCents }),
+        customerId: customerId as CustomerId,
+        costCents,
+      }
+      return decideCustomerCharge(state, { order, capCents }, nowMs)
+    }
+    case 'customer-refund': {
+      const { kind: _, ...refund } = command
+      return decideCustomerRefund(state, { ...refund, orderId: 'ord_1', family: 'isp' })
+    }
     default: {
       const unknown: never = command
       throw new Error(`unknown command ${JSON.stringify(unknown)}`)

@@ -1,0 +1,118 @@
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { CustomerEvent } from '../src/ledger/customer-events.ts'
+import { customerMovementOf } from '../src/ledger/customer-movement.ts'
+import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+import { ownerOf } from './stream-owner.ts'
+
+/** What a customer has with its reseller: one row from its first money on. Micro-dollars, none of them negative. */
+export type CustomerRow = {
+  readonly customer_id: string
+  /** The reseller. */
+  readonly account_id: string
+  readonly credit_micros: number
+  /** What a chargeback left owing; the next credits pay it first. */
+  readonly receivable_micros: number
+  /** What it paid at the reseller's gateways. */
+  readonly deposited_micros: number
+  /** How many orders it was charged for. */
+  readonly orders: number
+  /** The sum of its prices, and of what the reseller paid for them. */
+  readonly charged_micros: number
+  readonly cost_micros: number
+  /** What came back of both. */
+  readonly refunded_micros: number
+  readonly refunded_cost_micros: number
+  /** Of its last money event. */
+  readonly moved_at: string
+}
+
+export const customersTable: Table<CustomerRow> = {
+  name: 'customers',
+  columns: {
+    customer_id: { type: 'text' },
+    account_id: { type: 'text' },
+    credit_micros: { type: 'bigint' },
+    receivable_micros: { type: 'bigint' },
+    deposited_micros: { type: 'bigint' },
+    orders: { type: 'bigint' },
+    charged_micros: { type: 'bigint' },
+    cost_micros: { type: 'bigint' },
+    refunded_micros: { type: 'bigint' },
+    refunded_cost_micros: { type: 'bigint' },
+    moved_at: { type: 'timestamptz' },
+  },
+  key: ['customer_id'],
+  indexes: ['account_id'],
+}
+
+const customerEvents: ReadonlySet<string> = new Set<CustomerEvent['type']>([
+  'CustomerCredited',
+  'CustomerCharged',
+  'CustomerRefunded',
+  'CustomerAdjusted',
+])
+
+const isOfCustomer = (event: RecordedEvent): event is RecordedEvent<CustomerEvent> =>
+  customerEvents.has(event.type)
+
+const fresh = (event: RecordedEvent<CustomerEvent>): CustomerRow => ({
+  customer_id: event.data.customerId,
+  account_id: ownerOf(event.stream),
+  credit_micros: 0,
+  receivable_micros: 0,
+  deposited_micros: 0,
+  orders: 0,
+  charged_micros: 0,
+  cost_micros: 0,
+  refunded_micros: 0,
+  refunded_cost_micros: 0,
+  moved_at: event.metadata.recordedAt,
+})
+
+/** What the event adds to the totals. */
+const totalsAfter = (row: CustomerRow, event: CustomerEvent): Partial<CustomerRow> => {
+  switch (event.type) {
+    case 'CustomerCredited':
+      return { deposited_micros: row.deposited_micros + event.data.amountMicros }
+    case 'CustomerCharged':
+      return {
+        orders: row.orders + 1,
+        charged_micros: row.charged_micros + event.data.amountMicros,
+        cost_micros: row.cost_micros + event.data.costMicros,
+      }
+    case 'CustomerRefunded':
+      return {
+        refunded_micros: row.refunded_micros + event.data.amountMicros,
+        refunded_cost_micros: row.refunded_cost_micros + event.data.costMicros,
+      }
+    case 'CustomerAdjusted':
+      return {}
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown customer event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+const fold = (event: RecordedEvent<CustomerEvent>, rows: Rows): void => {
+  const row = rows.get(customersTable, [event.data.customerId]) ?? fresh(event)
+  rows.put(customersTable, {
+    ...row,
+    credit_micros: event.data.creditAfterMicros,
+    receivable_micros: row.receivable_micros + customerMovementOf(event).receivableMicros,
+    ...totalsAfter(row, event),
+    moved_at: event.metadata.recordedAt,
+  })
+}
+
+/** The credit of every reseller's customers, and their totals. */
+export const customers: ReadModel = {
+  name: 'customers',
+  version: 1,
+  tables: [customersTable],
+  reads: (event) =>
+    isOfCustomer(event) ? [{ table: customersTable.name, key: [event.data.customerId] }] : [],
+  apply: (event, rows) => {
+    if (isOfCustomer(event)) fold(event, rows)
+  },
+}
