@@ -101,6 +101,7 @@ export const plans: ReadModel = {
       case 'PlanCredentialRotated':
         return rows.put(plansTable, { ...plan, generation: event.data.generation })
       case 'PlanOrderRefused':
+      case 'PlanRanLow':
       case 'PlanExhausted':
         return
     }

@@ -10,6 +10,8 @@ export type PlanId = string & Brand<'PlanId'>
 export type ProxyId = string & Brand<'ProxyId'>
 export type DepositId = string & Brand<'DepositId'>
 export type CustomerId = string & Brand<'CustomerId'>
+export type SubscriptionId = string & Brand<'SubscriptionId'>
+export type NoticeId = string & Brand<'NoticeId'>
 
 /** The namespace of every derived id (RFC 9562 section 5.5). It never changes: ids derived from it are for ever. */
 const fareboxNamespace = Buffer.from('6f1d1b5e2c635b0e9a574e1f6c1f0b11', 'hex')

@@ -1,4 +1,4 @@
-import type { AccountId, KeyId, OrderId, PlanId } from '../ids.ts'
+import type { AccountId, KeyId, NoticeId, OrderId, PlanId, SubscriptionId } from '../ids.ts'
 import type { StreamName } from './port.ts'
 
 /** Every stream of the log has a name made here (design section 5): the name is the idempotency. */
@@ -16,6 +16,9 @@ export const catalogStream: StreamName = named('catalog')
 export const termsStream = (reseller: AccountId): StreamName => named(`terms-${reseller}`)
 /** A manual credit; its reference is spent for ever. `depositId` is `deriveId('dep', [account, 'manual', reference])`. */
 export const depositStream = (depositId: string): StreamName => named(`deposit-${depositId}`)
+export const subscriptionStream = (subscription: SubscriptionId): StreamName =>
+  named(`subscription-${subscription}`)
+export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${notice}`)
 export type StreamOwner = AccountId | OrderId | PlanId | KeyId
 
 /** The prefixes that are ours: the filter of a subscription on a server that holds other streams too. */

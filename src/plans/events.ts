@@ -30,14 +30,33 @@ export type PlanUnitsWithdrawn = DomainEvent<
   'PlanUnitsWithdrawn',
   { readonly orderId: string; readonly refundId: string; readonly bytes: number }
 >
+/**
+ * What was counted since the last one: at most every five minutes, and at once when the plan becomes low, exhausted or
+ * expired. Release 0.1.0 wrote one a report, with the id of the report.
+ */
 export type TrafficMetered = DomainEvent<
   'TrafficMetered',
   {
-    /** What makes a report unique in the plan. */
-    readonly reportId: string
+    readonly reportId?: string
     readonly bytes: number
     /** The sum of all reports. */
     readonly usedBytes: number
+  }
+>
+/**
+ * 10 % or less of a plan is left: appended with whatever made it so, each time that it passes from above to there. That
+ * a top-up does not re-arm the webhook is said by the delivery, of which there is one an endpoint and plan for ever.
+ */
+export type PlanRanLow = DomainEvent<
+  'PlanRanLow',
+  {
+    readonly planId: string
+    readonly accountId: string
+    readonly customerId: string | null
+    readonly productId: string
+    readonly totalBytes: number
+    readonly usedBytes: number
+    readonly expiresAt: string | null
   }
 >
 export type PlanExhausted = DomainEvent<'PlanExhausted', { readonly usedBytes: number }>
@@ -50,6 +69,7 @@ export type PlanEvent =
   | PlanOrderRefused
   | PlanUnitsWithdrawn
   | TrafficMetered
+  | PlanRanLow
   | PlanExhausted
   | PlanExpired
   | PlanCredentialRotated

@@ -10,6 +10,7 @@ import {
   rememberedToJson,
 } from '../ledger/remembered.ts'
 import type { PlanActivated, PlanEvent } from './events.ts'
+import { isLow } from './low.ts'
 
 /** What an order was told by its plan. The first answer stands. */
 export type PlanAnswer =
@@ -27,12 +28,16 @@ export type PlanState = {
         readonly usedBytes: number
         readonly expiresAtMs: number | null
         readonly exhausted: boolean
+        /** It is on record that it ran low, and nothing has lifted it since. */
+        readonly low: boolean
+        /** Milliseconds of the last `TrafficMetered`; null before the first. */
+        readonly meteredAtMs: number | null
         readonly generation: number
       })
     | null
   /** The bytes that each order of the last seven days added, for a refund that takes back what is unused. */
   readonly answers: Remembered<PlanAnswer>
-  /** Traffic reports of the last seven days, by their id. */
+  /** Traffic reports of the last seven days that release 0.1.0 counted, by their id. */
   readonly reports: Remembered<true>
   readonly withdrawn: ImmutableMap<string, true>
 }
@@ -68,6 +73,8 @@ const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
         usedBytes: 0,
         expiresAtMs: expiresAt === null ? null : Date.parse(expiresAt),
         exhausted: false,
+        low: false,
+        meteredAtMs: null,
         generation: 0,
       },
       answers: fulfilled(orderId),
@@ -81,12 +88,15 @@ const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
   if (!plan) throw new Error(`${event.type} on a plan that was never activated`)
   const totalAfter = (bytes: number) => (plan.totalBytes === null ? null : plan.totalBytes + bytes)
   switch (event.type) {
-    case 'PlanToppedUp':
+    case 'PlanToppedUp': {
+      const totalBytes = totalAfter(event.data.bytes)
+      const low = plan.low && isLow(totalBytes, plan.usedBytes)
       return {
         ...state,
-        plan: { ...plan, totalBytes: totalAfter(event.data.bytes), exhausted: false },
+        plan: { ...plan, totalBytes, exhausted: false, low },
         answers: fulfilled(event.data.orderId),
       }
+    }
     case 'PlanUnitsWithdrawn':
       return {
         ...state,
@@ -96,9 +106,14 @@ const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
     case 'TrafficMetered':
       return {
         ...state,
-        plan: { ...plan, usedBytes: event.data.usedBytes },
-        reports: remember(state.reports, event.data.reportId, true, at),
+        plan: { ...plan, usedBytes: event.data.usedBytes, meteredAtMs: at },
+        reports:
+          event.data.reportId === undefined
+            ? state.reports
+            : remember(state.reports, event.data.reportId, true, at),
       }
+    case 'PlanRanLow':
+      return { ...state, plan: { ...plan, low: true } }
     case 'PlanExhausted':
       return { ...state, plan: { ...plan, exhausted: true } }
     case 'PlanExpired':
@@ -122,7 +137,7 @@ type Snapshot = {
 /** The state of `plan-{id}`. */
 export const planFold: Fold<PlanState, PlanEvent> = {
   name: 'plan',
-  version: 1,
+  version: 2,
   initial,
   evolve,
   snapshot: {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Product } from '../catalog/product.ts'
 import { isoTime } from '../clock.ts'
+import { thresholdPct } from './low.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 const gigabytes = z.number().meta({ description: '1 GB is 1,000,000,000 bytes.' })
@@ -40,9 +41,6 @@ export const PlanRecord = z
   })
   .meta({ id: 'Plan' })
 export type PlanRecord = z.infer<typeof PlanRecord>
-
-/** A plan counts as low when this share of its total or less remains (spec.md, "Events"). */
-export const thresholdPct = 10
 
 export type Credentials = { readonly username: string; readonly password: string }
 export type Gateway = { readonly host: string; readonly port: number }

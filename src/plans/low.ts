@@ -1,0 +1,9 @@
+/** A plan counts as low when this share of its total or less remains (spec.md, "Events"). */
+export const thresholdPct = 10
+
+/**
+ * Whether so little of a plan's traffic remains; bytes. False for a plan that is sold by time, and for one that refunds
+ * took everything of.
+ */
+export const isLow = (totalBytes: number | null, usedBytes: number): boolean =>
+  totalBytes !== null && totalBytes > 0 && (totalBytes - usedBytes) * 100 <= totalBytes * thresholdPct
