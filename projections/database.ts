@@ -2,6 +2,13 @@ import type { AccountRow, KeyRow } from './accounts.ts'
 import type { BalanceRow, TransactionCountRow, TransactionRow } from './balances.ts'
 import type { CatalogRow } from './catalog.ts'
 import type { CustomerRow } from './customers.ts'
+import type {
+  JournalClockRow,
+  JournalEntryRow,
+  JournalPostingRow,
+  JournalResellerRow,
+  JournalSecondRow,
+} from './journal.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
@@ -26,4 +33,9 @@ export type ReadDatabase = {
   'read.stock_addresses': StockAddressRow
   'read.stock_levels': StockLevelRow
   'read.catalog': CatalogRow
+  'read.journal_entries': JournalEntryRow
+  'read.journal_postings': JournalPostingRow
+  'read.journal_seconds': JournalSecondRow
+  'read.journal_clock': JournalClockRow
+  'read.journal_resellers': JournalResellerRow
 }

@@ -4,9 +4,13 @@ import type { ReadModel, Rows, Table } from './read-model.ts'
 import type { RowCache } from './row-cache.ts'
 import { keyOf, keyText, type Row } from './table-sql.ts'
 
-/** What a batch changes in one table: rows to insert or replace, keys to delete. Each key stands once. */
+/**
+ * What a batch changes in one table: rows to insert or replace, keys to delete (each key stands once), or, where rows
+ * only come, rows to add.
+ */
 export type TableChange = {
   readonly table: Table
+  readonly added: readonly Row[]
   readonly put: readonly Row[]
   readonly removed: readonly (readonly (string | number)[])[]
 }
@@ -85,9 +89,12 @@ class RowNotLoaded extends Error {
 const createOverlay = (cache: RowCache) => {
   const loaded = new Map<string, Row | null>()
   const changed = new Map<Table, Map<string, Change>>()
+  const added = new Map<Table, Row[]>()
   /** What the event at hand changed, with what stood before: to take it back. */
-  let journal: { readonly changes: Map<string, Change>; readonly text: string; readonly former?: Change }[] =
-    []
+  let journal: (
+    | { readonly changes: Map<string, Change>; readonly text: string; readonly former?: Change }
+    | { readonly list: Row[] }
+  )[] = []
 
   const find = (table: Table, text: string): Row | null | undefined => {
     const change = changed.get(table)?.get(text)
@@ -116,6 +123,17 @@ const createOverlay = (cache: RowCache) => {
     },
     put: (table, row) => record(table as Table, keyOf(table as Table, row as Row), row as Row),
     remove: (table, key) => record(table as Table, key, null),
+    add: (typed, row) => {
+      const table = typed as Table
+      if (!table.appendOnly) throw new Error(`rows of ${table.name} are put, not added`)
+      let list = added.get(table)
+      if (!list) {
+        list = []
+        added.set(table, list)
+      }
+      list.push(row as Row)
+      journal.push({ list })
+    },
   }
   return {
     find,
@@ -126,6 +144,7 @@ const createOverlay = (cache: RowCache) => {
     },
     rows,
     changed,
+    added,
     keepLoaded: (text: string, row: Row | null): void => {
       loaded.set(text, row)
       cache.keep(text, row)
@@ -134,9 +153,10 @@ const createOverlay = (cache: RowCache) => {
       journal = []
     },
     undoEvent: (): void => {
-      for (const { changes, text, former } of journal.reverse())
-        if (former) changes.set(text, former)
-        else changes.delete(text)
+      for (const entry of journal.reverse())
+        if ('list' in entry) entry.list.pop()
+        else if (entry.former) entry.changes.set(entry.text, entry.former)
+        else entry.changes.delete(entry.text)
       journal = []
     },
   }
@@ -150,7 +170,7 @@ const createOverlay = (cache: RowCache) => {
 export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Promise<Changes> => {
   const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
   const named = events.map((event) => nameRows(models, tables, event))
-  const { find, before, rows, keepLoaded, changed, beginEvent, undoEvent } = createOverlay(cache)
+  const { find, before, rows, keepLoaded, changed, added, beginEvent, undoEvent } = createOverlay(cache)
 
   const loadRows = async (wanted: Iterable<NamedRow>): Promise<void> => {
     const missing = new Map<Table, Map<string, Key>>()
@@ -192,16 +212,19 @@ export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Pro
     for (let row = applyEvent(event); row; row = applyEvent(event)) await loadRows([row])
   }
   return {
-    tables: [...changed].map(([table, changes]) => {
-      const put: Row[] = []
-      const removed: Key[] = []
-      for (const [text, { key, row }] of changes) {
-        if (isSame(before(text), row)) continue
-        if (row) put.push(row)
-        else removed.push(key)
-      }
-      return { table, put, removed }
-    }),
+    tables: [
+      ...[...changed].map(([table, changes]) => {
+        const put: Row[] = []
+        const removed: Key[] = []
+        for (const [text, { key, row }] of changes) {
+          if (isSame(before(text), row)) continue
+          if (row) put.push(row)
+          else removed.push(key)
+        }
+        return { table, added: [], put, removed }
+      }),
+      ...[...added].map(([table, list]) => ({ table, added: list, put: [], removed: [] })),
+    ],
     commit: () => {
       for (const changes of changed.values()) for (const [text, { row }] of changes) cache.keep(text, row)
     },

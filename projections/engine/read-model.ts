@@ -13,12 +13,17 @@ export type ColumnType =
 
 export type Column = { readonly type: ColumnType; readonly nullable?: true }
 
-/** A table of a read model: its columns, its primary key, its indexes (column lists, `desc` and a `where` allowed). */
+/** A table of a read model: its columns, its primary key, its indexes: column lists (`desc` and a `where` allowed), or `using …` as `create index` takes it. */
 export type Table<Row extends object = Record<string, unknown>> = {
   readonly name: string
   readonly columns: { readonly [Name in keyof Row & string]: Column }
   readonly key: readonly (keyof Row & string)[]
   readonly indexes: readonly string[]
+  /**
+   * Rows only come, by `Rows.add`: they are never looked at, replaced or kept in memory, and are written as one binary
+   * array a column. Columns are text, bigint, integer, boolean or timestamptz; only text may be null.
+   */
+  readonly appendOnly?: true
 }
 
 /** One row by its primary key, in the order of `table.key`. */
@@ -34,6 +39,8 @@ export type Rows = {
   /** Inserts or replaces the whole row. */
   put<Row extends object>(table: Table<Row>, row: Row): void
   remove<Row extends object>(table: Table<Row>, key: readonly (string | number)[]): void
+  /** Inserts a row into a table that is `appendOnly`. Its key must be new: the position of the event is part of it. */
+  add<Row extends object>(table: Table<Row>, row: Row): void
 }
 
 /**
@@ -52,4 +59,11 @@ export type ReadModel = {
 }
 
 /** Read models that share one checkpoint and one transaction: what a GET needs together (hot), what may lag (books). */
-export type ReadModelGroup = { readonly name: string; readonly models: readonly ReadModel[] }
+export type ReadModelGroup = {
+  readonly name: string
+  readonly models: readonly ReadModel[]
+  /** How long events gather between batches while nobody waits to read them; else the runner's own. */
+  readonly gatherMs?: number
+  /** Events of one batch at most; else the runner's own. */
+  readonly maxBatch?: number
+}

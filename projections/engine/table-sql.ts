@@ -30,6 +30,7 @@ export const createTableSql = (schema: string, table: Table): string => {
 
 export const createIndexSql = (schema: string, table: Table): readonly string[] =>
   table.indexes.map((index) => {
+    if (index.startsWith('using ')) return `create index on ${qualified(schema, table)} ${index}`
     const [columns = '', condition] = index.split(' where ')
     const partial = condition === undefined ? '' : ` where ${condition}`
     return `create index on ${qualified(schema, table)} (${columns})${partial}`

@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import { raiseEpoch, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
-import { foldBatch, PoisonEvent } from './fold-batch.ts'
+import { foldBatch, PoisonEvent, type TableChange } from './fold-batch.ts'
 import type { Gate } from './gate.ts'
 import type { Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
@@ -84,8 +84,8 @@ const gather = async (
   clearTimeout(timer)
 }
 
-const countRows = (tables: readonly { put: readonly unknown[]; removed: readonly unknown[] }[]): number =>
-  tables.reduce((sum, { put, removed }) => sum + put.length + removed.length, 0)
+const countRows = (tables: readonly TableChange[]): number =>
+  tables.reduce((sum, { added, put, removed }) => sum + added.length + put.length + removed.length, 0)
 
 /**
  * Folds the log into the group's tables as their only writer, until the signal, an error of the connection (thrown),
@@ -97,7 +97,8 @@ export const holdTenure = async (
   session: Session,
   signal: AbortSignal,
 ): Promise<TenureEnd> => {
-  const { feed, progress, gate, logId, maxBatch, onBatch, onPoint } = context
+  const { feed, progress, gate, logId, onBatch, onPoint } = context
+  const { maxBatch = context.maxBatch, gatherMs = context.gatherMs } = group
   const checkpoint = await raiseEpoch(session.client, group.name)
   refuseForeignLog(group.name, checkpoint, logId, Number.POSITIVE_INFINITY)
   const { epoch } = checkpoint
@@ -150,7 +151,7 @@ export const holdTenure = async (
         }
         if (!(await gate.pass(ended, write))) return { kind: 'fenced' }
         // A full batch means that more than can be folded at once is there already.
-        gatherUntilMs = events.length < limit ? performance.now() + context.gatherMs : 0
+        gatherUntilMs = events.length < limit ? performance.now() + gatherMs : 0
         limit = maxBatch
       } catch (error) {
         if (error instanceof PoisonEvent) {

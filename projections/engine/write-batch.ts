@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { columnArray } from './column-array.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Table } from './read-model.ts'
 import { columnList, columnNames, qualified, type Row } from './table-sql.ts'
@@ -29,6 +30,14 @@ const deleteSql = (schema: string, table: Table, parameter: number, guard: strin
     (select ${names} from json_to_recordset($${parameter}::json) as k (${columnList(table, table.key)})) and ${guard}`
 }
 
+/** Rows that only come, as one binary array a column: nothing is looked up, nothing is parsed. */
+const insertSql = (schema: string, table: Table, firstParameter: number, guard: string): string => {
+  const names = columnNames(table)
+  const arrays = names.map((name, index) => `$${firstParameter + index}::${table.columns[name]?.type}[]`)
+  return `insert into ${qualified(schema, table)} (${names.join(', ')})
+    select * from unnest(${arrays.join(', ')}) where ${guard}`
+}
+
 const keyObject = (table: Table, key: readonly (string | number)[]): Row =>
   Object.fromEntries(table.key.map((name, index) => [name, key[index]]))
 
@@ -49,7 +58,12 @@ export const writeStatement = (
   if (step)
     parts.push(`moved as (update engine.checkpoints set position = $1::bigint
       where name = $2::text and log_id = $3::text and epoch = $4::bigint and position = $5::bigint returning 1)`)
-  for (const { table, put, removed } of tables) {
+  for (const { table, added, put, removed } of tables) {
+    if (added.length > 0) {
+      const first = values.length + 1
+      for (const name of columnNames(table)) values.push(columnArray(table, name, added))
+      parts.push(`${table.name}_added as (${insertSql(schema, table, first, guard)})`)
+    }
     if (put.length > 0) {
       values.push(JSON.stringify(put))
       parts.push(`${table.name}_put as (${upsertSql(schema, table, values.length, guard)})`)

@@ -38,6 +38,11 @@ const createMemoryRows = () => {
       rowsOf(table.name).get(text(key)) as R | undefined,
     put: (table, row) => void rowsOf(table.name).set(keyOf(table as Table, row as Row), row as Row),
     remove: (table, key) => void rowsOf(table.name).delete(text(key)),
+    add: (table, row) => {
+      const key = keyOf(table as Table, row as Row)
+      if (rowsOf(table.name).has(key)) throw new Error(`a row of ${table.name} was added twice: ${key}`)
+      rowsOf(table.name).set(key, row as Row)
+    },
   }
   return { rows, rowsOf, keyOf }
 }
