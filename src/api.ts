@@ -12,6 +12,7 @@ import { catalogRoutes, listPriceTerms } from './catalog/routes.ts'
 import { createSharedStock } from './catalog/shared-stock.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { createCustomers } from './customers/service.ts'
 import { healthRoutes, type Probe } from './http/health.ts'
 import { createHttpMetrics } from './http/http-metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
@@ -105,6 +106,7 @@ export const createApi = (parts: ApiParts): Api => {
       monotonicMs,
     }),
     termsOf: listPriceTerms,
+    customers: createCustomers({ pool, master: core.keys.master }),
     credentials: createCredentials(core.keys.master),
     db: new Kysely<ReadDatabase & LabelDatabase>({ dialect: new PostgresDialect({ pool }) }),
     reads,

@@ -6,6 +6,7 @@ import { registerCatalog } from './catalog/cli.ts'
 import { openCliContext } from './cli/open-context.ts'
 import { runCli } from './cli/program.ts'
 import { readConfig } from './config.ts'
+import { registerCustomers } from './customers/cli.ts'
 import { registerWallet } from './ledger/cli.ts'
 import { registerOrders } from './orders/cli.ts'
 import { registerPlans } from './plans/cli.ts'
@@ -17,6 +18,7 @@ process.exitCode = await runCli(
     registerAccounts,
     registerKeys,
     registerWallet,
+    registerCustomers,
     registerCatalog,
     registerStock,
     registerOrders,

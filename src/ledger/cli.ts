@@ -8,18 +8,18 @@ import type { AdjustmentReason } from './events.ts'
 import { microsToCentsFloor } from './money.ts'
 import { createWallets } from './service.ts'
 
-const maxCents = 100_000_000_000
+export const maxCents = 100_000_000_000
 const reasons: readonly AdjustmentReason[] = ['correction', 'goodwill', 'chargeback']
 
-const reference = (text: string): string => {
+export const reference = (text: string): string => {
   if (/^[^\p{C}]{1,200}$/u.test(text) && text.trim() === text) return text
   throw new InvalidArgumentError('It must be 1 to 200 printable characters without a space at its ends.')
 }
-const gateway = (text: string): string => {
+export const gateway = (text: string): string => {
   if (/^[a-z0-9-]{1,32}$/.test(text)) return text
   throw new InvalidArgumentError('It must be 1 to 32 of a-z, 0-9 and "-", e.g. stripe.')
 }
-const signedCents = (text: string): number => {
+export const signedCents = (text: string): number => {
   const value = wholeNumber(-maxCents, maxCents)(text)
   if (value === 0) throw new InvalidArgumentError('It must not be 0.')
   return value
@@ -31,10 +31,13 @@ const oneReason = (text: string): AdjustmentReason => {
   throw new InvalidArgumentError(`It must be one of ${reasons.join(', ')}.`)
 }
 
-const refusalOf = (refusal: ManualRefusal): CliRefusal => {
+/** Why nothing was moved by hand; `whose` has the money, e.g. `the wallet`. */
+export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefusal => {
   switch (refusal.code) {
     case 'unknown_account':
       return new CliRefusal('not_found', 'no account has this id; "accounts create" makes one')
+    case 'not_a_reseller':
+      return new CliRefusal('reseller_forbidden', 'this account is no reseller, it has no customers')
     case 'already_applied': {
       const amountCents = microsToCentsFloor(refusal.amountMicros)
       return new CliRefusal(
@@ -48,7 +51,7 @@ const refusalOf = (refusal: ManualRefusal): CliRefusal => {
       const { balanceCents, amountCents } = figures
       return new CliRefusal(
         code,
-        `the wallet has ${dollars(balanceCents)} and cannot give ${dollars(amountCents)}; take less, or credit it first`,
+        `${whose} has ${dollars(balanceCents)} and cannot give ${dollars(amountCents)}; take less, or credit it first`,
         figures,
       )
     }

@@ -5,7 +5,11 @@ import type { DomainEvent } from '../eventstore/event.ts'
 import type { StreamName } from '../eventstore/port.ts'
 import { accountStream, depositStream, ledgerStream } from '../eventstore/streams.ts'
 import { type AccountId, deriveId } from '../ids.ts'
-import { decideAdjustment, decideCredit, type InsufficientBalance } from './decide.ts'
+import type { CustomerAdjusted } from './customer-events.ts'
+import { type AlreadyApplied, decideAdjustment, decideCredit, type InsufficientBalance } from './decide.ts'
+import { type CustomerAlreadyApplied, decideCustomerAdjustment } from './decide-customer.ts'
+import type { LedgerDecision } from './decision.ts'
+import type { WalletAdjusted, WalletCredited } from './events.ts'
 import type { ManualMovement, ManualMovementEvent } from './manual-events.ts'
 import type { ManualState } from './manual-fold.ts'
 import { microsToCentsFloor } from './money.ts'
@@ -20,6 +24,8 @@ export type ManualStates = {
 
 export type ManualRefusal =
   | { readonly code: 'unknown_account' }
+  /** Only a reseller has customers. */
+  | { readonly code: 'not_a_reseller' }
   /** The reference moved this amount before; nothing moved now. */
   | { readonly code: 'already_applied'; readonly amountMicros: number }
   | InsufficientBalance
@@ -27,15 +33,42 @@ export type ManualRefusal =
   | { readonly code: 'unconfirmed'; readonly recordedAtMs: number }
 
 export type ManualAnswer =
-  | { readonly outcome: 'applied'; readonly amountMicros: number; readonly balanceCents: number }
+  | {
+      readonly outcome: 'applied'
+      readonly amountMicros: number
+      /** What it leaves in the wallet, or of the customer's credit. */
+      readonly balanceCents: number
+    }
   | { readonly outcome: 'refused'; readonly refusal: ManualRefusal }
 
-/** The stream that spends the reference: one for credits (design section 5), one for adjustments. */
-export const manualStream = ({ kind, accountId, reference }: ManualMovement): StreamName =>
-  depositStream(deriveId('dep', [accountId, kind === 'credit' ? 'manual' : 'adjustment', reference]))
+/** The stream that spends the reference: one for credits (design section 5), one for adjustments, one a customer. */
+export const manualStream = (movement: ManualMovement): StreamName => {
+  const { accountId, reference } = movement
+  switch (movement.kind) {
+    case 'credit':
+      return depositStream(deriveId('dep', [accountId, 'manual', reference]))
+    case 'adjustment':
+      return depositStream(deriveId('dep', [accountId, 'adjustment', reference]))
+    case 'customer':
+      return depositStream(deriveId('dep', [accountId, 'customer', movement.customerId, reference]))
+    default: {
+      const unknown: never = movement
+      throw new Error(`unknown movement by hand ${JSON.stringify(unknown)}`)
+    }
+  }
+}
 
-const decideOnWallet = (ledger: LedgerState, movement: ManualMovement) => {
+type MovementDecision = LedgerDecision<
+  WalletCredited | WalletAdjusted | CustomerAdjusted,
+  AlreadyApplied | CustomerAlreadyApplied | InsufficientBalance
+>
+
+const decideOnLedger = (ledger: LedgerState, movement: ManualMovement): MovementDecision => {
   const { reference, amountMicros } = movement
+  if (movement.kind === 'customer') {
+    const { customerId, reason, gateway } = movement
+    return decideCustomerAdjustment(ledger, { customerId, reference, reason, gateway, amountMicros })
+  }
   if (movement.kind === 'adjustment') {
     const { reason, gateway } = movement
     return decideAdjustment(ledger, { reference, reason, gateway, amountMicros })
@@ -48,6 +81,11 @@ const decideOnWallet = (ledger: LedgerState, movement: ManualMovement) => {
     family: null,
   } as const
   return decideCredit(ledger, { ...source, reference, amountMicros })
+}
+
+const memoryOf = (ledger: LedgerState, { kind }: ManualMovement) => {
+  if (kind === 'customer') return ledger.customerMovements
+  return kind === 'credit' ? ledger.credits : ledger.adjustments
 }
 
 const sameMovement = (one: ManualMovement, other: ManualMovement): boolean =>
@@ -73,6 +111,7 @@ export const decideManual = (
     answer: { outcome: 'refused', refusal },
   })
   if (!account) return refuse({ code: 'unknown_account' })
+  if (asked.kind === 'customer' && !account.reseller) return refuse({ code: 'not_a_reseller' })
   if (standing?.status === 'applied')
     return refuse({ code: 'already_applied', amountMicros: standing.movement.amountMicros })
 
@@ -86,11 +125,10 @@ export const decideManual = (
   }
   const applied = (amountMicros: number, ...facts: Fact[]) =>
     refuse({ code: 'already_applied', amountMicros }, ...facts)
-  const decision = decideOnWallet(ledger, movement)
+  const decision = decideOnLedger(ledger, movement)
   if (decision.outcome === 'refused' && decision.refusal.code === 'already_applied')
     return applied(decision.refusal.amountMicros, ...(resumed ? [mark('ManualMovementApplied')] : []))
-  const memory = movement.kind === 'credit' ? ledger.credits : ledger.adjustments
-  if (resumed && !remembersSince(memory, resumed.recordedAtMs))
+  if (resumed && !remembersSince(memoryOf(ledger, movement), resumed.recordedAtMs))
     return refuse({ code: 'unconfirmed', recordedAtMs: resumed.recordedAtMs })
   if (decision.outcome === 'refused')
     return refuse(decision.refusal, ...(resumed ? [mark('ManualMovementWithdrawn')] : []))
@@ -101,13 +139,16 @@ export const decideManual = (
     [ledgerStream(accountId), decision.events[0]],
     mark('ManualMovementApplied'),
   ]
+  const [event] = decision.events
+  const leftMicros =
+    event.type === 'CustomerAdjusted' ? event.data.creditAfterMicros : decision.availableAfterMicros
   if (!sameMovement(movement, asked)) return applied(movement.amountMicros, ...facts)
   return {
     appends: appendsOf(facts),
     answer: {
       outcome: 'applied',
       amountMicros: movement.amountMicros,
-      balanceCents: microsToCentsFloor(decision.availableAfterMicros),
+      balanceCents: microsToCentsFloor(leftMicros),
     },
   }
 }
@@ -119,7 +160,8 @@ const appendsOf = (facts: readonly Fact[]): Decision<never>['appends'] =>
 
 /** Who lets a payment be taken back may not transact until an operator has looked (design section 4). */
 const blockFacts = (account: AccountState, movement: ManualMovement): Fact[] => {
-  if (movement.kind === 'credit' || movement.reason !== 'chargeback' || movement.amountMicros > 0) return []
+  if (movement.kind !== 'adjustment' || movement.reason !== 'chargeback' || movement.amountMicros > 0)
+    return []
   const block = decideBlock(account, { reason: `chargeback ${movement.reference}` })
   const stream = accountStream(movement.accountId as AccountId)
   return block.outcome === 'decided' ? block.events.map((event) => [stream, event] as const) : []

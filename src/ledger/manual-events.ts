@@ -1,7 +1,8 @@
 import type { DomainEvent } from '../eventstore/event.ts'
+import type { CustomerAdjustmentReason } from './customer-events.ts'
 import type { AdjustmentReason } from './events.ts'
 
-/** What an operator moves by hand. `amountMicros` is signed for an adjustment, above zero for a credit. */
+/** What an operator moves by hand. `amountMicros` is above zero for a credit, signed for what adjusts. */
 export type ManualMovement =
   | {
       readonly kind: 'credit'
@@ -15,6 +16,18 @@ export type ManualMovement =
       readonly reference: string
       readonly reason: AdjustmentReason
       /** The gateway that a chargeback takes the money from; null for other reasons. */
+      readonly gateway: string | null
+      readonly amountMicros: number
+    }
+  /** The credit of a reseller's customer. */
+  | {
+      readonly kind: 'customer'
+      /** The reseller. */
+      readonly accountId: string
+      readonly customerId: string
+      readonly reference: string
+      readonly reason: CustomerAdjustmentReason
+      /** As above, of the reseller's own gateway. */
       readonly gateway: string | null
       readonly amountMicros: number
     }

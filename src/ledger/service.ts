@@ -2,13 +2,15 @@ import { accountFold } from '../accounts/fold.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import { accountStream, ledgerStream } from '../eventstore/streams.ts'
-import type { AccountId } from '../ids.ts'
+import type { AccountId, CustomerId } from '../ids.ts'
+import type { CustomerAdjustmentReason } from './customer-events.ts'
 import { decideManual, type ManualAnswer, manualStream } from './decide-manual.ts'
 import type { AdjustmentReason } from './events.ts'
 import { ledgerFold } from './fold.ts'
 import type { ManualMovement } from './manual-events.ts'
 import { manualFold } from './manual-fold.ts'
 import { centsToMicros } from './money.ts'
+import { type CustomerCredit, customerCreditOf, type LedgerState } from './state.ts'
 
 type Cause = { readonly actor: Actor; readonly correlationId: string; readonly causationId?: string | null }
 
@@ -26,7 +28,14 @@ export type ManualAdjustment = ManualCredit & {
   readonly gateway: string | null
 }
 
-/** Moves wallets by hand. */
+export type ManualCustomerAdjustment = ManualCredit & {
+  readonly customerId: CustomerId
+  readonly reason: CustomerAdjustmentReason
+  /** The reseller's gateway that a chargeback takes the money from, else null. */
+  readonly gateway: string | null
+}
+
+/** Moves wallets and the credit of resellers' customers by hand. */
 export type Wallets = {
   /** Refusals: `unknown_account`, `already_applied`, `unconfirmed`. */
   credit(credit: ManualCredit, cause: Cause): Promise<ManualAnswer>
@@ -35,8 +44,15 @@ export type Wallets = {
    * `insufficient_balance` (never for a chargeback), `unconfirmed`.
    */
   adjust(adjustment: ManualAdjustment, cause: Cause): Promise<ManualAnswer>
+  /**
+   * `amountCents` is signed, `accountId` the reseller's. Refusals: `unknown_account`, `not_a_reseller`,
+   * `already_applied`, `insufficient_balance` (never for a chargeback), `unconfirmed`.
+   */
+  adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<ManualAnswer>
   /** Finishes a recorded movement that a crash left without its end; nothing happens to one that has it. */
   resume(movement: ManualMovement, cause: Cause): Promise<ManualAnswer>
+  /** What each customer of the reseller has and owes, as the log has it now. */
+  customerCredit(reseller: AccountId, cause: Cause): Promise<(customerId: string) => CustomerCredit>
   /** Available micro-dollars and open holds as the log has them now. */
   read(
     accountId: AccountId,
@@ -54,11 +70,17 @@ const causeOf = ({ actor, correlationId, causationId = null }: Cause) => ({
   causationId,
 })
 
+const movementNames = {
+  credit: 'credit-wallet',
+  adjustment: 'adjust-wallet',
+  customer: 'adjust-customer',
+} as const satisfies Record<ManualMovement['kind'], string>
+
 export const createWallets = ({ runner }: { readonly runner: CommandRunner }): Wallets => {
   const move = async (movement: ManualMovement, cause: Cause): Promise<ManualAnswer> => {
     const accountId = movement.accountId as AccountId
     const { answer } = await runner.run({
-      name: movement.kind === 'credit' ? 'credit-wallet' : 'adjust-wallet',
+      name: movementNames[movement.kind],
       streams: {
         account: { stream: accountStream(accountId), fold: accountFold },
         movement: { stream: manualStream(movement), fold: manualFold },
@@ -70,6 +92,15 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     })
     return answer
   }
+  const stateOf = async (accountId: AccountId, cause: Cause): Promise<LedgerState> => {
+    const { answer } = await runner.run({
+      name: 'read-wallet',
+      streams: { ledger: { stream: ledgerStream(accountId), fold: ledgerFold } },
+      decide: ({ ledger }) => ({ appends: [], answer: ledger }),
+      ...causeOf(cause),
+    })
+    return answer
+  }
   return {
     credit: ({ accountId, amountCents, reference }, cause) =>
       move({ kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) }, cause),
@@ -77,14 +108,15 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
       const amountMicros = centsToMicros(amountCents)
       return move({ kind: 'adjustment', accountId, reference, reason, gateway, amountMicros }, cause)
     },
+    adjustCustomer: ({ amountCents, ...adjustment }, cause) =>
+      move({ kind: 'customer', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
     resume: move,
+    customerCredit: async (reseller, cause) => {
+      const ledger = await stateOf(reseller, cause)
+      return (customerId) => customerCreditOf(ledger, customerId)
+    },
     async read(accountId, cause) {
-      const { answer } = await runner.run({
-        name: 'read-wallet',
-        streams: { ledger: { stream: ledgerStream(accountId), fold: ledgerFold } },
-        decide: ({ ledger }) => ({ appends: [], answer: ledger }),
-        ...causeOf(cause),
-      })
+      const answer = await stateOf(accountId, cause)
       const { availableMicros, heldMicros, receivableMicros } = answer
       return { availableMicros, heldMicros, receivableMicros }
     },

@@ -18,7 +18,7 @@ export const fingerprintOf = (request: {
   readonly path: string
   readonly productId: string
   readonly body: Readonly<Record<string, unknown>>
-  readonly customerRef: string | null
+  readonly customerId: string | null
 }): string => {
   const { expected_amount_cents: _guard, product_id: _alias, ...body } = request.body
   const text = JSON.stringify([
@@ -26,7 +26,7 @@ export const fingerprintOf = (request: {
     request.path,
     request.productId,
     canonical(body),
-    request.customerRef,
+    request.customerId,
   ])
   return hash('sha256', text, 'hex')
 }

@@ -5,11 +5,11 @@ import type { Reads } from '../../projections/engine/reads.ts'
 import type { LiveStock } from '../catalog/availability.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
+import type { Customers } from '../customers/service.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, type RouteError, route } from '../http/route.ts'
-import { type CustomerId, deriveId } from '../ids.ts'
 import { answerPlaced, keyHeaders, replayHeaders } from './answer.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { orderMethods } from './methods.ts'
@@ -51,20 +51,17 @@ const Body = z.strictObject({
   expected_amount_cents: guardField,
 })
 
-/** The id inside of a reseller's customer, whose own id stays in the vault. */
-const customerIdOf = (accountId: string, customerRef: string | null): CustomerId | null =>
-  customerRef === null ? null : deriveId<CustomerId>('cus', [accountId, customerRef])
-
 /** Orders: spec.md "Orders", decisions.md "Orders". */
 export const orderRoutes = (deps: {
   readonly orders: OrderService
   readonly catalog: { current(): Catalog }
   readonly stock: LiveStock
   readonly termsOf: TermsOf
+  readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Kysely<ReadDatabase>
 }): readonly Route[] => {
-  const { orders, catalog, stock, termsOf, reads, db } = deps
+  const { orders, catalog, stock, termsOf, customers, reads, db } = deps
   return [
     route({
       method: 'POST',
@@ -122,6 +119,7 @@ export const orderRoutes = (deps: {
       knownKey: (caller, key) => orders.known(caller.accountId, key),
       handler: async ({ caller, body, idempotencyKey, customerRef, requestId }) => {
         const product = catalog.current().resolve(body.product_id)
+        const customerId = customerRef === null ? null : customers.idOf(caller.accountId, customerRef)
         const placed = await orders.submit({
           caller,
           requestId,
@@ -131,14 +129,14 @@ export const orderRoutes = (deps: {
             path: '/api/v1/orders',
             productId: product?.id ?? body.product_id,
             body,
-            customerRef,
+            customerId,
           }),
           prepare: (orderId) =>
             prepareOrder(
               {
                 orderId,
                 caller,
-                customerId: customerIdOf(caller.accountId, customerRef),
+                customerId,
                 terms: product ? termsOf(caller, product) : null,
                 method: body.method ?? 'wallet',
                 expectedAmountCents: body.expected_amount_cents,

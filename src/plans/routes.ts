@@ -188,7 +188,7 @@ export const planRoutes = (deps: {
             path: `/api/v1/plans/${plan.plan_id}/topup`,
             productId: plan.product_id,
             body,
-            customerRef: null,
+            customerId: null,
           }),
           prepare: async (orderId) =>
             prepareTopUp(

@@ -1,5 +1,6 @@
 import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as accounts } from '../accounts/migrations.ts'
+import { migrations as customers } from '../customers/migrations.ts'
 import { migrations as demo } from '../demo/migrations.ts'
 import { migrations as snapshots } from '../eventstore/commands/migrations.ts'
 import { migrations as log } from '../eventstore/postgres/migrations.ts'
@@ -17,7 +18,17 @@ const schemas: Migrations = {
   `,
 }
 
-const rooms: readonly Migrations[] = [schemas, keys, demo, log, checkpoints, snapshots, accounts, labels]
+const rooms: readonly Migrations[] = [
+  schemas,
+  keys,
+  demo,
+  log,
+  checkpoints,
+  snapshots,
+  accounts,
+  labels,
+  customers,
+]
 
 const collect = (all: readonly Migrations[]): Migrations => {
   const collected: Record<string, string> = {}

@@ -173,7 +173,7 @@ export const proxyRoutes = (deps: {
             path: '/api/v1/proxies/extend',
             productId: '',
             body,
-            customerRef: null,
+            customerId: null,
           }),
           prepare: async (extensionId) => {
             await reads.settled(caller.accountId, after ?? 0)

@@ -44,8 +44,8 @@ const createWorld = () => {
   }
 }
 
-const createAccount = (world: ReturnType<typeof createWorld>) => {
-  const event = { type: 'AccountCreated', data: { accountId: account, reseller: false } }
+const createAccount = (world: ReturnType<typeof createWorld>, reseller = false) => {
+  const event = { type: 'AccountCreated', data: { accountId: account, reseller } }
   world.write(accountStream(account), event, startMs)
   return world
 }
@@ -145,7 +145,32 @@ const movement: fc.Arbitrary<ManualMovement> = fc.oneof(
       reason: fc.constantFrom('correction' as const, 'chargeback' as const),
     })
     .map(({ reference, amountMicros, reason }) => adjustment(reference, amountMicros, reason)),
+  fc
+    .record({
+      customerId: fc.constantFrom('cus_a', 'cus_b'),
+      reference: fc.constantFrom('a', 'b'),
+      amountMicros: fc.integer({ min: -60_000, max: 20_000 }).filter((amount) => amount !== 0),
+      reason: fc.constantFrom('payment' as const, 'chargeback' as const),
+    })
+    .map(({ reason, ...rest }) => ({
+      kind: 'customer' as const,
+      accountId: account,
+      reason,
+      gateway: reason === 'chargeback' ? 'stripe' : null,
+      ...rest,
+    })),
 )
+
+test('only a reseller has customers whose credit is moved', () => {
+  const world = createAccount(createWorld())
+  const payment = { kind: 'customer', customerId: 'cus_a', reference: 'a', reason: 'payment' } as const
+  const { answer, appends } = world.move(
+    { ...payment, accountId: account, gateway: null, amountMicros: 1 },
+    startMs,
+  )
+  assert.deepEqual(answer, { outcome: 'refused', refusal: { code: 'not_a_reseller' } })
+  assert.equal(appends, 0)
+})
 
 test('law: cut off anywhere and tried again in any order, a reference moves the wallet at most once, and as it was told', () => {
   const attempts = fc.array(fc.record({ movement, kept: fc.oneof(fc.nat(4), fc.constant(99)) }), {
@@ -154,7 +179,7 @@ test('law: cut off anywhere and tried again in any order, a reference moves the 
   })
   fc.assert(
     fc.property(attempts, (list) => {
-      const world = createAccount(createWorld())
+      const world = createAccount(createWorld(), true)
       let nowMs = startMs
       for (const { movement: asked, kept } of list) {
         nowMs += 1_000
@@ -174,9 +199,9 @@ test('law: cut off anywhere and tried again in any order, a reference moves the 
       }
       const moved = world
         .ledger()
-        .map((event) =>
-          event.type === 'WalletCredited' || event.type === 'WalletAdjusted'
-            ? `${event.type} ${event.data.reference}`
+        .map(({ type, data }) =>
+          'reference' in data
+            ? `${type} ${'customerId' in data ? data.customerId : ''} ${data.reference}`
             : '',
         )
       assert.equal(new Set(moved).size, moved.length)

@@ -1,0 +1,19 @@
+import { createHmac } from 'node:crypto'
+import type { AccountId, CustomerId } from '../ids.ts'
+import { deriveKey, type MasterKey } from '../vault/master-key.ts'
+
+/** The id inside of a reseller's customer: always the same, another one under another reseller. */
+export type CustomerIdOf = (reseller: AccountId, ref: string) => CustomerId
+
+/**
+ * A keyed hash (HMAC-SHA256, RFC 2104, cut to 128 bits), not `deriveId`: a reseller's own id may be a telephone number,
+ * and the log keeps `cus_…` for ever. Without the master key nobody finds out by trying which person it was.
+ */
+export const createCustomerIds = (master: MasterKey): CustomerIdOf => {
+  const key = deriveKey(master, 'customer id v1')
+  return (reseller, ref) =>
+    `cus_${createHmac('sha256', key)
+      .update(JSON.stringify([reseller, ref]))
+      .digest('hex')
+      .slice(0, 32)}` as CustomerId
+}
