@@ -1,5 +1,6 @@
 import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as accounts } from '../accounts/migrations.ts'
+import { migrations as audit } from '../audit/migrations.ts'
 import { migrations as customers } from '../customers/migrations.ts'
 import { migrations as demo } from '../demo/migrations.ts'
 import { migrations as snapshots } from '../eventstore/commands/migrations.ts'
@@ -28,6 +29,7 @@ const rooms: readonly Migrations[] = [
   accounts,
   labels,
   customers,
+  audit,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {
