@@ -9,12 +9,25 @@ import { openOrders } from './open-orders.ts'
 import { orders } from './orders.ts'
 import { plans } from './plans.ts'
 import { proxies } from './proxies.ts'
+import { resellerTerms } from './reseller-terms.ts'
 import { stock } from './stock.ts'
 
 /** What a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
 export const hot: ReadModelGroup = {
   name: 'hot',
-  models: [balances, customers, orders, openOrders, openMovements, plans, proxies, stock, accounts, catalog],
+  models: [
+    balances,
+    customers,
+    orders,
+    openOrders,
+    openMovements,
+    plans,
+    proxies,
+    stock,
+    accounts,
+    catalog,
+    resellerTerms,
+  ],
 }
 
 /**

@@ -10,6 +10,7 @@ import { registerCustomers } from './customers/cli.ts'
 import { registerWallet } from './ledger/cli.ts'
 import { registerOrders } from './orders/cli.ts'
 import { registerPlans } from './plans/cli.ts'
+import { registerReseller } from './resellers/cli.ts'
 import { registerStock } from './stock/cli.ts'
 
 process.exitCode = await runCli(
@@ -23,6 +24,7 @@ process.exitCode = await runCli(
     registerStock,
     registerOrders,
     registerPlans,
+    registerReseller,
     registerProjections,
   ],
   {

@@ -7,6 +7,7 @@ import { migrations as snapshots } from '../eventstore/commands/migrations.ts'
 import { migrations as log } from '../eventstore/postgres/migrations.ts'
 import { migrations as keys } from '../keys.ts'
 import { migrations as labels } from '../labels/migrations.ts'
+import { migrations as resellers } from '../resellers/migrations.ts'
 import type { Migrations } from './migrate.ts'
 
 const schemas: Migrations = {
@@ -30,6 +31,7 @@ const rooms: readonly Migrations[] = [
   labels,
   customers,
   audit,
+  resellers,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {
