@@ -44,6 +44,7 @@ const draftOf = (
   rest: Pick<OrderDetails, 'kind' | 'planId' | 'proxyIds'>,
 ): Prepared => {
   const { orderId, caller, customerId, method, expectedAmountCents, catalog } = buyer
+  refuseFree(figures)
   if (method !== 'wallet')
     throw refuse(
       'deposits_not_available',
@@ -84,6 +85,20 @@ const draftOf = (
   }
 }
 
+/** Nothing is sold for nothing: a wallet that is debited by no cent, or a customer's credit, would say nothing of it. */
+const refuseFree = ({ amountCents, reseller }: Quote): void => {
+  if (amountCents === 0 || reseller?.yourCostCents === 0)
+    throw refuse('invalid_quantity', 'this quantity comes to less than half a cent; order more of it')
+}
+
+/** What a customer may order is the reseller's own catalogue (spec.md, "Price list": `sellable`). */
+const refuseUnsellable = ({ customerId, terms }: Buyer, product: Product): void => {
+  if (customerId !== null && terms?.sellable === false)
+    throw refuse('product_unavailable', `${product.id} is not in your catalogue: customers cannot order it`, {
+      successorId: null,
+    })
+}
+
 /** @throws ApiError unknown_product, product_unavailable, invalid_quantity, invalid_country, invalid_period,
  * invalid_targeting, deposits_not_available, price_changed */
 export const prepareOrder = async (
@@ -96,6 +111,7 @@ export const prepareOrder = async (
   stock: LiveStock,
 ): Promise<Prepared> => {
   const product = accepted(productOfOrder(buyer.catalog, asked.productId))
+  refuseUnsellable(buyer, product)
   const { quantity } = asked
   // The quantity is checked before the targeting (decisions.md, order of checks).
   accepted(quantityOf(product, quantity))
