@@ -9,6 +9,7 @@ import type {
   JournalResellerRow,
   JournalSecondRow,
 } from './journal.ts'
+import type { NoticeRow } from './notices.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
@@ -40,4 +41,5 @@ export type ReadDatabase = {
   'read.journal_clock': JournalClockRow
   'read.journal_resellers': JournalResellerRow
   'read.reseller_terms': ResellerTermsRow
+  'read.notices': NoticeRow
 }

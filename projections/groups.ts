@@ -4,6 +4,7 @@ import { catalog } from './catalog.ts'
 import { customers } from './customers.ts'
 import type { ReadModelGroup } from './engine/read-model.ts'
 import { journal } from './journal.ts'
+import { notices } from './notices.ts'
 import { openMovements } from './open-movements.ts'
 import { openOrders } from './open-orders.ts'
 import { orders } from './orders.ts'
@@ -27,6 +28,7 @@ export const hot: ReadModelGroup = {
     accounts,
     catalog,
     resellerTerms,
+    notices,
   ],
 }
 

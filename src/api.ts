@@ -21,6 +21,8 @@ import { createHttpServer } from './http/server.ts'
 import { documentationRoutes } from './http/service-routes.ts'
 import type { LabelDatabase } from './labels/database.ts'
 import { walletRoutes } from './ledger/routes.ts'
+import type { ReadMarkDatabase } from './notices/read-marks.ts'
+import { noticeRoutes } from './notices/routes.ts'
 import { createCompletion } from './orders/completion.ts'
 import { orderRoutes } from './orders/routes.ts'
 import { createOrderService } from './orders/service.ts'
@@ -122,7 +124,9 @@ export const createApi = (parts: ApiParts): Api => {
     customers: createCustomers({ pool, master: core.keys.master }),
     termsOf: terms.termsOf,
     credentials: createCredentials(core.keys.master),
-    db: new Kysely<ReadDatabase & LabelDatabase>({ dialect: new PostgresDialect({ pool }) }),
+    db: new Kysely<ReadDatabase & LabelDatabase & ReadMarkDatabase>({
+      dialect: new PostgresDialect({ pool }),
+    }),
     reads,
     pool,
     clock,
@@ -135,6 +139,7 @@ export const createApi = (parts: ApiParts): Api => {
     ...orderRoutes(shared),
     ...planRoutes({ ...shared, gateway: config.gateway }),
     ...proxyRoutes(shared),
+    ...noticeRoutes(shared),
   ]
   const server = createHttpServer({
     routes: [

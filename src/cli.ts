@@ -8,6 +8,7 @@ import { runCli } from './cli/program.ts'
 import { readConfig } from './config.ts'
 import { registerCustomers } from './customers/cli.ts'
 import { registerWallet } from './ledger/cli.ts'
+import { registerNotices } from './notices/cli.ts'
 import { registerOrders } from './orders/cli.ts'
 import { registerPlans } from './plans/cli.ts'
 import { registerReseller } from './resellers/cli.ts'
@@ -25,6 +26,7 @@ process.exitCode = await runCli(
     registerOrders,
     registerPlans,
     registerReseller,
+    registerNotices,
     registerProjections,
   ],
   {

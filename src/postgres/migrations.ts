@@ -7,6 +7,7 @@ import { migrations as snapshots } from '../eventstore/commands/migrations.ts'
 import { migrations as log } from '../eventstore/postgres/migrations.ts'
 import { migrations as keys } from '../keys.ts'
 import { migrations as labels } from '../labels/migrations.ts'
+import { migrations as noticeReads } from '../notices/read-marks.ts'
 import { migrations as resellers } from '../resellers/migrations.ts'
 import type { Migrations } from './migrate.ts'
 
@@ -32,6 +33,7 @@ const rooms: readonly Migrations[] = [
   customers,
   audit,
   resellers,
+  noticeReads,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {
