@@ -7,7 +7,7 @@ import { openCliContext } from './cli/open-context.ts'
 import { runCli } from './cli/program.ts'
 import { readConfig } from './config.ts'
 import { registerCustomers } from './customers/cli.ts'
-import { registerLedger } from './finance/cli.ts'
+import { registerExports } from './exports/cli.ts'
 import { registerWallet } from './ledger/cli.ts'
 import { registerNotices } from './notices/cli.ts'
 import { registerOrders } from './orders/cli.ts'
@@ -28,7 +28,7 @@ process.exitCode = await runCli(
     registerPlans,
     registerReseller,
     registerNotices,
-    registerLedger,
+    registerExports,
     registerProjections,
   ],
   {
