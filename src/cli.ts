@@ -8,6 +8,7 @@ import { runCli } from './cli/program.ts'
 import { readConfig } from './config.ts'
 import { registerCustomers } from './customers/cli.ts'
 import { registerExports } from './exports/cli.ts'
+import { registerLedger } from './finance/cli.ts'
 import { registerWallet } from './ledger/cli.ts'
 import { registerNotices } from './notices/cli.ts'
 import { registerOrders } from './orders/cli.ts'
@@ -28,6 +29,7 @@ process.exitCode = await runCli(
     registerPlans,
     registerReseller,
     registerNotices,
+    registerLedger,
     registerExports,
     registerProjections,
   ],

@@ -1,4 +1,5 @@
 import type { AccountId, CustomerId, KeyId, OrderId, PlanId, ProxyId } from '../ids.ts'
+import type { Interval, Period } from '../subscriptions/period.ts'
 
 export type Family = 'residential' | 'isp' | 'mobile' | 'ipv4' | 'ipv6'
 export type Shape = 'gateway_gb' | 'gateway_time' | 'addresses' | 'addresses_mobile'
@@ -13,6 +14,15 @@ export type Target = {
   readonly service: 'dedicated' | 'shared' | null
   /** 0: by link. */
   readonly rotationMinutes: number | null
+}
+
+/** Which period of which subscription, so that a crash after the debit leaves enough to go on. */
+export type PaidPeriod = {
+  readonly subscriptionId: string
+  readonly interval: Interval
+  readonly period: Period
+  /** Null for the first period, which starts when its order is placed. ISO 8601 UTC. */
+  readonly periodStart: string | null
 }
 
 /**
@@ -49,6 +59,8 @@ export type OrderDetails = {
   readonly costCents?: number
   /** The revision of the reseller's terms that the figures come from; absent where none are set. */
   readonly termsRevision?: number
+  /** The period of a subscription that the order pays; absent on any other order. */
+  readonly subscription?: PaidPeriod
   /** The service's own price before any discount. */
   readonly listCents: number
   readonly currency: 'USD'
