@@ -55,7 +55,7 @@ export type OrderDetails = {
   readonly unitPriceCents: number
   /** What the payer is charged, whole cents: the customer's price where one is named. */
   readonly amountCents: number
-  /** What leaves the reseller's wallet for an order for its customer, whole cents; absent on any other order. */
+  /** What leaves the reseller's wallet for an order for its customer, whole cents; present there and only there. */
   readonly costCents?: number
   /** The revision of the reseller's terms that the figures come from; absent where none are set. */
   readonly termsRevision?: number
@@ -72,4 +72,13 @@ export type OrderDetails = {
   readonly fingerprint: string
   /** ISO 8601 UTC. */
   readonly createdAt: string
+}
+
+/** An order for a reseller's customer: the customer's credit pays `amountCents`, the reseller's wallet `costCents`. */
+export type CustomerOrder = OrderDetails & { readonly customerId: CustomerId; readonly costCents: number }
+
+export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => {
+  if (order.customerId === null) return false
+  if (order.costCents === undefined) throw new Error(`order ${order.orderId} names a customer and no cost`)
+  return true
 }

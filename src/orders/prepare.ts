@@ -29,9 +29,21 @@ type Buyer = {
   readonly catalog: Catalog
 }
 
-/** The figure that the payer is charged: a reseller's cost for itself, the customer's price for its customer. */
-const chargedCents = (figures: Quote, customerId: CustomerId | null): number =>
-  figures.reseller === null || customerId !== null ? figures.amountCents : figures.reseller.yourCostCents
+/**
+ * What is charged: the service's price; a reseller's cost for itself; for its customer the customer's price, and the
+ * cost beside it.
+ */
+const chargesOf = (
+  { amountCents, reseller }: Quote,
+  { customerId, terms }: Buyer,
+): Pick<OrderDetails, 'amountCents' | 'costCents' | 'termsRevision'> => {
+  if (reseller === null) return { amountCents }
+  const { yourCostCents } = reseller
+  const charges =
+    customerId === null ? { amountCents: yourCostCents } : { amountCents, costCents: yourCostCents }
+  const revision = terms?.revision ?? null
+  return revision === null ? charges : { ...charges, termsRevision: revision }
+}
 
 /**
  * The last checks before the log is asked (decisions.md, order of checks): a rail without a live gateway, then the
@@ -45,12 +57,14 @@ const draftOf = (
 ): Prepared => {
   const { orderId, caller, customerId, method, expectedAmountCents, catalog } = buyer
   refuseFree(figures)
-  if (method !== 'wallet')
+  // A customer's credit pays, whatever the method; it says how what is missing could be paid.
+  if (method !== 'wallet' && customerId === null)
     throw refuse(
       'deposits_not_available',
       `no gateway for ${method} is live; pay from the wallet (leave method out)`,
     )
-  const amountCents = chargedCents(figures, customerId)
+  const charges = chargesOf(figures, buyer)
+  const { amountCents } = charges
   const { quantity, target, listCents } = figures
   const unitPriceCents = Math.floor((2 * amountCents + quantity) / (2 * quantity))
   if (expectedAmountCents !== undefined && expectedAmountCents !== amountCents)
@@ -76,7 +90,7 @@ const draftOf = (
     bytes: product.shape === 'gateway_gb' ? quantity * bytesPerGb : null,
     periodDays: product.shape === 'gateway_time' ? product.periodDays : null,
     unitPriceCents,
-    amountCents,
+    ...charges,
     listCents,
     currency: 'USD',
     billingType: 'PAYG',
