@@ -2,6 +2,7 @@ import type { AccountRow, KeyRow } from './accounts.ts'
 import type { BalanceRow, TransactionCountRow, TransactionRow } from './balances.ts'
 import type { CatalogRow } from './catalog.ts'
 import type { CustomerRow } from './customers.ts'
+import type { DepositCountRow, DepositRow } from './deposits.ts'
 import type {
   JournalClockRow,
   JournalEntryRow,
@@ -9,13 +10,11 @@ import type {
   JournalResellerRow,
   JournalSecondRow,
 } from './journal.ts'
-import type { NoticeRow } from './notices.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
 import type { PlanRow } from './plans.ts'
 import type { ProxyRow } from './proxies.ts'
-import type { ResellerTermsRow } from './reseller-terms.ts'
 import type { StockAddressRow, StockLevelRow } from './stock.ts'
 
 /** The read tables as queries see them; numbers and ISO times as `src/postgres/pool.ts` parses them. */
@@ -35,11 +34,11 @@ export type ReadDatabase = {
   'read.stock_addresses': StockAddressRow
   'read.stock_levels': StockLevelRow
   'read.catalog': CatalogRow
+  'read.deposits': DepositRow
+  'read.deposit_counts': DepositCountRow
   'read.journal_entries': JournalEntryRow
   'read.journal_postings': JournalPostingRow
   'read.journal_seconds': JournalSecondRow
   'read.journal_clock': JournalClockRow
   'read.journal_resellers': JournalResellerRow
-  'read.reseller_terms': ResellerTermsRow
-  'read.notices': NoticeRow
 }

@@ -8,11 +8,12 @@ import { createLiveStock } from '../projections/live-stock.ts'
 import { createDirectory } from './accounts/directory.ts'
 import { accountRoutes } from './accounts/routes.ts'
 import { createLiveCatalog, type LiveCatalog } from './catalog/live.ts'
-import { catalogRoutes } from './catalog/routes.ts'
+import { catalogRoutes, listPriceTerms } from './catalog/routes.ts'
 import { createSharedStock } from './catalog/shared-stock.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createCustomers } from './customers/service.ts'
+import { depositRoutes } from './deposits/routes.ts'
 import { healthRoutes, type Probe } from './http/health.ts'
 import { createHttpMetrics } from './http/http-metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
@@ -21,21 +22,23 @@ import { createHttpServer } from './http/server.ts'
 import { documentationRoutes } from './http/service-routes.ts'
 import type { LabelDatabase } from './labels/database.ts'
 import { walletRoutes } from './ledger/routes.ts'
-import type { ReadMarkDatabase } from './notices/read-marks.ts'
-import { noticeRoutes } from './notices/routes.ts'
 import { createCompletion } from './orders/completion.ts'
 import { orderRoutes } from './orders/routes.ts'
 import { createOrderService } from './orders/service.ts'
+import type { Payments } from './payments/open.ts'
+import { callbackRoutes } from './payments/routes.ts'
 import { planRoutes } from './plans/routes.ts'
 import type { Projecting } from './projecting.ts'
 import { proxyRoutes } from './proxies/routes.ts'
-import { createLiveTerms, type LiveTerms } from './resellers/live.ts'
 import { createCredentials } from './vault/credentials.ts'
 
 export type ApiParts = {
   readonly core: Core
   readonly projecting: Projecting
   readonly reads: Reads
+  readonly payments: Payments
+  /** Told that a payment callback waits in the inbox. */
+  readonly callbackStored: () => void
   readonly registry: Registry
   /** Milliseconds of a clock that does not run backwards. */
   readonly monotonicMs: () => number
@@ -56,10 +59,7 @@ const limitsOf = ({ rates }: Config, monotonicMs: () => number) =>
       }
 
 /** What must hold before orders can be taken. */
-const probesOf = (
-  { core, projecting, starting }: ApiParts,
-  live: { readonly catalog: LiveCatalog; readonly terms: LiveTerms },
-): readonly Probe[] => [
+const probesOf = ({ core, projecting, starting }: ApiParts, catalog: LiveCatalog): readonly Probe[] => [
   { name: 'start', check: async () => starting() },
   { name: 'clock', check: async () => core.clockGuard.problem() },
   {
@@ -75,8 +75,7 @@ const probesOf = (
     check: async () => {
       // Finance may read later than customers: books that lag or stopped are an alarm, and orders go on.
       if (await projecting.progress.reached(hot.name, await core.log.head(), 1000)) {
-        await live.terms.refresh()
-        await live.catalog.refresh()
+        await catalog.refresh()
         return null
       }
       const stuck = projecting.health().filter(({ error }) => error !== null)
@@ -90,29 +89,20 @@ const probesOf = (
 /** How long a request waits for a key that was issued a moment ago. */
 const keyWaitMs = 2_000
 
-/**
- * Follows terms and catalogue once their tables are made, which takes a replay of the log at the first start of a
- * version. The terms come first: while there is no catalogue, nobody is quoted a price without them.
- */
-const followPrices = async (
-  parts: ApiParts,
-  live: { readonly catalog: LiveCatalog; readonly terms: LiveTerms },
-  stopping: AbortSignal,
-): Promise<void> => {
+/** Follows the catalogue once its table is made, which takes a replay of the log at the first start of a version. */
+const followCatalog = async (parts: ApiParts, catalog: LiveCatalog, stopping: AbortSignal): Promise<void> => {
   while (!stopping.aborted)
     if (await parts.projecting.progress.reached(hot.name, 0, 500)) {
-      await live.terms.start()
-      await live.catalog.start()
+      await catalog.start()
       return
     }
 }
 
 /** The HTTP server with every room's routes; it listens nowhere yet. */
 export const createApi = (parts: ApiParts): Api => {
-  const { core, projecting, reads, registry, monotonicMs } = parts
+  const { core, projecting, reads, payments, registry, monotonicMs } = parts
   const { config, pool, log, clock, logger } = core
   const catalog = createLiveCatalog({ pool, logger })
-  const terms = createLiveTerms({ pool, logger })
   const shared = {
     orders: createOrderService({ ...core, complete: createCompletion(core) }),
     catalog,
@@ -121,12 +111,10 @@ export const createApi = (parts: ApiParts): Api => {
       position: () => projecting.progress.position(hot.name),
       monotonicMs,
     }),
+    termsOf: listPriceTerms,
     customers: createCustomers({ pool, master: core.keys.master }),
-    termsOf: terms.termsOf,
     credentials: createCredentials(core.keys.master),
-    db: new Kysely<ReadDatabase & LabelDatabase & ReadMarkDatabase>({
-      dialect: new PostgresDialect({ pool }),
-    }),
+    db: new Kysely<ReadDatabase & LabelDatabase>({ dialect: new PostgresDialect({ pool }) }),
     reads,
     pool,
     clock,
@@ -139,13 +127,18 @@ export const createApi = (parts: ApiParts): Api => {
     ...orderRoutes(shared),
     ...planRoutes({ ...shared, gateway: config.gateway }),
     ...proxyRoutes(shared),
-    ...noticeRoutes(shared),
+    ...depositRoutes({
+      ...shared,
+      deposits: payments.deposits,
+      returnUrls: { ofReseller: async () => null, ofService: payments.publicUrl },
+    }),
   ]
   const server = createHttpServer({
     routes: [
       ...routes,
+      ...callbackRoutes({ ...payments, clock, stored: parts.callbackStored }),
       ...documentationRoutes(routes),
-      ...healthRoutes(probesOf(parts, { catalog, terms }), { registry, token: config.metricsToken }),
+      ...healthRoutes(probesOf(parts, catalog), { registry, token: config.metricsToken }),
     ],
     directory: createDirectory({
       pool,
@@ -160,8 +153,8 @@ export const createApi = (parts: ApiParts): Api => {
     ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
   })
   const stopping = new AbortController()
-  const following = followPrices(parts, { catalog, terms }, stopping.signal).catch((error) => {
-    logger.error({ err: error }, 'catalogue and terms cannot be followed')
+  const following = followCatalog(parts, catalog, stopping.signal).catch((error) => {
+    logger.error({ err: error }, 'the catalogue cannot be followed')
     parts.fail(error)
   })
   return {
@@ -171,7 +164,6 @@ export const createApi = (parts: ApiParts): Api => {
       await server.close()
       await following
       await catalog.stop()
-      await terms.stop()
     },
   }
 }

@@ -5,8 +5,6 @@ import type { Registry } from 'prom-client'
 import { createReads, type Reads } from '../projections/engine/reads.ts'
 import { hot } from '../projections/groups.ts'
 import { createApi } from './api.ts'
-import { sealKeyOf } from './audit/seal-key.ts'
-import { startSealer } from './audit/sealer.ts'
 import type { Clock } from './clock.ts'
 import { type Closing, createClosing } from './closing.ts'
 import type { Config } from './config.ts'
@@ -14,9 +12,11 @@ import { type Core, openCore } from './core.ts'
 import { crashHooks } from './crash.ts'
 import type { DemoFile } from './demo/file.ts'
 import { seedDemo } from './demo/seed.ts'
-import { registerGauge, registerRuntimeMetrics } from './http/runtime-metrics.ts'
+import { registerRuntimeMetrics } from './http/runtime-metrics.ts'
 import { shutDown } from './http/shutdown.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
+import { noResellerGateways } from './payments/gateways.ts'
+import { openPayments } from './payments/open.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
 
@@ -114,32 +114,26 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const reads = createReads({ progress: projecting.progress, log: opened.log, group: hot.name })
   const core: Core = { ...opened, runner: remembering(opened.runner, reads) }
   registerGauges(registry, { ...core, projections: projecting })
-  if (has('reactors')) {
-    const reactors = startReactors(core, projecting)
-    closing.add(reactors.stop)
-    const sealer = startSealer({
-      ...core,
-      feed: projecting.feed,
-      key: sealKeyOf(core.keys.seal),
-      every: config.seal,
-    })
-    closing.add(sealer.stop)
-    registerGauge(registry, {
-      name: 'farebox_seal_problem',
-      help: '1 while the log is not sealed because of a problem, which the log lines name.',
-      read: () => (sealer.problem() === null ? 0 : 1),
-    })
-  }
+  let baseUrl: string | null = null
+  const where = (): string => baseUrl ?? `http://${reachable(config.host)}:${config.port}`
+  const payments = await openPayments(core, closing, {
+    resellers: noResellerGateways,
+    serves: has('http'),
+    baseUrl: where,
+  })
+  const reactors = has('reactors') ? startReactors(core, projecting, payments) : null
+  if (reactors) closing.add(reactors.stop)
 
   const failed = Promise.withResolvers<Error>()
   void core.failed.then(failed.resolve)
   let starting: string | null = 'still starting'
-  let baseUrl: string | null = null
   if (has('http')) {
     const api = createApi({
       core,
       projecting,
       reads,
+      payments,
+      callbackStored: () => reactors?.callbackStored(),
       registry,
       monotonicMs,
       starting: () => starting,
@@ -149,7 +143,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     baseUrl = await listen(api.server, config)
     closing.add(() => shutDown(api.server, config.shutdownTimeoutMs))
   }
-  const demo = await seedDemo(core, baseUrl ?? `http://${reachable(config.host)}:${config.port}`)
+  const demo = await seedDemo(core, { baseUrl: where(), sandbox: payments.sandboxUrl })
   starting = null
   return { core, projecting, registry, baseUrl, demo, failed: failed.promise, close: closing.close }
 }

@@ -3,6 +3,13 @@ import { z } from 'zod'
 import { type CrashAt, crashPoints, parseCrashAt } from './crash.ts'
 import { type TrustedProxies, trustedProxies } from './http/client-address.ts'
 import type { Rate } from './http/rate-limit.ts'
+import {
+  type PaymentConfig,
+  paymentConfigOf,
+  paymentProblems,
+  paymentSecrets,
+  paymentSettings,
+} from './payments/settings.ts'
 
 const text = (expected: string) => z.string({ error: expected })
 
@@ -103,14 +110,11 @@ export const settings = {
   FAREBOX_SEAL_KEY: key
     .optional()
     .describe('Signs the seals of the log. Made under FAREBOX_DATA on the embedded Postgres.'),
-  FAREBOX_SEAL_EVENTS: whole(1, 1_000_000).default(10_000).describe('So many new events are sealed at once.'),
-  FAREBOX_SEAL_SECONDS: whole(1, 86_400)
-    .default(300)
-    .describe('New events are sealed after this time at the latest.'),
   FAREBOX_GATEWAY_HOST: text('a host name or an address')
     .default('127.0.0.1')
     .describe('The host of the proxy gateway that plans name as their connection.'),
   FAREBOX_GATEWAY_PORT: whole(1, 65_535).default(9000).describe('The port of the proxy gateway.'),
+  ...paymentSettings,
   FAREBOX_POOL_SIZE: whole(4, 500).default(20).describe('Connections to Postgres of one process at most.'),
   FAREBOX_STATEMENT_TIMEOUT_MS: whole(100, 3_600_000)
     .default(30_000)
@@ -135,6 +139,7 @@ const hidden = new Set([
   'FAREBOX_MASTER_KEY',
   'FAREBOX_SEAL_KEY',
   'FAREBOX_METRICS_TOKEN',
+  ...paymentSecrets,
 ])
 
 export type Config = {
@@ -157,10 +162,9 @@ export type Config = {
   /** 32 bytes; null: kept under `dataDir`. */
   readonly masterKey: Buffer | null
   readonly sealKey: Buffer | null
-  /** When new events are sealed: so many, or so long after the first of them. */
-  readonly seal: { readonly events: number; readonly seconds: number }
   /** What plans name as their connection. */
   readonly gateway: { readonly host: string; readonly port: number }
+  readonly payments: PaymentConfig
   readonly poolSize: number
   readonly statementTimeoutMs: number
   readonly shutdownTimeoutMs: number
@@ -199,7 +203,7 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
     const name = String(issue.path[0])
     return `${name}: expected ${issue.message}, got ${shown(name, env[name])}`
   })
-  const problems = [...wrong, ...requiredKeys(env)]
+  const problems = [...wrong, ...requiredKeys(env), ...paymentProblems(env)]
   if (!parsed.success || problems.length > 0) throw new SettingsRefused(problems)
   return configOf(parsed.data)
 }
@@ -219,8 +223,8 @@ const configOf = (values: Values): Config => ({
   demo: values.FAREBOX_DEMO,
   masterKey: values.FAREBOX_MASTER_KEY ?? null,
   sealKey: values.FAREBOX_SEAL_KEY ?? null,
-  seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
   gateway: { host: values.FAREBOX_GATEWAY_HOST, port: values.FAREBOX_GATEWAY_PORT },
+  payments: paymentConfigOf(values, values.FAREBOX_DEMO),
   poolSize: values.FAREBOX_POOL_SIZE,
   statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
   shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,

@@ -50,6 +50,14 @@ export const deriveId = <Id extends string>(prefix: string, parts: readonly (str
 export const orderIdOf = (account: AccountId, idempotencyKey: string): OrderId =>
   deriveId('ord', [account, 'order', idempotencyKey])
 
+/** The n-th deposit of an `Idempotency-Key`; n rises when the former one closed (decisions, "Deposits"). */
+export const depositIdOf = (
+  account: AccountId,
+  customer: CustomerId | null,
+  idempotencyKey: string,
+  n: number,
+): DepositId => deriveId('dep', [account, 'deposit', customer ?? '', idempotencyKey, n])
+
 /** The n-th held plan of a top-up product; n rises after expiry (design section 5). */
 export const heldPlanId = (
   account: AccountId,

@@ -1,30 +1,48 @@
 import type { Core } from './core.ts'
+import { startDepositReactor } from './deposits/look-again.ts'
+import { startCallbackReactor } from './deposits/take-callbacks.ts'
 import { startMovementReactor } from './ledger/open-movements.ts'
 import { createWallets } from './ledger/service.ts'
 import { createCompletion } from './orders/completion.ts'
 import { startCompletionReactor } from './orders/open-orders.ts'
+import type { Payments } from './payments/open.ts'
 import { type Projecting, tablesMade } from './projecting.ts'
 import { startRentalExpiry } from './stock/expiry.ts'
 
 /**
  * Starts what works on by itself, once the tables are made that tell it where to look: orders and movements that a
- * crash left open are completed, rentals whose time is over are ended.
+ * crash left open are completed, rentals whose time is over are ended, payments are found and credited.
  */
-export const startReactors = (core: Core, projecting: Projecting): { stop(): Promise<void> } => {
-  const { pool, clock, logger, runner } = core
+export const startReactors = (
+  core: Core,
+  projecting: Projecting,
+  payments: Payments,
+): {
+  /** A payment callback waits in the inbox. */
+  callbackStored(): void
+  stop(): Promise<void>
+} => {
+  const { config, pool, clock, logger, runner } = core
+  const { deposits } = payments
+  const firstLookMs = config.payments.depositLookMs
   const stopping = new AbortController()
+  const wallets = createWallets({ runner })
+  const callbacks = startCallbackReactor({ ...payments, wallets, logger })
   const started = tablesMade(projecting, stopping.signal).then((made) =>
     made
       ? [
           startCompletionReactor({ pool, complete: createCompletion(core), clock, logger }),
-          startMovementReactor({ pool, wallets: createWallets({ runner }), clock, logger }),
+          startMovementReactor({ pool, wallets, clock, logger }),
           startRentalExpiry({ pool, runner, clock, logger }),
+          startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),
         ]
       : [],
   )
   return {
+    callbackStored: callbacks.wake,
     stop: async () => {
       stopping.abort()
+      await callbacks.stop()
       for (const poller of await started) await poller.stop()
     },
   }

@@ -9,6 +9,8 @@ export type DemoFile = {
   readonly buyer: DemoAccount
   readonly reseller: DemoAccount
   readonly scraper: DemoAccount
+  /** Where the stand-ins of the payment providers answer; null where none run. */
+  readonly sandbox: string | null
 }
 
 const pathIn = (dataDir: string): string => join(dataDir, 'demo.json')

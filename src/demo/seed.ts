@@ -21,15 +21,18 @@ const seedCatalog = async (core: Core, cause: Cause): Promise<void> => {
   for (const stocking of demoStock(catalog.products)) await addAddresses(core.runner, stocking, cause)
 }
 
-const seedAccounts = async (core: Core, baseUrl: string, cause: Cause): Promise<DemoFile> => {
+const seedAccounts = async (core: Core, places: Places, cause: Cause): Promise<DemoFile> => {
   const services = { accounts: createAccounts(core), wallets: createWallets(core) }
   return {
-    baseUrl,
+    ...places,
     buyer: await seedAccount(core, services, 'buyer', cause),
     reseller: await seedAccount(core, services, 'reseller', cause),
     scraper: await seedAccount(core, services, 'scraper', cause),
   }
 }
+
+/** Where this start answers. */
+type Places = Pick<DemoFile, 'baseUrl' | 'sandbox'>
 
 /** Names the advisory lock under which one process of several seeds. */
 const seedLock = 7_230_002
@@ -51,7 +54,7 @@ const isDue = async (core: Core): Promise<boolean> => {
  */
 export const seedDemo = async (
   core: Core,
-  baseUrl: string,
+  places: Places,
 ): Promise<{ readonly demo: DemoFile; readonly fresh: boolean } | null> => {
   const { dataDir } = core.config
   const client = await core.pool.connect()
@@ -60,7 +63,7 @@ export const seedDemo = async (
     if (core.config.demo && (await isDue(core))) {
       const cause: Cause = { actor: { kind: 'system', name: 'demo' }, correlationId: newId('run') }
       await seedCatalog(core, cause)
-      const demo = await seedAccounts(core, baseUrl, cause)
+      const demo = await seedAccounts(core, places, cause)
       await writeDemoFile(dataDir, demo)
       await core.pool.query('update work.demo set finished_at = clock_timestamp()')
       return { demo, fresh: true }
@@ -71,7 +74,7 @@ export const seedDemo = async (
   }
   const kept = await readDemoFile(dataDir)
   if (!kept) return null
-  const demo = { ...kept, baseUrl }
-  if (kept.baseUrl !== baseUrl) await writeDemoFile(dataDir, demo)
+  const demo = { ...kept, ...places }
+  if (kept.baseUrl !== places.baseUrl || kept.sandbox !== places.sandbox) await writeDemoFile(dataDir, demo)
   return { demo, fresh: false }
 }

@@ -101,6 +101,7 @@ const run = async (
     after: route.access === 'public' ? null : positionOf(request.raw),
     address: exchange.address,
     headers: request.headers,
+    raw: request.body?.raw ?? Buffer.alloc(0),
     get log() {
       return log()
     },

@@ -5,7 +5,12 @@ import { refuse } from './errors.ts'
 const maxDepth = 32
 
 /** A body as it was parsed. `overflowing`: it holds a number that no double is (1e999), which schemas refuse. */
-export type ParsedJson = { readonly value: unknown; readonly overflowing: boolean }
+export type ParsedJson = {
+  readonly value: unknown
+  readonly overflowing: boolean
+  /** The bytes as they came, unparsed: on routes with `rawBody` only. */
+  readonly raw?: Buffer
+}
 
 type Walk = { members: number; overflowing: boolean; readonly escapes: boolean }
 

@@ -71,6 +71,8 @@ export type ApiRequest<
   /** The client's address, seen behind the trusted proxies. */
   readonly address: string
   readonly headers: IncomingHttpHeaders
+  /** The body's bytes as they came, on a route with `rawBody`; else empty. */
+  readonly raw: Buffer
   readonly log: Logger
 }
 
@@ -158,6 +160,8 @@ export type RouteDefinition<
   readonly cors?: true
   /** Left out of the interface description: pages for people and machines of the operator. */
   readonly hidden?: true
+  /** The body, JSON by its type, is handed on as bytes and not parsed: its sender signed them. */
+  readonly rawBody?: true
   /** Neither limits nor load shedding stop it: probes. */
   readonly unlimited?: true
   handler(request: ApiRequest<Params, Query, Body, Entry>): Promise<Answer<NoInfer<Declared>>>

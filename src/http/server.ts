@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Fastify from 'fastify'
 import type { Logger } from 'pino'
 import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
@@ -81,7 +81,10 @@ const fastifyPath = (path: string): string => path.replace(/\{([^}]+)\}/g, ':$1'
 
 const readBodies = (app: FastifyInstance): void => {
   app.removeAllContentTypeParsers()
+  const asBytes = (request: FastifyRequest): boolean =>
+    request.routeOptions.config.compiled?.route.rawBody === true
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    if (asBytes(request)) return done(null, { value: undefined, overflowing: false, raw: body })
     try {
       const charset = /charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1]?.toLowerCase()
       if ((charset ?? 'utf-8') !== 'utf-8' || request.headers['content-encoding'] !== undefined)

@@ -47,12 +47,8 @@ export const decideCompletion = (
     }
   }
   const { reason } = ruling.verdict
-  const whole = {
-    refundId: failureRefundId(order.orderId),
-    amountCents: order.amountCents,
-    ...(order.costCents === undefined ? {} : { costCents: order.costCents }),
-    proxyIds: [],
-  }
+  const refundId = failureRefundId(order.orderId)
+  const amountCents = order.amountCents
   const failed: readonly OrderEvent[] = [
     { type: 'OrderPlaced', data: { order, balanceCents } },
     {
@@ -61,12 +57,12 @@ export const decideCompletion = (
     },
     {
       type: 'RefundDecided',
-      data: { orderId: order.orderId, ...whole, reason: 'order_failed' },
+      data: { orderId: order.orderId, refundId, amountCents, proxyIds: [], reason: 'order_failed' },
     },
   ]
   const landing = landRefund(
     { ...states, order: orderAfter(null, failed) },
-    { ...whole, landed: false },
+    { refundId, amountCents, proxyIds: [], landed: false },
     nowMs,
   )
   return {

@@ -29,9 +29,7 @@ export const OrderRecord = z
     unitPriceCents: cents.meta({
       description: 'The amount divided by the quantity, rounded; the amount binds.',
     }),
-    amountCents: cents.meta({
-      description: "What was charged: the customer's price of an order for a customer.",
-    }),
+    amountCents: cents.meta({ description: 'What was charged.' }),
     refundedCents: cents.meta({ description: 'What has come back of it.' }),
     currency: z.literal('USD'),
     method: z.string(),
@@ -64,10 +62,9 @@ export const OrderRecord = z
 
 export type OrderRecord = z.infer<typeof OrderRecord>
 
-/** The public record of an order; `reseller` adds cost and margin: an order for itself costs what it is charged. */
+/** The public record of an order; `reseller` adds cost and margin, which are those of an order for itself. */
 export const orderRecord = (order: Omit<Order, 'refunds'>, reseller: boolean): OrderRecord => {
   const { details } = order
-  const costCents = details.costCents ?? details.amountCents
   return {
     orderId: details.orderId,
     status: order.status,
@@ -95,10 +92,7 @@ export const orderRecord = (order: Omit<Order, 'refunds'>, reseller: boolean): O
     refundedAt: order.refundedAt,
     failureReason: order.failureReason,
     balanceCents: order.balanceCents,
-    ...(reseller && {
-      yourCostCents: costCents,
-      marginCents: details.amountCents - costCents,
-    }),
+    ...(reseller && { yourCostCents: details.amountCents, marginCents: 0 }),
   }
 }
 

@@ -18,6 +18,7 @@ type Body = Readonly<Record<string, unknown>>
 
 const orders = '/api/v1/orders'
 const extend = '/api/v1/proxies/extend'
+const deposits = '/api/v1/deposits'
 const demoFile = new URL('../../src/catalog/demo/catalog.json', import.meta.url)
 
 const addresses = (productId: string, quantity: number, meta: object = {}): Body => ({
@@ -66,6 +67,10 @@ const prepare = async (stage: Stage) => {
     ),
   }
 
+  const deposit = await done(
+    client.post(deposits, { amount_cents: 1234 }, { key: buyer.key, headers: idempotency('again') }),
+  )
+
   const blocked = await stage.customer({ cents: 1_000 })
   await accounts.block(blocked.accountId, 'chargebacks', operator)
 
@@ -89,7 +94,17 @@ const prepare = async (stage: Stage) => {
     const { body } = await client.get('/api/v1/products/isp-static', { key: buyer.key })
     return body.maxQuantity === 2
   })
-  return { bought, replays, blocked, poor, poorPlan, poorAddress, revokedKey, cappedKey }
+  return {
+    bought,
+    replays,
+    depositId: deposit.body.deposit_id as string,
+    blocked,
+    poor,
+    poorPlan,
+    poorAddress,
+    revokedKey,
+    cappedKey,
+  }
 }
 
 const idempotency = (name: string) => ({ 'Idempotency-Key': name })
@@ -120,7 +135,7 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       'an id that nothing has',
       (request) => ({
         ...request,
-        path: request.path.replace(/(isp-static|(?:ord|pln|prx)_[^/?]+)/, 'nothing'),
+        path: request.path.replace(/(isp-static|(?:ord|pln|prx|dep)_[^/?]+)/, 'nothing'),
         ...(request.path === extend && { json: { proxy_ids: ['prx_nothing'], period_days: 30 } }),
       }),
     ],
@@ -212,6 +227,8 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
   ): Case => ({ operation, answer, how, send: () => client.post(path, json, { key, ...over }) })
   const order = (answer: string, how: string, json: unknown, over = {}) =>
     post('createOrder', orders, answer, how, json, over)
+  const deposit = (answer: string, how: string, json: unknown, over = {}) =>
+    post('createDeposit', deposits, answer, how, json, over)
   const topUpPath = ({ planId }: { planId: string }) => `/api/v1/plans/${planId}/topup`
   const topUp = (answer: string, how: string, json: unknown, over = {}, held = bought.plan) =>
     post('topUpPlan', topUpPath(held), answer, how, json, over)
@@ -296,13 +313,57 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
       order_id: bought.parkedAddresses.orderId,
     }),
 
-    get('listProducts', '400 invalid_parameter', 'a state that is none', '/api/v1/products?state=gone'),
-    get(
-      'listAnnouncements',
-      '400 invalid_parameter',
-      'a kind that is none',
-      '/api/v1/announcements?kind=PARTY',
+    deposit('200', 'a retry', { amount_cents: 1234 }, { headers: idempotency('again') }),
+    deposit('400 invalid_amount', 'nothing', { amount_cents: 0 }),
+    deposit('400 invalid_amount', 'left out', {}),
+    deposit('400 invalid_amount', 'a fraction', { amount_cents: 1.5 }),
+    deposit('400 invalid_amount', 'a text', { amount_cents: '2500' }),
+    deposit('400 invalid_amount', 'more than $5,000', { amount_cents: 500_001 }),
+    deposit('400 unsupported_method', 'a method outside the list', { amount_cents: 2500, method: 'wallet' }),
+    deposit(
+      '400 unsupported_method',
+      'for a customer, a rail that resellers do not have',
+      { amount_cents: 2500, method: 'alipay' },
+      {
+        key: reseller.key,
+        headers: { 'X-Reseller-Customer-Id': 'c-1' },
+      },
     ),
+    deposit('400 invalid_url', 'a return address without TLS', {
+      amount_cents: 2500,
+      return_url: 'http://a.example',
+    }),
+    deposit('400 invalid_url', 'a return address with a password', {
+      amount_cents: 2500,
+      return_url: 'https://a:b@a.example',
+    }),
+    deposit(
+      '400 invalid_customer_id',
+      'a name that is too long',
+      { amount_cents: 2500 },
+      {
+        key: reseller.key,
+        headers: { 'X-Reseller-Customer-Id': 'x'.repeat(129) },
+      },
+    ),
+    deposit('403 reseller_forbidden', 'a customer on an ordinary key', { amount_cents: 2500 }, customer),
+    deposit('403 deposits_not_available', 'a rail without a gateway', { amount_cents: 2500, method: 'pix' }),
+    {
+      operation: 'createDeposit',
+      answer: '502 gateway_unavailable',
+      how: 'the gateway is down',
+      send: async () => {
+        const url = `${demo.sandbox}/_sandbox/switches`
+        const headers = { 'content-type': 'application/json' }
+        await fetch(url, { method: 'PUT', headers, body: '{"down":true}' })
+        const answer = await client.post(deposits, { amount_cents: 2500 }, { key })
+        await fetch(url, { method: 'DELETE' })
+        return answer
+      },
+    },
+    get('listDeposits', '400 invalid_parameter', 'a status that is none', `${deposits}?status=gone`),
+
+    get('listProducts', '400 invalid_parameter', 'a state that is none', '/api/v1/products?state=gone'),
     get('listOrders', '400 invalid_parameter', 'a status that is none', '/api/v1/orders?status=gone'),
     get('listPlans', '400 invalid_parameter', 'a status that is none', '/api/v1/plans?status=gone'),
     get('listProxies', '400 invalid_parameter', 'a format that is none', '/api/v1/proxies?format=xml'),
@@ -354,7 +415,12 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
 export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case[]; prepared: Prepared }> => {
   const prepared = await prepare(stage)
   const { isp, plan: held } = prepared.bought
-  const good = goodRequests({ orderId: isp.orderId, planId: held.planId, proxyId: isp.proxyIds[1] })
+  const good = goodRequests({
+    orderId: isp.orderId,
+    planId: held.planId,
+    proxyId: isp.proxyIds[1],
+    depositId: prepared.depositId,
+  })
   return { cases: [...commonCases(stage, prepared, good), ...ownCases(stage, prepared)], prepared }
 }
 

@@ -103,6 +103,17 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
             ...(wallet && { method: 'wallet' }),
           },
         }))
+    case 'createDeposit':
+      return fc
+        .tuple(fc.integer({ min: 1, max: 500_000 }), fc.constantFrom('card', 'alipay', null), fc.boolean())
+        .map(([amount_cents, method, returns]) => ({
+          ...none,
+          body: {
+            amount_cents,
+            ...(method !== null && { method }),
+            ...(returns && { return_url: 'https://shop.example.com/' }),
+          },
+        }))
     case 'topUpPlan':
       return fc
         .tuple(fc.constantFrom(...live.topUpPlanIds), fc.integer({ min: 1, max: 3 }))

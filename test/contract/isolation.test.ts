@@ -9,6 +9,7 @@ type Action =
   | { readonly kind: 'order'; readonly body: object; readonly name: string }
   | { readonly kind: 'topUp'; readonly whose: Whose; readonly at: number; readonly name: string }
   | { readonly kind: 'extend'; readonly whose: Whose; readonly at: number; readonly name: string }
+  | { readonly kind: 'deposit'; readonly cents: number; readonly name: string }
   | { readonly kind: 'label'; readonly whose: Whose; readonly at: number; readonly label: string }
   | { readonly kind: 'read'; readonly whose: Whose; readonly at: number }
   | { readonly kind: 'list'; readonly path: string; readonly whose: Whose; readonly at: number }
@@ -30,12 +31,14 @@ const lists = [
   'proxies?order_id={order}',
   'proxies?format=txt',
   'wallet/transactions',
+  'deposits',
 ]
 
 const action: fc.Arbitrary<Action> = fc.oneof(
   fc.record({ kind: fc.constant('order' as const), body: fc.constantFrom(...bodies), name }),
   fc.record({ kind: fc.constant('topUp' as const), whose, at, name }),
   fc.record({ kind: fc.constant('extend' as const), whose, at, name }),
+  fc.record({ kind: fc.constant('deposit' as const), cents: fc.constantFrom(1_000, 2_000), name }),
   fc.record({ kind: fc.constant('label' as const), whose, at, label: fc.constantFrom('acme', 'beta', '') }),
   fc.record({ kind: fc.constant('read' as const), whose, at }),
   fc.record({ kind: fc.constant('list' as const), path: fc.constantFrom(...lists), whose, at }),
@@ -87,6 +90,8 @@ const actOf = ({ client }: Stage) => {
     switch (done.kind) {
       case 'order':
         return hear(await client.post('/api/v1/orders', done.body, { key, headers }))
+      case 'deposit':
+        return hear(await client.post('/api/v1/deposits', { amount_cents: done.cents }, { key, headers }))
       case 'topUp':
         return about('pln', (id) =>
           client.post(`/api/v1/plans/${id}/topup`, { quantity: 1 }, { key, headers }),
@@ -102,6 +107,7 @@ const actOf = ({ client }: Stage) => {
       }
       case 'read':
         await about('pln', (id) => client.get(`/api/v1/plans/${id}`, { key }))
+        await about('dep', (id) => client.get(`/api/v1/deposits/${id}`, { key }))
         return about('ord', (id) => client.get(`/api/v1/orders/${id}`, { key }))
       case 'list': {
         const order = pick('ord') ?? 'ord_none'
@@ -140,7 +146,7 @@ test('two accounts that use the same names never see anything of each other', as
     { numRuns: process.env.FAREBOX_SOAK ? 400 : 40, endOnFailure: true },
   )
   for (const { told } of parties)
-    for (const kind of ['ord', 'pln', 'prx', 'txn'])
+    for (const kind of ['ord', 'pln', 'prx', 'txn', 'dep'])
       assert.ok(
         [...told].some((id) => id.startsWith(kind)),
         `nothing was seen of ${kind}`,

@@ -26,6 +26,7 @@ export type Live = {
   readonly topUpPlanIds: readonly string[]
   readonly proxyIds: readonly string[]
   readonly rentals: readonly Rental[]
+  readonly depositIds: readonly string[]
 }
 
 type Product = {
@@ -76,10 +77,13 @@ export const liveOf = async (client: HttpClient, key: string): Promise<Live> => 
       if (proxyIds.length > 0)
         rentals.push({ order_id: orderId, proxy_ids: proxyIds.slice(0, 3), period_days: 30 })
     }
+  for (const cents of [1_000, 2_500])
+    await done(client.post('/api/v1/deposits', { amount_cents: cents }, { key }))
   const list = async (path: string) => (await done(client.get(`/api/v1/${path}?limit=100`, { key }))).body
   const orders: readonly { orderId: string }[] = (await list('orders')).orders
   const plans: readonly { planId: string; productId: string }[] = (await list('plans')).plans
   const proxies: readonly { proxyId: string }[] = (await list('proxies')).proxies
+  const deposits: readonly { deposit_id: string }[] = (await list('deposits')).deposits
   const timed = products.filter(({ shape }) => shape === 'gateway_time').map(({ id }) => id)
   return {
     offers,
@@ -89,6 +93,7 @@ export const liveOf = async (client: HttpClient, key: string): Promise<Live> => 
     topUpPlanIds: plans.filter(({ productId }) => !timed.includes(productId)).map(({ planId }) => planId),
     proxyIds: proxies.map(({ proxyId }) => proxyId),
     rentals,
+    depositIds: deposits.map(({ deposit_id }) => deposit_id),
   }
 }
 
@@ -107,12 +112,16 @@ export const poolsOf = (live: Live): Pools => ({
   label: ['acme', '', 'Grüße 客户', '👩‍👩‍👧'],
   limit: [1, 50, 100],
   offset: [0, 1],
+  amount_cents: [1, 1_000, 500_000],
+  method: ['wallet', 'card'],
+  return_url: ['https://shop.example.com/thanks?of=a', 'http://shop.example.com'],
 })
 
 /** Live ids by what stands before `{id}` in a path. */
 export const idsOf = (live: Live, path: string): readonly string[] => {
   if (path.includes('/products/')) return live.productIds
   if (path.includes('/orders/')) return live.orderIds
+  if (path.includes('/deposits/')) return live.depositIds
   if (path.endsWith('/topup')) return live.topUpPlanIds
   return path.includes('/plans/') ? live.planIds : live.proxyIds
 }

@@ -3,14 +3,18 @@ import type { CallOptions } from '../support/http.ts'
 export type Request = { readonly method: string; readonly path: string } & CallOptions
 
 /** What a customer holds, for paths and bodies. */
-export type Holdings = { readonly orderId: string; readonly planId: string; readonly proxyId: string }
+export type Holdings = {
+  readonly orderId: string
+  readonly planId: string
+  readonly proxyId: string
+  readonly depositId: string
+}
 
 const v1 = '/api/v1'
 
 /** For every operation a request that succeeds for the customer with these holdings. */
 export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> => ({
   getMe: { method: 'GET', path: `${v1}/me` },
-  listAnnouncements: { method: 'GET', path: `${v1}/announcements` },
   getWallet: { method: 'GET', path: `${v1}/wallet` },
   listTransactions: { method: 'GET', path: `${v1}/wallet/transactions` },
   listProducts: { method: 'GET', path: `${v1}/products` },
@@ -25,6 +29,9 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   },
   listOrders: { method: 'GET', path: `${v1}/orders` },
   getOrder: { method: 'GET', path: `${v1}/orders/${held.orderId}` },
+  createDeposit: { method: 'POST', path: `${v1}/deposits`, json: { amount_cents: 2500 } },
+  listDeposits: { method: 'GET', path: `${v1}/deposits` },
+  getDeposit: { method: 'GET', path: `${v1}/deposits/${held.depositId}` },
   listPlans: { method: 'GET', path: `${v1}/plans` },
   getPlan: { method: 'GET', path: `${v1}/plans/${held.planId}` },
   updatePlan: { method: 'PATCH', path: `${v1}/plans/${held.planId}`, json: { label: 'acme' } },

@@ -14,6 +14,7 @@ export const description = `Farebox sells proxies from a prepaid wallet.
 export const tagDescriptions: Readonly<Record<string, string>> = {
   Account: 'Who a key belongs to, its wallet and what moved in it.',
   Catalog: 'Products, their prices and what can be ordered now.',
+  Deposits: 'Topping up the wallet, or the credit of a customer, on a hosted page.',
   Orders: 'Buying from the wallet, and what became of it.',
   Plans: 'Traffic and time that were bought: what is left, labels, top-ups.',
   Proxies: 'Rented addresses: credentials, labels, extensions.',

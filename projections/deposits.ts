@@ -1,0 +1,162 @@
+import type { DepositEvent } from '../src/deposits/events.ts'
+import type { DepositStatus } from '../src/deposits/fold.ts'
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+
+/** `GET /deposits`: one row a deposit. Its addresses stand in the vault. Amounts are micro-dollars unless in cents. */
+export type DepositRow = {
+  readonly deposit_id: string
+  readonly account_id: string
+  readonly customer_id: string | null
+  readonly status: DepositStatus
+  readonly amount_cents: number
+  readonly credited_micros: number
+  readonly rail: string
+  readonly gateway_id: string
+  readonly order_id: string | null
+  readonly opened_at: string
+  readonly expires_at: string | null
+  readonly paid_at: string | null
+  /** While this is ahead, money may still arrive and the provider is asked now and then. */
+  readonly watch_until: string
+}
+
+/** How many deposits of an account are in a status. */
+export type DepositCountRow = {
+  readonly account_id: string
+  readonly status: DepositStatus
+  readonly total: number
+}
+
+export const depositsTable: Table<DepositRow> = {
+  name: 'deposits',
+  columns: {
+    deposit_id: { type: 'text' },
+    account_id: { type: 'text' },
+    customer_id: { type: 'text', nullable: true },
+    status: { type: 'text' },
+    amount_cents: { type: 'bigint' },
+    credited_micros: { type: 'bigint' },
+    rail: { type: 'text' },
+    gateway_id: { type: 'text' },
+    order_id: { type: 'text', nullable: true },
+    opened_at: { type: 'timestamptz' },
+    expires_at: { type: 'timestamptz', nullable: true },
+    paid_at: { type: 'timestamptz', nullable: true },
+    watch_until: { type: 'timestamptz' },
+  },
+  key: ['deposit_id'],
+  indexes: ['account_id, opened_at desc, deposit_id desc', 'watch_until'],
+}
+
+export const depositCountsTable: Table<DepositCountRow> = {
+  name: 'deposit_counts',
+  columns: { account_id: { type: 'text' }, status: { type: 'text' }, total: { type: 'bigint' } },
+  key: ['account_id', 'status'],
+  indexes: [],
+}
+
+const statuses: readonly DepositStatus[] = [
+  'awaiting_payment',
+  'processing',
+  'paid',
+  'partially_paid',
+  'expired',
+  'failed',
+]
+
+const depositEvents: ReadonlySet<string> = new Set<DepositEvent['type']>([
+  'DepositOpened',
+  'DepositInvoiceCreated',
+  'DepositProcessing',
+  'DepositPaymentReceived',
+  'DepositPaymentCredited',
+  'DepositSettled',
+  'DepositExpired',
+  'DepositFailed',
+])
+
+const isDeposit = (event: RecordedEvent): event is RecordedEvent<DepositEvent> =>
+  depositEvents.has(event.type)
+
+/** A deposit without an invoice is looked at for a day and then closed. */
+const withoutInvoiceMs = 24 * 60 * 60 * 1000
+
+const count = (rows: Rows, accountId: string, status: DepositStatus, change: 1 | -1): void => {
+  const total = (rows.get(depositCountsTable, [accountId, status])?.total ?? 0) + change
+  rows.put(depositCountsTable, { account_id: accountId, status, total })
+}
+
+const fold = (event: RecordedEvent<DepositEvent>, rows: Rows): unknown => {
+  const change = (fields: Partial<DepositRow>): void => {
+    const { depositId } = event.data
+    const row = rows.get(depositsTable, [depositId])
+    if (!row) throw new Error(`${event.type} of deposit ${depositId}, which was never opened`)
+    const next = { ...row, ...fields }
+    rows.put(depositsTable, next)
+    if (next.status === row.status) return
+    count(rows, row.account_id, row.status, -1)
+    count(rows, row.account_id, next.status, 1)
+  }
+  switch (event.type) {
+    case 'DepositOpened': {
+      const { depositId, accountId, customerId, amountCents, rail, gatewayId, pending, openedAt } = event.data
+      rows.put(depositsTable, {
+        deposit_id: depositId,
+        account_id: accountId,
+        customer_id: customerId,
+        status: 'awaiting_payment',
+        amount_cents: amountCents,
+        credited_micros: 0,
+        rail,
+        gateway_id: gatewayId,
+        order_id: pending?.order.orderId ?? null,
+        opened_at: openedAt,
+        expires_at: null,
+        paid_at: null,
+        watch_until: new Date(Date.parse(openedAt) + withoutInvoiceMs).toISOString(),
+      })
+      return count(rows, accountId, 'awaiting_payment', 1)
+    }
+    case 'DepositInvoiceCreated':
+      return change({ expires_at: event.data.expiresAt, watch_until: event.data.watchUntil })
+    case 'DepositProcessing':
+      return change({ status: 'processing' })
+    case 'DepositPaymentReceived':
+      return undefined
+    case 'DepositPaymentCredited': {
+      const before = rows.get(depositsTable, [event.data.depositId])?.credited_micros ?? 0
+      return change({ credited_micros: before + event.data.amountMicros })
+    }
+    case 'DepositSettled': {
+      const { status, settledAt } = event.data
+      return change(status === 'paid' ? { status, paid_at: settledAt } : { status })
+    }
+    case 'DepositExpired':
+      return change({ status: 'expired' })
+    case 'DepositFailed':
+      return change({ status: 'failed' })
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown deposit event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** Deposits with what was credited of them, and how many an account has in each status. */
+export const deposits: ReadModel = {
+  name: 'deposits',
+  version: 1,
+  tables: [depositsTable, depositCountsTable],
+  reads: (event) => {
+    if (!isDeposit(event) || event.type === 'DepositPaymentReceived') return []
+    const { depositId, accountId } = event.data
+    const counts = statuses.map((status) => ({ table: depositCountsTable.name, key: [accountId, status] }))
+    return event.type === 'DepositOpened'
+      ? counts
+      : [{ table: depositsTable.name, key: [depositId] }, ...counts]
+  },
+  apply: (event, rows) => {
+    if (isDeposit(event)) fold(event, rows)
+  },
+}

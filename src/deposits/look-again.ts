@@ -1,0 +1,60 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type Clock, isoTime } from '../clock.ts'
+import { type DepositId, newId } from '../ids.ts'
+import { GatewayUnavailable } from '../payments/port.ts'
+import { type Poller, startPoller } from '../reactors/poller.ts'
+import { type Deposits, invoiceTimeMs } from './service.ts'
+
+const maxLooksARun = 50
+const maxPauseS = 3_600
+
+/** Deposits that may still take money and whose turn it is, each for this process alone until its next turn. */
+const claimDue = async (pool: pg.Pool, nowMs: number, firstLookMs: number): Promise<readonly DepositId[]> => {
+  const { rows } = await pool.query<{ deposit_id: DepositId }>({
+    name: 'claim-deposits-to-look-at',
+    text: `insert into work.deposit_looks as look (deposit_id, looks, next_at)
+           select deposit_id, coalesce(l.looks, 0) + 1,
+                  $1::timestamptz + make_interval(secs => least(${maxPauseS}, $2::float8 * (coalesce(l.looks, 0) + 1)))
+             from read.deposits d left join work.deposit_looks l using (deposit_id)
+            where d.watch_until >= $1::timestamptz
+              and coalesce(l.next_at, d.opened_at + make_interval(secs => $2::float8)) <= $1::timestamptz
+            order by coalesce(l.next_at, d.opened_at) limit ${maxLooksARun}
+           on conflict (deposit_id) do update set looks = excluded.looks, next_at = excluded.next_at
+           where look.next_at <= $1::timestamptz
+           returning deposit_id`,
+    values: [isoTime(nowMs), firstLookMs / 1000],
+  })
+  return rows.map(({ deposit_id }) => deposit_id)
+}
+
+/**
+ * Finds payments whose callbacks were lost: asks the provider of every deposit that it may still take money for, first
+ * after `firstLookMs`, then ever more seldom, at least once an hour, until the provider watches it no more.
+ */
+export const startDepositReactor = (deps: {
+  readonly pool: pg.Pool
+  readonly deposits: Deposits
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly firstLookMs: number
+}): Poller => {
+  const { pool, deposits, clock, logger, firstLookMs } = deps
+  const actor = { kind: 'system', name: 'deposits' } as const
+  const look = async (depositId: DepositId): Promise<void> => {
+    const cause = { actor, correlationId: newId('run') }
+    try {
+      const deposit = await deposits.settle(depositId, cause)
+      if (deposit && !deposit.invoice && Date.parse(deposit.openedAt) + invoiceTimeMs <= clock())
+        await deposits.abandon(depositId, cause)
+    } catch (error) {
+      if (!(error instanceof GatewayUnavailable)) throw error
+      logger.warn({ err: error, depositId }, 'a payment gateway did not answer for a deposit')
+    }
+  }
+  const work = async (): Promise<void> => {
+    const due = await claimDue(pool, clock(), firstLookMs)
+    for (const depositId of due) await look(depositId)
+  }
+  return startPoller({ name: 'deposits', intervalMs: Math.min(5_000, firstLookMs), work, logger })
+}

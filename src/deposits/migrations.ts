@@ -1,0 +1,24 @@
+import type { Migrations } from '../postgres/migrate.ts'
+
+/**
+ * Addresses that may name a payer stand in the vault, never in an event; the claims are work: who makes an invoice now,
+ * and when a deposit is looked at again.
+ */
+export const migrations: Migrations = {
+  '0810_deposits': `
+    create table vault.deposit_pages (
+      deposit_id text primary key,
+      return_url text not null,
+      pay_url text
+    );
+    create table work.deposit_claims (
+      deposit_id text primary key,
+      claimed_until timestamptz not null
+    );
+    create table work.deposit_looks (
+      deposit_id text primary key,
+      looks integer not null,
+      next_at timestamptz not null
+    );
+  `,
+}

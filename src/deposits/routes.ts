@@ -1,0 +1,214 @@
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Reads } from '../../projections/engine/reads.ts'
+import type { Customers } from '../customers/service.ts'
+import { refuse } from '../http/errors.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
+import { wordQuery } from '../http/query.ts'
+import { type Route, route } from '../http/route.ts'
+import { type AccountId, newId } from '../ids.ts'
+import { maxDepositCents, type Rail, railNames, resellerRails } from '../payments/rails.ts'
+import { depositStatuses } from './fold.ts'
+import { findDeposit, listDeposits } from './queries.ts'
+import { DepositRecord, depositExample, depositRecord } from './record.ts'
+import { checkReturnUrl } from './return-url.ts'
+import type { Deposits } from './service.ts'
+
+const Body = z.strictObject({
+  amount_cents: z.int().min(1).max(maxDepositCents).meta({
+    description: 'Whole cents; less than the floor of the rail ($3 crypto, else $10) is raised to it.',
+  }),
+  method: z
+    .enum(railNames as readonly [Rail, ...Rail[]])
+    .default('card')
+    .meta({ description: 'The rail. For a customer: crypto or card.' }),
+  return_url: z.string().optional().meta({
+    description:
+      "https; where the payer lands afterwards. Left out: the reseller's website, else its storefront; the service's own for one's own wallet.",
+  }),
+})
+
+const Created = z
+  .object({
+    deposit_id: z.string(),
+    pay_url: z.string(),
+    amount_cents: z.int(),
+    status: z.enum(depositStatuses),
+  })
+  .meta({ id: 'DepositCreated' })
+
+const createdExample = {
+  deposit_id: depositExample.deposit_id,
+  pay_url: depositExample.pay_url,
+  amount_cents: 2500,
+  status: 'awaiting_payment',
+} as const
+
+/** What a retry under the same key must ask for again (decisions.md, "Everywhere"). */
+const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): string =>
+  createHash('sha256')
+    .update(
+      JSON.stringify([
+        'POST',
+        '/api/v1/deposits',
+        body.amount_cents,
+        body.method,
+        body.return_url ?? null,
+        customerId,
+      ]),
+    )
+    .digest('hex')
+
+/** Where a payer lands who was given no address. */
+export type ReturnUrls = {
+  /** The reseller's website, else its storefront; null when it has neither. */
+  ofReseller(account: AccountId): Promise<string | null>
+  readonly ofService: () => string
+}
+
+/** Deposits: spec.md "Deposit" and "Reseller deposits", decisions.md "Deposits". */
+export const depositRoutes = (deps: {
+  readonly deposits: Deposits
+  readonly customers: Customers
+  readonly returnUrls: ReturnUrls
+  readonly reads: Pick<Reads, 'settled'>
+  readonly pool: pg.Pool
+}): readonly Route[] => {
+  const { deposits, customers, returnUrls, reads, pool } = deps
+  return [
+    route({
+      method: 'POST',
+      path: '/api/v1/deposits',
+      operationId: 'createDeposit',
+      summary: 'Open a deposit',
+      description:
+        "An invoice with a pay page. For one's own wallet on the service's gateways; with `X-Reseller-Customer-Id` on a reseller key, for that customer on the reseller's own gateway. What arrives is credited: all of an overpayment, what came of an underpayment. A retry with the same `Idempotency-Key` answers the same open invoice, and a new one once that has closed.",
+      tag: 'Deposits',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'optional',
+      customer: 'optional',
+      body: Body,
+      codes: {
+        body: {
+          amount_cents: 'invalid_amount',
+          method: { value: 'unsupported_method' },
+          return_url: { value: 'invalid_url' },
+        },
+      },
+      examples: {
+        body: { amount_cents: 2500, method: 'card', return_url: 'https://shop.example.com/thanks' },
+      },
+      responses: {
+        200: {
+          description: 'The open invoice.',
+          body: Created,
+          example: createdExample,
+          headers: {
+            'Idempotency-Key': 'The key of the deposit: yours, or the one the server made',
+            'Idempotency-Replayed': '`true`: the invoice of an earlier request',
+          },
+        },
+      },
+      errors: [
+        'unsupported_method',
+        'invalid_url',
+        'idempotency_conflict',
+        'deposits_not_available',
+        'gateway_unavailable',
+      ],
+      handler: async ({ caller, body, idempotencyKey, customerRef, requestId }) => {
+        const { accountId, keyId } = caller
+        const rail = body.method
+        if (customerRef !== null && !(resellerRails as readonly Rail[]).includes(rail))
+          throw refuse(
+            'unsupported_method',
+            `method must be one of ${resellerRails.join(', ')} for a customer's deposit`,
+          )
+        const given = body.return_url === undefined ? null : checkReturnUrl(body.return_url)
+        const customerId = customerRef === null ? null : await customers.ensure(accountId, customerRef)
+        const fallback = customerId === null ? null : await returnUrls.ofReseller(accountId)
+        const key = idempotencyKey ?? newId('auto')
+        const { deposit, payUrl, replayed, position } = await deposits.open(
+          {
+            accountId,
+            customerId,
+            idempotencyKey: key,
+            fingerprint: fingerprintOf(body, customerId),
+            amountCents: body.amount_cents,
+            rail,
+            returnUrl: given ?? fallback ?? returnUrls.ofService(),
+            pending: null,
+          },
+          { actor: { kind: 'key', accountId, keyId }, correlationId: requestId },
+        )
+        return {
+          status: 200,
+          body: {
+            deposit_id: deposit.details.depositId,
+            pay_url: payUrl,
+            amount_cents: deposit.details.amountCents,
+            status: deposit.status,
+          },
+          headers: replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': key },
+          position,
+        }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/deposits/{id}',
+      operationId: 'getDeposit',
+      summary: 'Read a deposit',
+      description: 'What is invoiced, what arrived, and where it stands.',
+      tag: 'Deposits',
+      access: 'buy',
+      writes: false,
+      params: z.object({ id: z.string() }),
+      examples: { params: { id: depositExample.deposit_id } },
+      responses: { 200: { description: 'The deposit.', body: DepositRecord, example: depositExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, params, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const row = await findDeposit(pool, caller.accountId, params.id)
+        if (!row) throw refuse('not_found', 'no deposit has this id')
+        return { status: 200, body: depositRecord(row) }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/deposits',
+      operationId: 'listDeposits',
+      summary: 'List deposits',
+      description: "The account's deposits and, of a reseller, its customers', newest first.",
+      tag: 'Deposits',
+      access: 'buy',
+      writes: false,
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(depositStatuses, 'Only deposits in this status.').optional(),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of deposits.',
+          body: z.object({ deposits: z.array(DepositRecord), ...pageShape }).meta({ id: 'DepositList' }),
+          example: { deposits: [depositExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ caller, query, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const { limit, offset } = query
+        const page = await listDeposits(pool, caller.accountId, { limit, offset, status: query.status })
+        return {
+          status: 200,
+          body: { deposits: page.deposits.map(depositRecord), total: page.total, limit, offset },
+        }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,126 @@
+import type { Logger } from 'pino'
+import { CommandOverload } from '../eventstore/commands/command.ts'
+import { type AccountId, type DepositId, newId } from '../ids.ts'
+import { microsToCentsFloor } from '../ledger/money.ts'
+import type { Wallets } from '../ledger/service.ts'
+import type { Inbox, InboxEntry } from '../payments/inbox.ts'
+import {
+  type DisputeReport,
+  type Gateways,
+  GatewayUnavailable,
+  type InvoiceReport,
+  type LiveGateway,
+} from '../payments/port.ts'
+import { type Poller, startPoller } from '../reactors/poller.ts'
+import type { Deposits } from './service.ts'
+
+type Deps = {
+  readonly inbox: Inbox
+  readonly gateways: Gateways
+  readonly deposits: Deposits
+  readonly wallets: Wallets
+  readonly logger: Logger
+}
+
+/** Callbacks that one round works on at once. */
+const atOnce = 16
+
+const actor = { kind: 'system', name: 'payments' } as const
+
+/** The deposit that the provider says the invoice is for, if it is one of this gateway. */
+const ownDeposit = async ({ deposits }: Deps, live: LiveGateway, depositId: string | null) => {
+  if (depositId === null) return null
+  const cause = { actor, correlationId: newId('run') }
+  const deposit = await deposits.read(depositId as DepositId, cause)
+  return deposit?.details.gatewayId === live.gatewayId ? deposit : null
+}
+
+const takeInvoice = async (deps: Deps, live: LiveGateway, report: InvoiceReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, live, report.depositId)
+  if (!deposit) return 'not a deposit of this gateway'
+  if (report.currency !== 'usd') return `in ${report.currency}: nothing is credited`
+  const { depositId } = deposit.details
+  // A second invoice of one deposit (its first answer was lost) brings money and says nothing of the first one's state.
+  const own = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
+  const reported = own ? report : { status: 'open' as const, payments: report.payments }
+  const after = await deps.deposits.receive(depositId, reported, { actor, correlationId: newId('run') })
+  return after?.status ?? 'unknown'
+}
+
+/** The money went back to the payer's bank: the wallet bears it, and the account is blocked (design section 4). */
+const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, live, report.depositId)
+  if (!deposit || report.state === 'inquiry') return 'nothing moved'
+  if (report.currency !== 'usd') return `in ${report.currency}: nothing moved`
+  const { accountId } = deposit.details
+  const cause = { actor, correlationId: newId('run') }
+  const adjust = (reason: 'chargeback' | 'correction', sign: 1 | -1, reference: string) =>
+    deps.wallets.adjust(
+      {
+        accountId: accountId as AccountId,
+        amountCents: sign * microsToCentsFloor(report.amountMicros),
+        reference,
+        reason,
+        gateway: reason === 'chargeback' ? live.provider : null,
+      },
+      cause,
+    )
+  await adjust('chargeback', -1, `${live.provider} ${report.disputeId}`)
+  if (report.state === 'reinstated') await adjust('chargeback', 1, `${live.provider} ${report.disputeId} won`)
+  return report.state
+}
+
+const take = async (deps: Deps, entry: InboxEntry): Promise<string> => {
+  const live = await deps.gateways.byId(entry.gatewayId)
+  if (!live) throw new GatewayUnavailable(`gateway ${entry.gatewayId} is not to be had here`)
+  const report = await live.gateway.fetch(entry.reference)
+  if (!report) return 'the provider knows nothing of it'
+  return report.kind === 'invoice' ? takeInvoice(deps, live, report) : takeDispute(deps, live, report)
+}
+
+/**
+ * Works the inbox off: asks the provider what a callback is about and credits what it says. A provider or a log that is
+ * down is asked again later; everything else is done with, and logged where money was named and none moved.
+ */
+export const startCallbackReactor = (
+  deps: Deps & { readonly intervalMs?: number },
+): Poller & { /** Something was stored: do not wait for the next round. */ wake(): void } => {
+  const { inbox, logger } = deps
+  const one = async (entry: InboxEntry): Promise<void> => {
+    const { gatewayId, reference } = entry
+    try {
+      const outcome = await take(deps, entry)
+      await inbox.done(entry, outcome)
+      logger.info({ gatewayId, reference, outcome }, 'a payment callback was taken')
+    } catch (error) {
+      if (!(error instanceof GatewayUnavailable || error instanceof CommandOverload))
+        logger.error({ err: error, gatewayId, reference }, 'a payment callback failed and is tried again')
+      await inbox.failed(entry, (error as Error).message.slice(0, 200))
+    }
+  }
+  const work = async (): Promise<void> => {
+    for (;;) {
+      const entries = await inbox.claim(atOnce)
+      await Promise.all(entries.map(one))
+      if (entries.length < atOnce) break
+    }
+  }
+  const poller = startPoller({
+    name: 'payment-callbacks',
+    intervalMs: deps.intervalMs ?? 500,
+    work: async () => {
+      woken = false
+      await work()
+    },
+    logger,
+  })
+  let woken = false
+  return {
+    ...poller,
+    wake: () => {
+      if (woken) return
+      woken = true
+      void poller.runNow().catch(() => undefined) // logged by the poller, which comes back to it
+    },
+  }
+}

@@ -1,0 +1,121 @@
+import { createHash, createHmac } from 'node:crypto'
+import { deriveKey, type MasterKey } from '../vault/master-key.ts'
+import { type GatewayCredentials, isSandbox } from './credentials.ts'
+import type { Send } from './outgoing.ts'
+import type { PaymentGateway } from './port.ts'
+import type { Provider } from './rails.ts'
+import { createStripeGateway } from './stripe.ts'
+
+/** How an adapter reaches its provider. */
+type Reach = {
+  /** To real providers. */
+  readonly send: Send
+  /** The stand-ins of this installation; null where none run. */
+  readonly sandbox: { readonly baseUrl: string; readonly send: Send } | null
+  readonly master: MasterKey
+  readonly callbackUrl: (gatewayId: string) => string
+}
+
+/** Secrets of a stand-in's account, the same for each process of the installation. */
+const sandboxSecret = (master: MasterKey, gatewayId: string, what: string): string =>
+  createHmac('sha256', deriveKey(master, 'sandbox gateways v1'))
+    .update(JSON.stringify([gatewayId, what]))
+    .digest('hex')
+
+const sandboxCredentials = (
+  provider: Provider,
+  gatewayId: string,
+  { master, sandbox }: Reach,
+): Exclude<GatewayCredentials, { sandbox: true }> => {
+  const secret = (what: string): string => sandboxSecret(master, gatewayId, what)
+  switch (provider) {
+    case 'stripe':
+      return {
+        provider,
+        secretKey: `sk_test_sandbox_${secret('key')}`,
+        webhookSecret: `whsec_${secret('webhook')}`,
+      }
+    case 'btcpay':
+      return {
+        provider,
+        url: `${sandbox?.baseUrl}/btcpay`,
+        apiKey: secret('key'),
+        storeId: createHash('sha256').update(gatewayId).digest('hex').slice(0, 24),
+        webhookSecret: secret('webhook'),
+      }
+    case 'nowpayments':
+      return {
+        provider,
+        apiKey: secret('key'),
+        ipnSecret: secret('webhook'),
+        email: 'sandbox@farebox.example',
+        password: secret('key'),
+      }
+    default:
+      return provider satisfies never
+  }
+}
+
+const realAdapter = (
+  credentials: Exclude<GatewayCredentials, { sandbox: true }>,
+  send: Send,
+  sandboxUrl: string | null,
+): PaymentGateway => {
+  switch (credentials.provider) {
+    case 'stripe': {
+      if (sandboxUrl === null) return createStripeGateway(credentials, send)
+      const { hostname: host, port } = new URL(sandboxUrl)
+      return createStripeGateway(credentials, send, { host, port: Number(port), protocol: 'http' })
+    }
+    default:
+      throw new Error(`no adapter for ${credentials.provider}`)
+  }
+}
+
+const apiKeyOf = (credentials: Exclude<GatewayCredentials, { sandbox: true }>): string =>
+  credentials.provider === 'stripe' ? credentials.secretKey : credentials.apiKey
+
+const webhookSecretOf = (credentials: Exclude<GatewayCredentials, { sandbox: true }>): string =>
+  credentials.provider === 'nowpayments' ? credentials.ipnSecret : credentials.webhookSecret
+
+/** Tells the stand-in where the account's callbacks go before its first invoice, as one does at a real provider's site. */
+const registered = (
+  gateway: PaymentGateway,
+  account: { provider: Provider; key: string; webhookUrl: string; webhookSecret: string },
+  sandbox: NonNullable<Reach['sandbox']>,
+): PaymentGateway => {
+  const register = async (): Promise<void> => {
+    const { status } = await sandbox.send(`${sandbox.baseUrl}/_sandbox/accounts`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(account),
+    })
+    if (status !== 200) throw new Error(`the sandbox answered ${status}`)
+  }
+  return {
+    ...gateway,
+    createInvoice: async (request) => {
+      await register()
+      return gateway.createInvoice(request)
+    },
+  }
+}
+
+/** The adapter of these credentials; null for a stand-in where none run. */
+export const createAdapter = (
+  gatewayId: string,
+  credentials: GatewayCredentials,
+  reach: Reach,
+): PaymentGateway | null => {
+  if (!isSandbox(credentials)) return realAdapter(credentials, reach.send, null)
+  const { sandbox, callbackUrl } = reach
+  if (sandbox === null) return null
+  const made = sandboxCredentials(credentials.provider, gatewayId, reach)
+  const account = {
+    provider: credentials.provider,
+    key: apiKeyOf(made),
+    webhookUrl: callbackUrl(gatewayId),
+    webhookSecret: webhookSecretOf(made),
+  }
+  return registered(realAdapter(made, sandbox.send, sandbox.baseUrl), account, sandbox)
+}

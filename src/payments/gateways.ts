@@ -1,0 +1,101 @@
+import { LRUCache } from 'lru-cache'
+import type { AccountId } from '../ids.ts'
+import type { MasterKey } from '../vault/master-key.ts'
+import { createAdapter } from './adapters.ts'
+import type { GatewayCredentials } from './credentials.ts'
+import { publicOutgoing, sandboxOutgoing } from './outgoing.ts'
+import type { Gateways, LiveGateway, PaymentGateway } from './port.ts'
+import { type Provider, type Rail, routeOf } from './rails.ts'
+import type { PaymentConfig } from './settings.ts'
+
+/** A gateway as it is set up. Its id changes with the account at the provider: old invoices stay with their own. */
+export type StoredGateway = {
+  readonly gatewayId: string
+  readonly owner: AccountId | null
+  readonly merchantName: string
+  readonly credentials: GatewayCredentials
+}
+
+/** The gateways that resellers set up. */
+export type ResellerGateways = {
+  /** The one that takes new invoices of the rail, or null. */
+  forRail(owner: AccountId, rail: Rail): Promise<StoredGateway | null>
+  /** Also one that takes no new invoices any more. */
+  byId(gatewayId: string): Promise<StoredGateway | null>
+}
+
+export const noResellerGateways: ResellerGateways = {
+  forRail: async () => null,
+  byId: async () => null,
+}
+
+/** Cards first, then the crypto gateways in the order in which they are preferred. */
+const sandboxProviders: readonly Provider[] = ['stripe']
+
+const serviceGateways = (config: PaymentConfig, sandboxUrl: string | null): readonly StoredGateway[] => {
+  const { merchantName } = config
+  if (config.gateways.length > 0)
+    return config.gateways.map((credentials) => ({
+      gatewayId: `service-${credentials.provider}`,
+      owner: null,
+      merchantName,
+      credentials,
+    }))
+  if (sandboxUrl === null) return []
+  return sandboxProviders.map((provider) => ({
+    gatewayId: `sandbox-${provider}`,
+    owner: null,
+    merchantName,
+    credentials: { provider, sandbox: true },
+  }))
+}
+
+const maxAdapters = 10_000
+
+/** The gateways of the service (settings) and of its resellers (their terms), with their adapters. */
+export const createGateways = (deps: {
+  readonly config: PaymentConfig
+  readonly resellers: ResellerGateways
+  /** Where the stand-ins answer; null where none run. */
+  readonly sandboxUrl: string | null
+  readonly master: MasterKey
+  readonly callbackUrl: (gatewayId: string) => string
+}): Gateways & { close(): Promise<void> } => {
+  const { config, resellers, sandboxUrl, master, callbackUrl } = deps
+  const outgoing = publicOutgoing()
+  const local = sandboxUrl === null ? null : sandboxOutgoing(sandboxUrl)
+  const sandbox = sandboxUrl === null || local === null ? null : { baseUrl: sandboxUrl, send: local.send }
+  const own = serviceGateways(config, sandboxUrl)
+  const adapters = new LRUCache<string, PaymentGateway>({ max: maxAdapters })
+
+  const adapterOf = ({ gatewayId, credentials }: StoredGateway): PaymentGateway | null => {
+    const known = adapters.get(gatewayId)
+    if (known) return known
+    const made = createAdapter(gatewayId, credentials, { send: outgoing.send, sandbox, master, callbackUrl })
+    if (made) adapters.set(gatewayId, made)
+    return made
+  }
+  const live = (stored: StoredGateway | null | undefined): LiveGateway | null => {
+    if (!stored) return null
+    const { gatewayId, owner, merchantName, credentials } = stored
+    const gateway = adapterOf(stored)
+    return gateway && { gatewayId, owner, merchantName, provider: credentials.provider, gateway }
+  }
+
+  return {
+    forRail: async (owner, rail) => {
+      const stored =
+        owner === null
+          ? own.find(({ credentials }) => routeOf(rail, credentials.provider) !== null)
+          : await resellers.forRail(owner, rail)
+      if (!stored || routeOf(rail, stored.credentials.provider) === null) return null
+      return live(stored)
+    },
+    byId: async (gatewayId) =>
+      live(own.find((stored) => stored.gatewayId === gatewayId) ?? (await resellers.byId(gatewayId))),
+    close: async () => {
+      await outgoing.close()
+      await local?.close()
+    },
+  }
+}

@@ -1,0 +1,82 @@
+import type { Closing } from '../closing.ts'
+import type { Core } from '../core.ts'
+import { createDeposits, type Deposits } from '../deposits/service.ts'
+import { postgresRecords } from '../sandbox/records.ts'
+import { type Sandbox, startSandbox } from '../sandbox/server.ts'
+import { createGateways, type ResellerGateways } from './gateways.ts'
+import { createInbox, type Inbox } from './inbox.ts'
+import type { Gateways } from './port.ts'
+import { callbackPath } from './routes.ts'
+
+/** Everything that takes money, as this process has it. */
+export type Payments = {
+  readonly gateways: Gateways
+  readonly inbox: Inbox
+  readonly deposits: Deposits
+  /** Where the stand-ins answer; null where none run. */
+  readonly sandboxUrl: string | null
+  /** Where the world reaches this service. */
+  readonly publicUrl: () => string
+}
+
+const sandboxPort = ({ config }: Core): number => {
+  const { sandbox } = config.payments
+  if (sandbox?.port !== null && sandbox?.port !== undefined) return sandbox.port
+  return config.port === 0 || config.port === 65_535 ? 0 : config.port + 1
+}
+
+const ownSandbox = async (core: Core): Promise<Sandbox> => {
+  const { pool, clock, logger } = core
+  const say = (what: string): void => logger.debug(`sandbox: ${what}`)
+  const start = (port: number) => startSandbox({ records: postgresRecords(pool), clock, port, say })
+  const port = sandboxPort(core)
+  try {
+    return await start(port)
+  } catch (error) {
+    const fixed = core.config.payments.sandbox?.port !== null
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || fixed) throw error
+    logger.warn({ port }, 'the port of the sandbox is taken: it answers on a free one')
+    return start(0)
+  }
+}
+
+/**
+ * Opens the gateways of the service and its resellers, and the stand-ins where they are wanted: on the demo, without
+ * any real credential.
+ */
+export const openPayments = async (
+  core: Core,
+  closing: Closing,
+  parts: {
+    readonly resellers: ResellerGateways
+    /** Whether this process may run stand-ins: one that serves. */
+    readonly serves: boolean
+    /** Where this process listens, once it does. */
+    readonly baseUrl: () => string
+  },
+): Promise<Payments> => {
+  const { config, keys, runner, pool, clock, logger } = core
+  const { sandbox } = config.payments
+  const own = sandbox && sandbox.url === null && parts.serves ? await ownSandbox(core) : null
+  if (own) closing.add(own.close)
+  const sandboxUrl = own?.baseUrl ?? sandbox?.url ?? null
+  if (sandboxUrl !== null)
+    logger.warn({ sandboxUrl }, 'payments go to the sandbox: no real money is taken by this process')
+  const publicUrl = (): string => config.payments.publicUrl ?? parts.baseUrl()
+  const callbackUrl = (gatewayId: string): string => `${publicUrl()}${callbackPath(gatewayId)}`
+  const gateways = createGateways({
+    config: config.payments,
+    resellers: parts.resellers,
+    sandboxUrl,
+    master: keys.master,
+    callbackUrl,
+  })
+  closing.add(gateways.close)
+  return {
+    gateways,
+    inbox: createInbox(pool),
+    deposits: createDeposits({ runner, pool, gateways, callbackUrl, clock, logger }),
+    sandboxUrl,
+    publicUrl,
+  }
+}

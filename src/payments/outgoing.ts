@@ -1,0 +1,82 @@
+import { lookup } from 'node:dns'
+import { isIP, type LookupFunction } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { Agent, fetch } from 'undici'
+
+/** Sends one request; rejects on a network fault, a time-out, a redirect, or a target that is not allowed. */
+export type Send = (
+  url: string,
+  init?: {
+    readonly method?: string
+    readonly headers?: Readonly<Record<string, string>>
+    readonly body?: string
+  },
+) => Promise<{ readonly status: number; readonly headers: Headers; text(): Promise<string> }>
+
+export type Outgoing = { readonly send: Send; close(): Promise<void> }
+
+const requestTimeoutMs = 10_000
+const connectTimeoutMs = 5_000
+const maxResponseBytes = 2_097_152
+
+/** Not private, loopback, link-local, shared, reserved, or a form that carries such an address. */
+export const isPublicAddress = (address: string): boolean =>
+  ipaddr.isValid(address) && ipaddr.process(address).range() === 'unicast'
+
+/** Looks a name up and gives only public addresses on: what is connected to is what was checked. */
+const publicLookup: LookupFunction = (hostname, options, callback) => {
+  lookup(hostname, { ...options, all: true }, (error, addresses) => {
+    const open = (addresses ?? []).filter(({ address }) => isPublicAddress(address))
+    const first = open[0]
+    if (error || first === undefined) {
+      callback(
+        error ?? Object.assign(new Error(`${hostname} has no public address`), { code: 'EPRIVATE' }),
+        [],
+      )
+      return
+    }
+    if (options.all) callback(null, open)
+    else callback(null, first.address, first.family)
+  })
+}
+
+const refuseTarget = (url: string): void => {
+  const { protocol, hostname, username, password } = new URL(url)
+  const literal = hostname.replace(/^\[|\]$/g, '')
+  if (protocol !== 'https:' || username !== '' || password !== '')
+    throw new Error(`${protocol}//${hostname} is refused: payment providers are called over https only`)
+  // A literal skips the lookup.
+  if (isIP(literal) !== 0 && !isPublicAddress(literal)) throw new Error(`${hostname} is no public address`)
+}
+
+const sender = (agent: Agent, check: (url: string) => void): Outgoing => ({
+  send: async (url, init = {}) => {
+    check(url)
+    const response = await fetch(url, {
+      ...init,
+      dispatcher: agent,
+      redirect: 'error',
+      signal: AbortSignal.timeout(requestTimeoutMs),
+    })
+    return { status: response.status, headers: response.headers as Headers, text: () => response.text() }
+  },
+  close: () => agent.destroy(),
+})
+
+/** To real providers: https to public addresses, checked on the address that is really connected to. */
+export const publicOutgoing = (): Outgoing =>
+  sender(
+    new Agent({
+      connect: { lookup: publicLookup, timeout: connectTimeoutMs },
+      maxResponseSize: maxResponseBytes,
+    }),
+    refuseTarget,
+  )
+
+/** To the stand-ins of this installation, and nowhere else. */
+export const sandboxOutgoing = (baseUrl: string): Outgoing => {
+  const { origin } = new URL(baseUrl)
+  return sender(new Agent({ connect: { timeout: connectTimeoutMs } }), (url) => {
+    if (new URL(url).origin !== origin) throw new Error(`${url} is not the sandbox at ${origin}`)
+  })
+}

@@ -1,0 +1,118 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { AccountId, DepositId } from '../ids.ts'
+import type { Provider, Rail } from './rails.ts'
+
+/** What an invoice is made of. The same deposit always asks with the same fields, so that a retry can converge. */
+export type InvoiceRequest = {
+  /** The provider's idempotency key, and the reference that its answers carry. */
+  readonly depositId: DepositId
+  /** Whole cents in USD. */
+  readonly amountCents: number
+  readonly rail: Rail
+  /** Stands on the pay page. */
+  readonly merchantName: string
+  /** Where the payer lands afterwards. */
+  readonly returnUrl: string
+  /** Where the provider's callbacks of this gateway are taken. */
+  readonly callbackUrl: string
+}
+
+export type CreatedInvoice = {
+  readonly invoiceId: string
+  readonly payUrl: string
+  /** ISO 8601 UTC: until then it can be paid. */
+  readonly expiresAt: string
+  /** ISO 8601 UTC: until then the provider still notices late payments. */
+  readonly watchUntil: string
+}
+
+/** Money that arrived for good. */
+export type GatewayPayment = {
+  /** The provider's id of the payment: it is credited once. */
+  readonly paymentId: string
+  /** Micro-dollars above 0, rounded down. */
+  readonly amountMicros: number
+}
+
+/**
+ * `open` can be paid, `processing` was seen and is not final, `paid` is paid whole and final, `expired` closed unpaid or
+ * short, `failed` will never be paid.
+ */
+export type InvoiceStatus = 'open' | 'processing' | 'paid' | 'expired' | 'failed'
+
+/** What the provider says of an invoice when it is asked. Nothing else moves money. */
+export type InvoiceReport = {
+  readonly kind: 'invoice'
+  readonly invoiceId: string
+  /** The reference that the invoice was made with; null when it carries none of ours. */
+  readonly depositId: string | null
+  /** Lower case ISO 4217. */
+  readonly currency: string
+  readonly status: InvoiceStatus
+  /** Those that arrived for good. One that was reported before may be missing. */
+  readonly payments: readonly GatewayPayment[]
+}
+
+/** A payment that was taken back by the payer's bank. */
+export type DisputeReport = {
+  readonly kind: 'dispute'
+  readonly disputeId: string
+  readonly invoiceId: string | null
+  readonly depositId: string | null
+  readonly currency: string
+  readonly amountMicros: number
+  /** `inquiry` moved nothing; `withdrawn` took the money; `reinstated` took it and gave it back. */
+  readonly state: 'inquiry' | 'withdrawn' | 'reinstated'
+}
+
+export type GatewayReport = InvoiceReport | DisputeReport
+
+/** A callback that its sender signed. It only says where to look: what it states is never believed. */
+export type Callback = {
+  /** Unique for the gateway; the same for each delivery of the same event. */
+  readonly eventId: string
+  /** For `fetch`; null when nothing that matters happened. */
+  readonly reference: string | null
+}
+export type CallbackVerdict =
+  | { readonly ok: true; readonly callback: Callback }
+  | { readonly ok: false; readonly why: string }
+
+/**
+ * A payment provider's account. Rejects with GatewayUnavailable when the provider does not answer, refuses, or answers
+ * what its documentation does not have.
+ */
+export type PaymentGateway = {
+  readonly provider: Provider
+  /** The same deposit gives the same invoice, as far as the provider can. */
+  createInvoice(request: InvoiceRequest): Promise<CreatedInvoice>
+  /** Null when the provider has no such invoice. */
+  readInvoice(invoiceId: string): Promise<InvoiceReport | null>
+  /** What a callback's `reference` points to, as the provider says it now; null when it points to nothing of ours. */
+  fetch(reference: string): Promise<GatewayReport | null>
+  /** Checks the signature over the raw bytes in constant time, and the age where the provider signs one. */
+  verify(raw: Buffer, headers: IncomingHttpHeaders, nowMs: number): CallbackVerdict
+}
+
+/** A gateway with what belongs to it. */
+export type LiveGateway = {
+  readonly gatewayId: string
+  /** Null: the service itself. */
+  readonly owner: AccountId | null
+  readonly provider: Provider
+  readonly merchantName: string
+  readonly gateway: PaymentGateway
+}
+
+/** The gateways of the service and of its resellers. */
+export type Gateways = {
+  /** The live gateway of this owner for the rail (null: the service's), or null. */
+  forRail(owner: AccountId | null, rail: Rail): Promise<LiveGateway | null>
+  /** A gateway that an invoice was made on or a callback came for, also when it is no more the rail's live one. */
+  byId(gatewayId: string): Promise<LiveGateway | null>
+}
+
+/** The provider did not do what was asked. The message names no secret and no payer. */
+export class GatewayUnavailable extends Error {
+  override readonly name = 'GatewayUnavailable'
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod'
+import type { Clock } from '../clock.ts'
+import { refuse } from '../http/errors.ts'
+import { type Route, route } from '../http/route.ts'
+import type { Inbox } from './inbox.ts'
+import type { Gateways } from './port.ts'
+
+/** Where the callbacks of a gateway are taken. */
+export const callbackPath = (gatewayId: string): string => `/callbacks/${gatewayId}`
+
+/**
+ * The providers' callbacks. The signature is checked over the raw bytes, where to look is stored, and only then comes
+ * the answer: what it means is found out afterwards. An event that was stored before is answered alike.
+ */
+export const callbackRoutes = (deps: {
+  readonly gateways: Gateways
+  readonly inbox: Inbox
+  readonly clock: Clock
+  /** Told that something was stored. */
+  readonly stored: () => void
+}): readonly Route[] => [
+  route({
+    method: 'POST',
+    path: '/callbacks/{gateway}',
+    operationId: 'takeCallback',
+    summary: 'Take a payment callback',
+    description: 'For payment providers: signed with the secret that the gateway was set up with.',
+    tag: 'Service',
+    access: 'public',
+    writes: false,
+    hidden: true,
+    unlimited: true,
+    rawBody: true,
+    params: z.object({ gateway: z.string().max(64) }),
+    responses: { 200: { description: 'Stored.', text: { mediaType: 'text/plain', example: 'ok' } } },
+    errors: ['unauthorized', 'not_found'],
+    handler: async ({ params, raw, headers, log, address }) => {
+      const live = await deps.gateways.byId(params.gateway)
+      if (!live) throw refuse('not_found', 'no gateway has this address')
+      const verdict = live.gateway.verify(raw, headers, deps.clock())
+      if (!verdict.ok) {
+        const { gatewayId, provider } = live
+        log.warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
+        throw refuse('unauthorized', 'the signature does not fit the body, or is too old')
+      }
+      const { eventId, reference } = verdict.callback
+      if (reference !== null && (await deps.inbox.store(live.gatewayId, { eventId, reference })))
+        deps.stored()
+      return { status: 200, text: 'ok' }
+    },
+  }),
+]

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import type { TestContext } from 'node:test'
+import { openStage, type Stage } from '../contract/stage.ts'
+import type { ServiceParts } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+/** What a stand-in shows of an invoice. */
+export type Shown = {
+  readonly id: string
+  readonly deposit_id: string
+  readonly status: string
+  readonly amount_cents: number
+  readonly paid_cents: number
+}
+
+export type Shop = Stage & {
+  readonly sandbox: string
+  /** Does something at the stand-in: `pay`, `expire`, `fail`, `process`, `dispute`. */
+  act(id: string, deed: string, cents?: number): Promise<{ status: number; body: Shown & { error?: string } }>
+  switches(change: object): Promise<void>
+  /** Opens a deposit with the key. */
+  // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
+  open(key: string, json: object, headers?: Record<string, string>): Promise<any>
+  // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
+  read(key: string, depositId: string): Promise<any>
+  /** Waits until the deposit reads like this, and gives it. */
+  // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
+  reads(key: string, depositId: string, wanted: object): Promise<any>
+}
+
+const matches = (value: Record<string, unknown>, wanted: object): boolean =>
+  Object.entries(wanted).every(([name, expected]) => value[name] === expected)
+
+/** The whole service with the stand-ins of the payment providers. */
+export const openShop = async (
+  t: TestContext,
+  settings: Readonly<Record<string, string>> = {},
+  parts: ServiceParts = {},
+): Promise<Shop> => {
+  const stage = await openStage(t, { FAREBOX_DEPOSIT_LOOK_MS: '3600000', ...settings }, parts)
+  const { sandbox } = stage.demo
+  assert.ok(sandbox)
+  const json = async (method: string, path: string, body: unknown) => {
+    const response = await fetch(`${sandbox}${path}`, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    return { status: response.status, body: (await response.json()) as Shown & { error?: string } }
+  }
+  const read = async (key: string, depositId: string) => {
+    const answer = await stage.client.get(`/api/v1/deposits/${depositId}`, { key })
+    assert.equal(answer.status, 200, answer.text)
+    return answer.body
+  }
+  return {
+    ...stage,
+    sandbox,
+    act: (id, deed, cents) =>
+      json('POST', `/_sandbox/invoices/${id}/${deed}`, cents === undefined ? {} : { amount_cents: cents }),
+    switches: async (change) => {
+      const { status, body } = await json('PUT', '/_sandbox/switches', change)
+      assert.equal(status, 200, JSON.stringify(body))
+    },
+    open: async (key, body, headers = {}) => {
+      const answer = await stage.client.post('/api/v1/deposits', body, { key, headers })
+      assert.equal(answer.status, 200, answer.text)
+      return answer.body
+    },
+    read,
+    reads: async (key, depositId, wanted) => {
+      let last: Record<string, unknown> = {}
+      try {
+        await until(
+          async () => {
+            last = await read(key, depositId)
+            return matches(last, wanted)
+          },
+          { timeoutMs: 20_000 },
+        )
+      } catch {
+        assert.fail(`the deposit reads ${JSON.stringify(last)}, not ${JSON.stringify(wanted)}`)
+      }
+      return last
+    },
+  }
+}
