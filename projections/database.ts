@@ -10,11 +10,13 @@ import type {
   JournalResellerRow,
   JournalSecondRow,
 } from './journal.ts'
+import type { NoticeRow } from './notices.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
 import type { PlanRow } from './plans.ts'
 import type { ProxyRow } from './proxies.ts'
+import type { ResellerTermsRow } from './reseller-terms.ts'
 import type { StockAddressRow, StockLevelRow } from './stock.ts'
 
 /** The read tables as queries see them; numbers and ISO times as `src/postgres/pool.ts` parses them. */
@@ -41,4 +43,6 @@ export type ReadDatabase = {
   'read.journal_seconds': JournalSecondRow
   'read.journal_clock': JournalClockRow
   'read.journal_resellers': JournalResellerRow
+  'read.reseller_terms': ResellerTermsRow
+  'read.notices': NoticeRow
 }

@@ -5,11 +5,13 @@ import { customers } from './customers.ts'
 import { deposits } from './deposits.ts'
 import type { ReadModelGroup } from './engine/read-model.ts'
 import { journal } from './journal.ts'
+import { notices } from './notices.ts'
 import { openMovements } from './open-movements.ts'
 import { openOrders } from './open-orders.ts'
 import { orders } from './orders.ts'
 import { plans } from './plans.ts'
 import { proxies } from './proxies.ts'
+import { resellerTerms } from './reseller-terms.ts'
 import { stock } from './stock.ts'
 
 /** What a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
@@ -26,6 +28,8 @@ export const hot: ReadModelGroup = {
     stock,
     accounts,
     catalog,
+    resellerTerms,
+    notices,
     deposits,
   ],
 }

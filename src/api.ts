@@ -8,7 +8,7 @@ import { createLiveStock } from '../projections/live-stock.ts'
 import { createDirectory } from './accounts/directory.ts'
 import { accountRoutes } from './accounts/routes.ts'
 import { createLiveCatalog, type LiveCatalog } from './catalog/live.ts'
-import { catalogRoutes, listPriceTerms } from './catalog/routes.ts'
+import { catalogRoutes } from './catalog/routes.ts'
 import { createSharedStock } from './catalog/shared-stock.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
@@ -22,6 +22,8 @@ import { createHttpServer } from './http/server.ts'
 import { documentationRoutes } from './http/service-routes.ts'
 import type { LabelDatabase } from './labels/database.ts'
 import { walletRoutes } from './ledger/routes.ts'
+import type { ReadMarkDatabase } from './notices/read-marks.ts'
+import { noticeRoutes } from './notices/routes.ts'
 import { createCompletion } from './orders/completion.ts'
 import { orderRoutes } from './orders/routes.ts'
 import { createOrderService } from './orders/service.ts'
@@ -30,6 +32,7 @@ import { callbackRoutes } from './payments/routes.ts'
 import { planRoutes } from './plans/routes.ts'
 import type { Projecting } from './projecting.ts'
 import { proxyRoutes } from './proxies/routes.ts'
+import { createLiveTerms, type LiveTerms } from './resellers/live.ts'
 import { createCredentials } from './vault/credentials.ts'
 
 export type ApiParts = {
@@ -59,7 +62,10 @@ const limitsOf = ({ rates }: Config, monotonicMs: () => number) =>
       }
 
 /** What must hold before orders can be taken. */
-const probesOf = ({ core, projecting, starting }: ApiParts, catalog: LiveCatalog): readonly Probe[] => [
+const probesOf = (
+  { core, projecting, starting }: ApiParts,
+  live: { readonly catalog: LiveCatalog; readonly terms: LiveTerms },
+): readonly Probe[] => [
   { name: 'start', check: async () => starting() },
   { name: 'clock', check: async () => core.clockGuard.problem() },
   {
@@ -75,7 +81,8 @@ const probesOf = ({ core, projecting, starting }: ApiParts, catalog: LiveCatalog
     check: async () => {
       // Finance may read later than customers: books that lag or stopped are an alarm, and orders go on.
       if (await projecting.progress.reached(hot.name, await core.log.head(), 1000)) {
-        await catalog.refresh()
+        await live.terms.refresh()
+        await live.catalog.refresh()
         return null
       }
       const stuck = projecting.health().filter(({ error }) => error !== null)
@@ -89,11 +96,19 @@ const probesOf = ({ core, projecting, starting }: ApiParts, catalog: LiveCatalog
 /** How long a request waits for a key that was issued a moment ago. */
 const keyWaitMs = 2_000
 
-/** Follows the catalogue once its table is made, which takes a replay of the log at the first start of a version. */
-const followCatalog = async (parts: ApiParts, catalog: LiveCatalog, stopping: AbortSignal): Promise<void> => {
+/**
+ * Follows terms and catalogue once their tables are made, which takes a replay of the log at the first start of a
+ * version. The terms come first: while there is no catalogue, nobody is quoted a price without them.
+ */
+const followPrices = async (
+  parts: ApiParts,
+  live: { readonly catalog: LiveCatalog; readonly terms: LiveTerms },
+  stopping: AbortSignal,
+): Promise<void> => {
   while (!stopping.aborted)
     if (await parts.projecting.progress.reached(hot.name, 0, 500)) {
-      await catalog.start()
+      await live.terms.start()
+      await live.catalog.start()
       return
     }
 }
@@ -103,6 +118,7 @@ export const createApi = (parts: ApiParts): Api => {
   const { core, projecting, reads, payments, registry, monotonicMs } = parts
   const { config, pool, log, clock, logger } = core
   const catalog = createLiveCatalog({ pool, logger })
+  const terms = createLiveTerms({ pool, logger })
   const shared = {
     orders: createOrderService({ ...core, complete: createCompletion(core) }),
     catalog,
@@ -111,10 +127,12 @@ export const createApi = (parts: ApiParts): Api => {
       position: () => projecting.progress.position(hot.name),
       monotonicMs,
     }),
-    termsOf: listPriceTerms,
     customers: createCustomers({ pool, master: core.keys.master }),
+    termsOf: terms.termsOf,
     credentials: createCredentials(core.keys.master),
-    db: new Kysely<ReadDatabase & LabelDatabase>({ dialect: new PostgresDialect({ pool }) }),
+    db: new Kysely<ReadDatabase & LabelDatabase & ReadMarkDatabase>({
+      dialect: new PostgresDialect({ pool }),
+    }),
     reads,
     pool,
     clock,
@@ -127,6 +145,7 @@ export const createApi = (parts: ApiParts): Api => {
     ...orderRoutes(shared),
     ...planRoutes({ ...shared, gateway: config.gateway }),
     ...proxyRoutes(shared),
+    ...noticeRoutes(shared),
     ...depositRoutes({
       ...shared,
       deposits: payments.deposits,
@@ -138,7 +157,7 @@ export const createApi = (parts: ApiParts): Api => {
       ...routes,
       ...callbackRoutes({ ...payments, clock, stored: parts.callbackStored }),
       ...documentationRoutes(routes),
-      ...healthRoutes(probesOf(parts, catalog), { registry, token: config.metricsToken }),
+      ...healthRoutes(probesOf(parts, { catalog, terms }), { registry, token: config.metricsToken }),
     ],
     directory: createDirectory({
       pool,
@@ -153,8 +172,8 @@ export const createApi = (parts: ApiParts): Api => {
     ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
   })
   const stopping = new AbortController()
-  const following = followCatalog(parts, catalog, stopping.signal).catch((error) => {
-    logger.error({ err: error }, 'the catalogue cannot be followed')
+  const following = followPrices(parts, { catalog, terms }, stopping.signal).catch((error) => {
+    logger.error({ err: error }, 'catalogue and terms cannot be followed')
     parts.fail(error)
   })
   return {
@@ -164,6 +183,7 @@ export const createApi = (parts: ApiParts): Api => {
       await server.close()
       await following
       await catalog.stop()
+      await terms.stop()
     },
   }
 }

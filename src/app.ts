@@ -5,6 +5,8 @@ import type { Registry } from 'prom-client'
 import { createReads, type Reads } from '../projections/engine/reads.ts'
 import { hot } from '../projections/groups.ts'
 import { createApi } from './api.ts'
+import { sealKeyOf } from './audit/seal-key.ts'
+import { startSealer } from './audit/sealer.ts'
 import type { Clock } from './clock.ts'
 import { type Closing, createClosing } from './closing.ts'
 import type { Config } from './config.ts'
@@ -12,7 +14,7 @@ import { type Core, openCore } from './core.ts'
 import { crashHooks } from './crash.ts'
 import type { DemoFile } from './demo/file.ts'
 import { seedDemo } from './demo/seed.ts'
-import { registerRuntimeMetrics } from './http/runtime-metrics.ts'
+import { registerGauge, registerRuntimeMetrics } from './http/runtime-metrics.ts'
 import { shutDown } from './http/shutdown.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
 import { noResellerGateways } from './payments/gateways.ts'
@@ -122,7 +124,21 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     baseUrl: where,
   })
   const reactors = has('reactors') ? startReactors(core, projecting, payments) : null
-  if (reactors) closing.add(reactors.stop)
+  if (reactors) {
+    closing.add(reactors.stop)
+    const sealer = startSealer({
+      ...core,
+      feed: projecting.feed,
+      key: sealKeyOf(core.keys.seal),
+      every: config.seal,
+    })
+    closing.add(sealer.stop)
+    registerGauge(registry, {
+      name: 'farebox_seal_problem',
+      help: '1 while the log is not sealed because of a problem, which the log lines name.',
+      read: () => (sealer.problem() === null ? 0 : 1),
+    })
+  }
 
   const failed = Promise.withResolvers<Error>()
   void core.failed.then(failed.resolve)

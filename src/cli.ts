@@ -7,9 +7,13 @@ import { openCliContext } from './cli/open-context.ts'
 import { runCli } from './cli/program.ts'
 import { readConfig } from './config.ts'
 import { registerCustomers } from './customers/cli.ts'
+import { registerExports } from './exports/cli.ts'
+import { registerLedger } from './finance/cli.ts'
 import { registerWallet } from './ledger/cli.ts'
+import { registerNotices } from './notices/cli.ts'
 import { registerOrders } from './orders/cli.ts'
 import { registerPlans } from './plans/cli.ts'
+import { registerReseller } from './resellers/cli.ts'
 import { registerStock } from './stock/cli.ts'
 
 process.exitCode = await runCli(
@@ -23,6 +27,10 @@ process.exitCode = await runCli(
     registerStock,
     registerOrders,
     registerPlans,
+    registerReseller,
+    registerNotices,
+    registerLedger,
+    registerExports,
     registerProjections,
   ],
   {

@@ -110,6 +110,10 @@ export const settings = {
   FAREBOX_SEAL_KEY: key
     .optional()
     .describe('Signs the seals of the log. Made under FAREBOX_DATA on the embedded Postgres.'),
+  FAREBOX_SEAL_EVENTS: whole(1, 1_000_000).default(10_000).describe('So many new events are sealed at once.'),
+  FAREBOX_SEAL_SECONDS: whole(1, 86_400)
+    .default(300)
+    .describe('New events are sealed after this time at the latest.'),
   FAREBOX_GATEWAY_HOST: text('a host name or an address')
     .default('127.0.0.1')
     .describe('The host of the proxy gateway that plans name as their connection.'),
@@ -162,6 +166,8 @@ export type Config = {
   /** 32 bytes; null: kept under `dataDir`. */
   readonly masterKey: Buffer | null
   readonly sealKey: Buffer | null
+  /** When new events are sealed: so many, or so long after the first of them. */
+  readonly seal: { readonly events: number; readonly seconds: number }
   /** What plans name as their connection. */
   readonly gateway: { readonly host: string; readonly port: number }
   readonly payments: PaymentConfig
@@ -223,6 +229,7 @@ const configOf = (values: Values): Config => ({
   demo: values.FAREBOX_DEMO,
   masterKey: values.FAREBOX_MASTER_KEY ?? null,
   sealKey: values.FAREBOX_SEAL_KEY ?? null,
+  seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
   gateway: { host: values.FAREBOX_GATEWAY_HOST, port: values.FAREBOX_GATEWAY_PORT },
   payments: paymentConfigOf(values, values.FAREBOX_DEMO),
   poolSize: values.FAREBOX_POOL_SIZE,

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { readCheckpoint } from '../projections/engine/checkpoint.ts'
-import { createLogFeed } from '../projections/engine/feed.ts'
+import { createLogFeed, type LogFeed } from '../projections/engine/feed.ts'
 import { outdatedModels } from '../projections/engine/group-loop.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../projections/engine/runner.ts'
 import { groups, hot } from '../projections/groups.ts'
@@ -13,6 +13,8 @@ export type Projecting = Pick<
   ProjectionRunner,
   'progress' | 'lag' | 'caughtUp' | 'health' | 'pause' | 'resume'
 > & {
+  /** The one reader of the log in this process, for whatever else follows it. */
+  readonly feed: LogFeed
   stop(): Promise<void>
 }
 
@@ -71,6 +73,7 @@ export const startProjecting = async (
   if (options.folds) await runner.start()
   const follower = options.folds ? null : await follow(core, runner, logger)
   return {
+    feed,
     progress: runner.progress,
     lag: runner.lag,
     caughtUp: runner.caughtUp,

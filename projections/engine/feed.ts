@@ -24,6 +24,8 @@ export type LogFeed = {
    * @throws UndecodableEvent when the first of them is one; the signal's reason when it is aborted
    */
   next(after: number, limit: number, signal: AbortSignal): Promise<readonly RecordedEvent[]>
+  /** The same as they are stored, wherever a command ends: for who looks at the bytes, such as the sealer. */
+  nextStored(after: number, limit: number, signal: AbortSignal): Promise<readonly StoredEvent[]>
   close(): Promise<void>
 }
 
@@ -170,21 +172,45 @@ export const createLogFeed = ({ log, decode, onError, keep = 8192 }: FeedOptions
     return whole && stored.length === limit ? cutAtCommand(events) : events
   }
 
+  /** The first events after a position that one of the two finds: in what is kept, or in the log before it. */
+  const nextOf = async <Found>(
+    after: number,
+    signal: AbortSignal,
+    kept: (from: number) => readonly Found[],
+    older: (from: number) => Promise<readonly Found[]>,
+  ): Promise<readonly Found[]> => {
+    await start()
+    let from = after
+    for (;;) {
+      if (closing.signal.aborted) throw closing.signal.reason
+      const { promise: arrived } = arrival
+      const begin = tailAfter
+      const events = from < begin ? await older(from) : kept(from)
+      if (events.length > 0) return events
+      // What is older than the tail was read and is not there, so nothing lies in between.
+      if (from < begin) from = begin
+      else await waitFor(arrived, signal)
+    }
+  }
+
   return {
-    next: async (after, limit, signal) => {
-      await start()
-      let from = after
-      for (;;) {
-        if (closing.signal.aborted) throw closing.signal.reason
-        const { promise: arrived } = arrival
-        const begin = tailAfter
-        const events = from < begin ? await fromLog(from, limit) : fromTail(from, limit)
-        if (events.length > 0) return events
-        // What is older than the tail was read and is not there, so nothing lies in between.
-        if (from < begin) from = begin
-        else await waitFor(arrived, signal)
-      }
-    },
+    next: (after, limit, signal) =>
+      nextOf(
+        after,
+        signal,
+        (from) => fromTail(from, limit),
+        (from) => fromLog(from, limit),
+      ),
+    nextStored: (after, limit, signal) =>
+      nextOf(
+        after,
+        signal,
+        (from) => {
+          const first = firstAfter(from)
+          return tail.slice(first, first + limit).map(({ stored }) => stored)
+        },
+        (from) => log.readAll(from, limit),
+      ),
     close: async () => {
       closing.abort(new Error('the feed is closed'))
       wake()

@@ -10,18 +10,25 @@ export type ResellerTerms = {
   readonly discountBp: number
   /** The customer's price as a multiple of the list price, millionths: 1,300,000 is 1.30; null without one. */
   readonly markupMillionths: number | null
-  /** The reseller's own price of one unit, micro-dollars; it comes before the markup; null without one. */
-  readonly retailUnitMicros: number | null
+  /** The reseller's own prices of one unit by `retailKey`, micro-dollars; they come before the markup. */
+  readonly retail: ReadonlyMap<string, number>
   /** Whether the product stands in the reseller's own catalogue. */
   readonly sellable: boolean
+  /** The revision of the reseller's terms that these are; null before anything was said of it. */
+  readonly revision: number | null
 }
+
+/** What a retail price of a product stands for: its country and period, where the product has them. */
+export const retailKey = (target: Pick<Target, 'country' | 'periodDays'> | null): string =>
+  target === null ? '' : `${target.country} ${target.periodDays}`
 
 /** A reseller without terms of its own: cost and customer price are the list price. */
 export const plainTerms: ResellerTerms = {
   discountBp: 0,
   markupMillionths: null,
-  retailUnitMicros: null,
+  retail: new Map(),
   sellable: true,
+  revision: null,
 }
 
 export type QuoteInput = {
@@ -60,6 +67,9 @@ export type Quote = Figures & {
   readonly billingType: 'PAYG'
 }
 
+/** What is priced: a target of a dedicated product (null for a gateway product), and the list's tiers for it. */
+export type Priced = { readonly target: Target | null; readonly tiers: readonly Tier[] }
+
 const centMicros = 10_000n
 const wholeDiscountBp = 10_000n
 const wholeMarkupMillionths = 1_000_000n
@@ -71,7 +81,11 @@ const roundHalfUp = (numerator: bigint, denominator: bigint): number =>
  * The one function that makes figures, for price, price list, order, refund and margin. Each amount is computed exactly
  * in micro-dollars and rounded half up to a cent once (decisions.md, "Catalogue and prices").
  */
-export const figuresOf = (tiers: readonly Tier[], quantity: number, terms: ResellerTerms | null): Figures => {
+export const figuresOf = (
+  { target, tiers }: Priced,
+  quantity: number,
+  terms: ResellerTerms | null,
+): Figures => {
   const units = BigInt(quantity)
   const listMicros = BigInt(unitPriceMicros(tiers, quantity)) * units
   const listCents = roundHalfUp(listMicros, centMicros)
@@ -80,9 +94,10 @@ export const figuresOf = (tiers: readonly Tier[], quantity: number, terms: Resel
     return { unitPriceCents: unitCents(listCents), amountCents: listCents, listCents, reseller: null }
   const costShareBp = wholeDiscountBp - BigInt(terms.discountBp)
   const yourCostCents = roundHalfUp(listMicros * costShareBp, centMicros * wholeDiscountBp)
+  const retailMicros = terms.retail.get(retailKey(target))
   const customerCents =
-    terms.retailUnitMicros !== null
-      ? roundHalfUp(BigInt(terms.retailUnitMicros) * units, centMicros)
+    retailMicros !== undefined
+      ? roundHalfUp(BigInt(retailMicros) * units, centMicros)
       : roundHalfUp(
           listMicros * BigInt(terms.markupMillionths ?? wholeMarkupMillionths),
           centMicros * wholeMarkupMillionths,
@@ -121,23 +136,23 @@ export const quantityOf = (
 export const quote = (product: Product, input: QuoteInput): Result<Quote> => {
   const quantity = quantityOf(product, input.quantity, input.minQuantity)
   if (!quantity.ok) return quantity
-  const priced = tiersOf(product, quantity.value, input)
+  const priced = pricedOf(product, quantity.value, input)
   if (!priced.ok) return priced
   return accept({
     productId: product.id,
     quantity: quantity.value,
     target: priced.value.target,
-    ...figuresOf(priced.value.tiers, quantity.value, input.terms),
+    ...figuresOf(priced.value, quantity.value, input.terms),
     currency: 'USD',
     billingType: 'PAYG',
   })
 }
 
-const tiersOf = (
+const pricedOf = (
   product: Product,
   quantity: number,
   { wanted, inStock = () => true }: QuoteInput,
-): Result<{ readonly target: Target | null; readonly tiers: readonly Tier[] }> => {
+): Result<Priced> => {
   if (product.shape === 'gateway_gb' || product.shape === 'gateway_time')
     return accept({ target: null, tiers: product.tiers })
   if (wanted === null) throw new Error(`a quote of ${product.id} needs a target`)

@@ -15,7 +15,7 @@ import {
 import { type LiveStock, lineInStock, type StockCount } from './availability.ts'
 import { type Catalog, quotable } from './catalog.ts'
 import { optionsExample, priceListExample, productExample, quoteExample } from './examples.ts'
-import { plainTerms, quantityOf, quote, type ResellerTerms } from './pricing.ts'
+import { quantityOf, quote, type ResellerTerms } from './pricing.ts'
 import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
 import { createProductViews } from './product-views.ts'
 import { numberOf, parseListQuery, parseQuery } from './targeting.ts'
@@ -25,9 +25,6 @@ const noStock: readonly StockCount[] = []
 
 /** The terms that a caller has for a product; null for a key that is no reseller's. */
 export type TermsOf = (caller: Caller, product: Product) => ResellerTerms | null
-
-/** A reseller without terms of its own pays and asks the list price. */
-export const listPriceTerms: TermsOf = (caller) => (caller.reseller ? plainTerms : null)
 
 const params = z.object({
   id: z.string().meta({ description: 'A product id; an id that the product used to carry resolves too.' }),

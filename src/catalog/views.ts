@@ -113,7 +113,7 @@ const partnerView = (terms: ResellerTerms) => ({
     markup: (terms.markupMillionths ?? 1_000_000) / 1_000_000,
     sellable: terms.sellable,
   },
-  note: 'listCents is the service price, yourCostCents is debited from your balance, customerCents is what your customer pays; marginCents is the difference.',
+  note: 'listCents is the service price, yourCostCents is debited from your balance, customerCents is what your customer pays (your retail price of the line, else listCents times your markup); marginCents is the difference and may be negative.',
 })
 
 const mobileFields = (product: MobileProduct, { target }: Rate) => ({
@@ -149,7 +149,7 @@ export const priceListView = (
     currency,
     countries: countriesOf(product).map(countryOf),
     lines: rates.map((rate) => {
-      const figures = figuresOf(rate.tiers, quantity, context.terms)
+      const figures = figuresOf(rate, quantity, context.terms)
       return {
         days: rate.target.periodDays,
         period: periodLabel(rate.target.periodDays),

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
+import type { EventCodec } from '../eventstore/codec.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
@@ -15,6 +16,7 @@ export type CliContext = {
   readonly keys: Keys
   readonly pool: pg.Pool
   readonly log: EventLog
+  readonly codec: EventCodec
   readonly runner: CommandRunner
   readonly clock: Clock
   /** Writes to standard error, from `warn` up unless LOG_LEVEL says otherwise. */

@@ -2,8 +2,8 @@
 export type CliOutput = {
   /** Printed by `--json`, alone on standard output; field names as the API's (`accountId`, `balanceCents`). */
   readonly json: unknown
-  /** Printed otherwise: lines, `table(…)` or `fields(…)`. */
-  readonly text: string
+  /** Printed otherwise: lines, `table(…)` or `fields(…)`. Null when the command wrote to standard output itself. */
+  readonly text: string | null
 }
 
 /**

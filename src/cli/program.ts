@@ -54,8 +54,10 @@ const refusalOf = (error: unknown): CliRefusal | null => {
   return code === undefined ? null : new CliRefusal(code, (error as Error).message)
 }
 
-const print = (deps: CliDeps, json: boolean, output: CliOutput): void =>
-  deps.out(json ? JSON.stringify(output.json) : output.text)
+const print = (deps: CliDeps, json: boolean, output: CliOutput): void => {
+  if (json) deps.out(JSON.stringify(output.json))
+  else if (output.text !== null) deps.out(output.text)
+}
 
 /** A failure by its messages; a stack helps nobody at a prompt, LOG_LEVEL=debug prints it. */
 const messagesOf = (error: unknown): string => {

@@ -19,6 +19,8 @@ export const depositStream = (depositId: string): StreamName => named(`deposit-$
 export const subscriptionStream = (subscription: SubscriptionId): StreamName =>
   named(`subscription-${subscription}`)
 export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${notice}`)
+/** The seals of the whole log and the keys that sign them. */
+export const sealStream: StreamName = named('seal')
 export type StreamOwner = AccountId | OrderId | PlanId | KeyId
 
 /** The prefixes that are ours: the filter of a subscription on a server that holds other streams too. */

@@ -1,4 +1,4 @@
-import type { OrderDetails } from '../orders/details.ts'
+import type { CustomerOrder } from '../orders/details.ts'
 import type {
   CustomerAdjusted,
   CustomerCharged,
@@ -102,7 +102,7 @@ export const decideCustomerAdjustment = (
 
 /** What an order for a customer takes on both sides, whole cents. */
 export type CustomerChargeInput = {
-  readonly order: OrderDetails & { readonly customerId: string; readonly costCents: number }
+  readonly order: CustomerOrder
   /** The key's cap in any 24 hours; null for none. It counts the cost: that is what leaves the wallet. */
   readonly capCents: number | null
 }

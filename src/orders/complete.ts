@@ -47,8 +47,12 @@ export const decideCompletion = (
     }
   }
   const { reason } = ruling.verdict
-  const refundId = failureRefundId(order.orderId)
-  const amountCents = order.amountCents
+  const whole = {
+    refundId: failureRefundId(order.orderId),
+    amountCents: order.amountCents,
+    ...(order.costCents === undefined ? {} : { costCents: order.costCents }),
+    proxyIds: [],
+  }
   const failed: readonly OrderEvent[] = [
     { type: 'OrderPlaced', data: { order, balanceCents } },
     {
@@ -57,12 +61,12 @@ export const decideCompletion = (
     },
     {
       type: 'RefundDecided',
-      data: { orderId: order.orderId, refundId, amountCents, proxyIds: [], reason: 'order_failed' },
+      data: { orderId: order.orderId, ...whole, reason: 'order_failed' },
     },
   ]
   const landing = landRefund(
     { ...states, order: orderAfter(null, failed) },
-    { refundId, amountCents, proxyIds: [], landed: false },
+    { ...whole, landed: false },
     nowMs,
   )
   return {

@@ -44,7 +44,8 @@ export const createCompletion = (deps: {
       return { order: placed.data.order, availableAfterMicros: 0 }
     if (!debit) return null
     const paid = (await eventAt(ledgerStream(debit.accountId), debit.revision)) as LedgerEvent | null
-    if (paid?.type !== 'WalletDebited' || paid.data.order.orderId !== orderId)
+    const pays = paid?.type === 'WalletDebited' || paid?.type === 'CustomerCharged'
+    if (!pays || paid.data.order.orderId !== orderId)
       throw new Error(
         `revision ${debit.revision} of the ledger of ${debit.accountId} does not pay ${orderId}`,
       )

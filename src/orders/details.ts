@@ -1,4 +1,5 @@
 import type { AccountId, CustomerId, KeyId, OrderId, PlanId, ProxyId } from '../ids.ts'
+import type { Interval, Period } from '../subscriptions/period.ts'
 
 export type Family = 'residential' | 'isp' | 'mobile' | 'ipv4' | 'ipv6'
 export type Shape = 'gateway_gb' | 'gateway_time' | 'addresses' | 'addresses_mobile'
@@ -13,6 +14,15 @@ export type Target = {
   readonly service: 'dedicated' | 'shared' | null
   /** 0: by link. */
   readonly rotationMinutes: number | null
+}
+
+/** Which period of which subscription, so that a crash after the debit leaves enough to go on. */
+export type PaidPeriod = {
+  readonly subscriptionId: string
+  readonly interval: Interval
+  readonly period: Period
+  /** Null for the first period, which starts when its order is placed. ISO 8601 UTC. */
+  readonly periodStart: string | null
 }
 
 /**
@@ -45,10 +55,12 @@ export type OrderDetails = {
   readonly unitPriceCents: number
   /** What the payer is charged, whole cents: the customer's price where one is named. */
   readonly amountCents: number
-  /** What leaves the reseller's wallet for an order for its customer, whole cents; absent on any other order. */
+  /** What leaves the reseller's wallet for an order for its customer, whole cents; present there and only there. */
   readonly costCents?: number
   /** The revision of the reseller's terms that the figures come from; absent where none are set. */
   readonly termsRevision?: number
+  /** The period of a subscription that the order pays; absent on any other order. */
+  readonly subscription?: PaidPeriod
   /** The service's own price before any discount. */
   readonly listCents: number
   readonly currency: 'USD'
@@ -60,4 +72,13 @@ export type OrderDetails = {
   readonly fingerprint: string
   /** ISO 8601 UTC. */
   readonly createdAt: string
+}
+
+/** An order for a reseller's customer: the customer's credit pays `amountCents`, the reseller's wallet `costCents`. */
+export type CustomerOrder = OrderDetails & { readonly customerId: CustomerId; readonly costCents: number }
+
+export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => {
+  if (order.customerId === null) return false
+  if (order.costCents === undefined) throw new Error(`order ${order.orderId} names a customer and no cost`)
+  return true
 }

@@ -37,12 +37,14 @@ export type RefundDecided = DomainEvent<
     readonly orderId: string
     readonly refundId: string
     readonly amountCents: number
+    /** The part of the reseller's cost that comes back with it; present on an order for a customer only. */
+    readonly costCents?: number
     /** The rentals that the refund ends; empty for a refund of money only. */
     readonly proxyIds: readonly ProxyId[]
     readonly reason: 'order_failed' | 'operator'
   }
 >
-/** A decided refund reached the wallet. */
+/** A decided refund reached the wallet, and the customer's credit where it paid. */
 export type OrderRefunded = DomainEvent<
   'OrderRefunded',
   {
@@ -50,6 +52,8 @@ export type OrderRefunded = DomainEvent<
     readonly accountId: string
     readonly refundId: string
     readonly amountCents: number
+    /** As in `RefundDecided`. */
+    readonly costCents?: number
     /** The sum of all refunds of the order so far. */
     readonly refundedCents: number
     /** Nothing of the order is left: its status becomes `refunded`. */

@@ -9,8 +9,10 @@ export type OrderStatus = 'awaiting_payment' | 'processing' | 'completed' | 'fai
 export type Refund = {
   readonly refundId: string
   readonly amountCents: number
+  /** The reseller's part, on an order for a customer. */
+  readonly costCents?: number
   readonly proxyIds: readonly ProxyId[]
-  /** The money is back in the wallet. */
+  /** The money is back. */
   readonly landed: boolean
 }
 
@@ -35,6 +37,10 @@ export type OrderState = Order | null
 /** What all decided refunds of an order take, whether or not they have landed. */
 export const decidedRefundCents = (order: Order): number =>
   order.refunds.reduce((sum, refund) => sum + refund.amountCents, 0)
+
+/** The same of the reseller's cost; 0 on an order that is not for a customer. */
+export const decidedRefundCostCents = (order: Order): number =>
+  order.refunds.reduce((sum, { costCents = 0 }) => sum + costCents, 0)
 
 const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
   if (event.type === 'OrderPlaced') {
@@ -64,8 +70,8 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
       return { ...state, status: 'failed', failureReason: reason, failedAt }
     }
     case 'RefundDecided': {
-      const { refundId, amountCents, proxyIds } = event.data
-      return { ...state, refunds: [...state.refunds, { refundId, amountCents, proxyIds, landed: false }] }
+      const { orderId: _orderId, reason: _reason, ...refund } = event.data
+      return { ...state, refunds: [...state.refunds, { ...refund, landed: false }] }
     }
     case 'OrderRefunded': {
       const { refundId, refundedCents, complete, refundedAt } = event.data

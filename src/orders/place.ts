@@ -2,12 +2,21 @@ import { isoTime } from '../clock.ts'
 import type { Decision } from '../eventstore/commands/command.ts'
 import type { StreamName } from '../eventstore/port.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
-import { decideDebit, type InsufficientBalance, type SpendCapReached } from '../ledger/decide.ts'
-import { centsToMicros, microsToCentsFloor } from '../ledger/money.ts'
+import type { CustomerCharged } from '../ledger/customer-events.ts'
+import {
+  type DebitRefusal,
+  decideDebit,
+  type InsufficientBalance,
+  type SpendCapReached,
+} from '../ledger/decide.ts'
+import { type CustomerCreditInsufficient, decideCustomerCharge } from '../ledger/decide-customer.ts'
+import type { LedgerDecision } from '../ledger/decision.ts'
+import type { WalletDebited } from '../ledger/events.ts'
+import { microsToCentsFloor } from '../ledger/money.ts'
 import type { LedgerState } from '../ledger/state.ts'
 import type { Arbiter, Verdict } from './arbiter.ts'
 import { arbiterOf } from './arbiter.ts'
-import type { OrderDetails } from './details.ts'
+import { isCustomerOrder, type OrderDetails } from './details.ts'
 import type { OrderEvent, OrderFailureReason } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
 
@@ -24,8 +33,7 @@ export type OrderStates = {
 export type PlacementRefusal =
   | InsufficientBalance
   | SpendCapReached
-  /** A named customer's credit is short; whole cents. */
-  | { readonly code: 'customer_credit_insufficient'; readonly shortfallCents: number }
+  | CustomerCreditInsufficient
   | { readonly code: 'refused_by_arbiter'; readonly reason: OrderFailureReason }
 
 export type PlacementAnswer =
@@ -42,6 +50,16 @@ export type PlacementAnswer =
    */
   | { readonly kind: 'forgotten' }
   | { readonly kind: 'refused'; readonly refusal: PlacementRefusal }
+
+/** Pays the order: from the wallet, or for a customer on both sides at once. Refusals in the order of decisions.md. */
+export const decidePayment = (
+  ledger: LedgerState,
+  { order, capCents }: { readonly order: OrderDetails; readonly capCents: number | null },
+  nowMs: number,
+): LedgerDecision<WalletDebited | CustomerCharged, DebitRefusal | CustomerCreditInsufficient> =>
+  isCustomerOrder(order)
+    ? decideCustomerCharge(ledger, { order, capCents }, nowMs)
+    : decideDebit(ledger, { order, capCents }, nowMs)
 
 /** A fulfilled order's whole stream: both facts are appended at once. */
 export const placedEvents = (
@@ -66,7 +84,7 @@ export const placedEvents = (
  * Decides a wallet order over ledger, arbiter and order stream, written in that order, so that a crash on a log without
  * atomic appends leaves a prefix that `decideCompletion` finishes (design section 6).
  * Refusals, in the order of decisions.md: the arbiter's (out of stock, plan expired, rental ended), `spend_cap_reached`,
- * `insufficient_balance`. They append nothing: the key stays free.
+ * `insufficient_balance`, `customer_credit_insufficient`. They append nothing: the key stays free.
  */
 export const decidePlacement = (
   states: OrderStates,
@@ -80,8 +98,9 @@ export const decidePlacement = (
     const same = states.order.details.fingerprint === draft.fingerprint
     return answer(same ? { kind: 'known', order: states.order } : { kind: 'conflict' })
   }
-  const debit = decideDebit(states.ledger, { order, capCents: placement.capCents }, nowMs)
-  const unpaid = debit.outcome === 'refused' ? debit.refusal : null
+  const payment = decidePayment(states.ledger, { order, capCents: placement.capCents }, nowMs)
+  const paid = payment.outcome === 'decided' ? payment : null
+  const unpaid = payment.outcome === 'refused' ? payment.refusal : null
   if (unpaid?.code === 'already_debited')
     return answer({ kind: 'unfinished', debitRevision: unpaid.revision })
   const arbiter = arbiterOf(order) as Arbiter<unknown>
@@ -90,18 +109,11 @@ export const decidePlacement = (
     return answer({ kind: 'refused', refusal: { code: 'refused_by_arbiter', reason: verdict.reason } })
   if (standing) return answer({ kind: 'forgotten' })
   if (unpaid) return answer({ kind: 'refused', refusal: unpaid })
-  // No gateway takes customers' money yet, so no customer has credit: what the reseller could pay is still short of it.
-  if (order.customerId !== null)
-    return answer({
-      kind: 'refused',
-      refusal: { code: 'customer_credit_insufficient', shortfallCents: order.amountCents },
-    })
-  const paid = debit.outcome === 'decided' ? debit.events : []
-  const balanceCents = microsToCentsFloor(states.ledger.availableMicros - centsToMicros(order.amountCents))
-  const orderEvents = placedEvents(order, balanceCents, verdict)
+  if (!paid) throw new Error('a payment is decided or refused')
+  const orderEvents = placedEvents(order, microsToCentsFloor(paid.availableAfterMicros), verdict)
   return {
     appends: [
-      { stream: ledgerStream(order.accountId), events: paid },
+      { stream: ledgerStream(order.accountId), events: paid.events },
       { stream: arbiter.stream, events },
       { stream: orderStream(order.orderId), events: orderEvents },
     ],

@@ -29,9 +29,21 @@ type Buyer = {
   readonly catalog: Catalog
 }
 
-/** The figure that the payer is charged: a reseller's cost for itself, the customer's price for its customer. */
-const chargedCents = (figures: Quote, customerId: CustomerId | null): number =>
-  figures.reseller === null || customerId !== null ? figures.amountCents : figures.reseller.yourCostCents
+/**
+ * What is charged: the service's price; a reseller's cost for itself; for its customer the customer's price, and the
+ * cost beside it.
+ */
+const chargesOf = (
+  { amountCents, reseller }: Quote,
+  { customerId, terms }: Buyer,
+): Pick<OrderDetails, 'amountCents' | 'costCents' | 'termsRevision'> => {
+  if (reseller === null) return { amountCents }
+  const { yourCostCents } = reseller
+  const charges =
+    customerId === null ? { amountCents: yourCostCents } : { amountCents, costCents: yourCostCents }
+  const revision = terms?.revision ?? null
+  return revision === null ? charges : { ...charges, termsRevision: revision }
+}
 
 /**
  * The last checks before the log is asked (decisions.md, order of checks): a rail without a live gateway, then the
@@ -44,12 +56,15 @@ const draftOf = (
   rest: Pick<OrderDetails, 'kind' | 'planId' | 'proxyIds'>,
 ): Prepared => {
   const { orderId, caller, customerId, method, expectedAmountCents, catalog } = buyer
-  if (method !== 'wallet')
+  refuseFree(figures)
+  // A customer's credit pays, whatever the method; it says how what is missing could be paid.
+  if (method !== 'wallet' && customerId === null)
     throw refuse(
       'deposits_not_available',
       `no gateway for ${method} is live; pay from the wallet (leave method out)`,
     )
-  const amountCents = chargedCents(figures, customerId)
+  const charges = chargesOf(figures, buyer)
+  const { amountCents } = charges
   const { quantity, target, listCents } = figures
   const unitPriceCents = Math.floor((2 * amountCents + quantity) / (2 * quantity))
   if (expectedAmountCents !== undefined && expectedAmountCents !== amountCents)
@@ -75,13 +90,27 @@ const draftOf = (
     bytes: product.shape === 'gateway_gb' ? quantity * bytesPerGb : null,
     periodDays: product.shape === 'gateway_time' ? product.periodDays : null,
     unitPriceCents,
-    amountCents,
+    ...charges,
     listCents,
     currency: 'USD',
     billingType: 'PAYG',
     method,
     catalogDigest: catalog.digest ?? '',
   }
+}
+
+/** Nothing is sold for nothing: a wallet that is debited by no cent, or a customer's credit, would say nothing of it. */
+const refuseFree = ({ amountCents, reseller }: Quote): void => {
+  if (amountCents === 0 || reseller?.yourCostCents === 0)
+    throw refuse('invalid_quantity', 'this quantity comes to less than half a cent; order more of it')
+}
+
+/** What a customer may order is the reseller's own catalogue (spec.md, "Price list": `sellable`). */
+const refuseUnsellable = ({ customerId, terms }: Buyer, product: Product): void => {
+  if (customerId !== null && terms?.sellable === false)
+    throw refuse('product_unavailable', `${product.id} is not in your catalogue: customers cannot order it`, {
+      successorId: null,
+    })
 }
 
 /** @throws ApiError unknown_product, product_unavailable, invalid_quantity, invalid_country, invalid_period,
@@ -96,6 +125,7 @@ export const prepareOrder = async (
   stock: LiveStock,
 ): Promise<Prepared> => {
   const product = accepted(productOfOrder(buyer.catalog, asked.productId))
+  refuseUnsellable(buyer, product)
   const { quantity } = asked
   // The quantity is checked before the targeting (decisions.md, order of checks).
   accepted(quantityOf(product, quantity))

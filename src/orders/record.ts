@@ -29,7 +29,9 @@ export const OrderRecord = z
     unitPriceCents: cents.meta({
       description: 'The amount divided by the quantity, rounded; the amount binds.',
     }),
-    amountCents: cents.meta({ description: 'What was charged.' }),
+    amountCents: cents.meta({
+      description: "What was charged: the customer's price of an order for a customer.",
+    }),
     refundedCents: cents.meta({ description: 'What has come back of it.' }),
     currency: z.literal('USD'),
     method: z.string(),
@@ -62,9 +64,10 @@ export const OrderRecord = z
 
 export type OrderRecord = z.infer<typeof OrderRecord>
 
-/** The public record of an order; `reseller` adds cost and margin, which are those of an order for itself. */
+/** The public record of an order; `reseller` adds cost and margin: an order for itself costs what it is charged. */
 export const orderRecord = (order: Omit<Order, 'refunds'>, reseller: boolean): OrderRecord => {
   const { details } = order
+  const costCents = details.costCents ?? details.amountCents
   return {
     orderId: details.orderId,
     status: order.status,
@@ -92,7 +95,10 @@ export const orderRecord = (order: Omit<Order, 'refunds'>, reseller: boolean): O
     refundedAt: order.refundedAt,
     failureReason: order.failureReason,
     balanceCents: order.balanceCents,
-    ...(reseller && { yourCostCents: details.amountCents, marginCents: 0 }),
+    ...(reseller && {
+      yourCostCents: costCents,
+      marginCents: details.amountCents - costCents,
+    }),
   }
 }
 

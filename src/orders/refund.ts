@@ -3,10 +3,14 @@ import type { Decision } from '../eventstore/commands/command.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
 import type { ProxyId } from '../ids.ts'
 import { decideCredit } from '../ledger/decide.ts'
+import { decideCustomerRefund } from '../ledger/decide-customer.ts'
+import type { LedgerEvent } from '../ledger/events.ts'
 import { centsToMicros } from '../ledger/money.ts'
+import type { LedgerState } from '../ledger/state.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
+import { isCustomerOrder } from './details.ts'
 import type { OrderEvent } from './events.ts'
-import { decidedRefundCents, type Order, orderAfter, type Refund } from './fold.ts'
+import { decidedRefundCents, decidedRefundCostCents, type Order, orderAfter, type Refund } from './fold.ts'
 import { type OrderStates, withoutEmpty } from './place.ts'
 
 type Appends = Decision<never>['appends']
@@ -23,6 +27,22 @@ export type RefundAnswer =
   | { readonly kind: 'already_applied'; readonly order: Order }
   | { readonly kind: 'refused'; readonly reason: string }
 
+/** The money of a refund: to the wallet, or back to both sides of an order for a customer. None when it is there. */
+const moneyBack = (ledger: LedgerState, { details }: Order, refund: Refund): readonly LedgerEvent[] => {
+  const { orderId, family } = details
+  const common = { reference: refund.refundId, orderId, family }
+  const amountMicros = centsToMicros(refund.amountCents)
+  const decision = isCustomerOrder(details)
+    ? decideCustomerRefund(ledger, {
+        ...common,
+        customerId: details.customerId,
+        amountMicros,
+        costMicros: centsToMicros(refund.costCents ?? 0),
+      })
+    : decideCredit(ledger, { ...common, source: 'refund', gateway: null, depositId: null, amountMicros })
+  return decision.outcome === 'decided' ? decision.events : []
+}
+
 /**
  * The refund's way home: credit, what it pays for taken back, `OrderRefunded`. Each step looks whether it stands, so
  * that every prefix of it is finished by calling it again.
@@ -36,15 +56,6 @@ export const landRefund = (
   const { details } = order
   const refundedCents = order.refundedCents + refund.amountCents
   const complete = refundedCents === details.amountCents
-  const credit = decideCredit(states.ledger, {
-    source: 'refund',
-    reference: refund.refundId,
-    gateway: null,
-    depositId: null,
-    orderId: details.orderId,
-    family: details.family,
-    amountMicros: centsToMicros(refund.amountCents),
-  })
   const arbiter = arbiterOf(details) as Arbiter<unknown>
   const refunded: OrderEvent = {
     type: 'OrderRefunded',
@@ -53,6 +64,7 @@ export const landRefund = (
       accountId: details.accountId,
       refundId: refund.refundId,
       amountCents: refund.amountCents,
+      ...(refund.costCents === undefined ? {} : { costCents: refund.costCents }),
       refundedCents,
       complete,
       refundedAt: isoTime(nowMs),
@@ -61,7 +73,7 @@ export const landRefund = (
   const takenBack = order.failedAt === null ? arbiter.takeBack(states.arbiter, refund, complete, nowMs) : []
   return {
     appends: withoutEmpty([
-      { stream: ledgerStream(details.accountId), events: credit.outcome === 'decided' ? credit.events : [] },
+      { stream: ledgerStream(details.accountId), events: moneyBack(states.ledger, order, refund) },
       { stream: arbiter.stream, events: takenBack },
       { stream: orderStream(details.orderId), events: [refunded] },
     ]),
@@ -84,35 +96,48 @@ export const partsCents = (amountCents: number, count: number, quantity: number)
   return Number(doubled / (2n * BigInt(quantity)))
 }
 
-const amountOf = (
-  order: Order,
-  request: RefundRequest,
-): { readonly amountCents: number; readonly proxyIds: readonly ProxyId[] } | { readonly reason: string } => {
+/** What a refund takes: of the price, of the reseller's cost (an order for a customer only), of the goods. */
+type Share = Pick<Refund, 'amountCents' | 'costCents' | 'proxyIds'>
+
+/** The part of the cost that goes with amounts: cumulative, so that all parts add up to the whole. */
+const costOf = (order: Order, leftCostCents: number, refundedAfterCents: number): number => {
+  const { amountCents, costCents = 0 } = order.details
+  const share = partsCents(costCents, refundedAfterCents, amountCents) - decidedRefundCostCents(order)
+  return Math.min(Math.max(share, 0), leftCostCents)
+}
+
+const shareOf = (order: Order, request: RefundRequest): Share | { readonly reason: string } => {
   const { details } = order
-  const leftCents = details.amountCents - decidedRefundCents(order)
+  const decidedCents = decidedRefundCents(order)
+  const leftCents = details.amountCents - decidedCents
+  const leftCostCents = (details.costCents ?? 0) - decidedRefundCostCents(order)
   const left = unrefundedProxies(order)
-  // When nothing of the price is left with us, nothing of the goods is left with the customer.
-  const endedBy = (amountCents: number, proxyIds: readonly ProxyId[]) =>
-    amountCents === leftCents ? left : proxyIds
+  const share = (amountCents: number, costCents: number, proxyIds: readonly ProxyId[]): Share => {
+    // When nothing of the price is left with us, nothing of the cost and of the goods is left with the others.
+    const whole = amountCents === leftCents
+    const cost = details.costCents === undefined ? {} : { costCents: whole ? leftCostCents : costCents }
+    return { amountCents, ...cost, proxyIds: whole ? left : proxyIds }
+  }
   switch (request.kind) {
     case 'whole':
-      return { amountCents: leftCents, proxyIds: left }
+      return share(leftCents, leftCostCents, left)
     case 'cents': {
-      if (request.cents > leftCents)
-        return { reason: `only ${leftCents} cents of the order are left to refund` }
-      return { amountCents: request.cents, proxyIds: endedBy(request.cents, []) }
+      const { cents } = request
+      if (cents > leftCents) return { reason: `only ${leftCents} cents of the order are left to refund` }
+      return share(cents, costOf(order, leftCostCents, decidedCents + cents), [])
     }
     case 'proxies': {
       if (details.kind === 'extension')
         return { reason: 'an extension is refunded whole or by amount, not by address' }
       const unknown = request.proxyIds.find((id) => !left.includes(id))
       if (unknown) return { reason: `${unknown} is not a rental of this order, or it is refunded already` }
+      if (request.proxyIds.length === left.length) return share(leftCents, leftCostCents, left)
       const before = order.proxyIds.length - left.length
-      const parts = (count: number) => partsCents(details.amountCents, count, order.proxyIds.length)
-      const share = parts(before + request.proxyIds.length) - parts(before)
-      const last = request.proxyIds.length === left.length
-      const amountCents = last ? leftCents : Math.min(share, leftCents)
-      return { amountCents, proxyIds: endedBy(amountCents, request.proxyIds) }
+      const part = (cents: number) =>
+        partsCents(cents, before + request.proxyIds.length, order.proxyIds.length) -
+        partsCents(cents, before, order.proxyIds.length)
+      const costCents = Math.min(part(details.costCents ?? 0), leftCostCents)
+      return share(Math.min(part(details.amountCents), leftCents), costCents, request.proxyIds)
     }
     default: {
       const unknown: never = request
@@ -145,17 +170,17 @@ export const decideRefund = (
     const { appends, order: after } = landRefund({ ...states, order }, known, nowMs)
     return { appends, answer: { kind: 'refunded', order: after, amountCents: known.amountCents } }
   }
-  const amount = amountOf(order, request)
-  if ('reason' in amount) return refuse(amount.reason)
-  const { amountCents, proxyIds } = amount
-  if (amountCents <= 0) return refuse('nothing of the order is left to refund')
+  const share = shareOf(order, request)
+  if ('reason' in share) return refuse(share.reason)
+  const { amountCents, costCents = 0 } = share
+  if (amountCents + costCents <= 0) return refuse('nothing of the order is left to refund')
   const decided: OrderEvent = {
     type: 'RefundDecided',
-    data: { orderId: order.details.orderId, refundId, amountCents, proxyIds, reason: 'operator' },
+    data: { orderId: order.details.orderId, refundId, ...share, reason: 'operator' },
   }
   const landing = landRefund(
     { ...states, order: orderAfter(order, [decided]) },
-    { refundId, amountCents, proxyIds, landed: false },
+    { refundId, ...share, landed: false },
     nowMs,
   )
   return {

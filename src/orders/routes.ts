@@ -131,8 +131,8 @@ export const orderRoutes = (deps: {
             body,
             customerId,
           }),
-          prepare: (orderId) =>
-            prepareOrder(
+          prepare: async (orderId) => {
+            const prepared = await prepareOrder(
               {
                 orderId,
                 caller,
@@ -144,7 +144,10 @@ export const orderRoutes = (deps: {
               },
               { productId: body.product_id, quantity: body.quantity, meta: body.fulfillment_meta },
               stock,
-            ),
+            )
+            if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
+            return prepared
+          },
         })
         const record = orderRecord(placed.order, caller.reseller)
         return answerPlaced(placed, record)

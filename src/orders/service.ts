@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Actor } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
@@ -28,6 +29,10 @@ export type OrderRequest = {
   readonly requestId: string
   /** Null: the server makes one and the answer tells it. */
   readonly idempotencyKey: string | null
+  /** The order's id where something else than the account's key names it, such as a period of a subscription. */
+  readonly orderId?: OrderId
+  /** Left out: the caller's key. */
+  readonly actor?: Actor
   /** What a retry under the same key must ask for again (src/orders/fingerprint.ts). */
   readonly fingerprint: string
   /** Everything that is decided before the log is asked: product, quantity, targeting, price. It throws refusals. */
@@ -72,7 +77,7 @@ export const createOrderService = (deps: {
       },
       decide: (states, { nowMs }) => decidePlacement(states, { draft, capCents: dailyCapCents }, nowMs),
       correlationId: request.requestId,
-      actor: { kind: 'key', accountId, keyId },
+      actor: request.actor ?? { kind: 'key', accountId, keyId },
       account: accountId,
     })
   }
@@ -103,7 +108,8 @@ export const createOrderService = (deps: {
     submit: async (request) => {
       const { caller, fingerprint } = request
       const idempotencyKey = request.idempotencyKey ?? newId('auto')
-      const orderId = orderIdOf(caller.accountId, idempotencyKey)
+      const orderId = request.orderId ?? orderIdOf(caller.accountId, idempotencyKey)
+      const named = request.orderId !== undefined || request.idempotencyKey !== null
       const replay = (order: Order): Placed => {
         if (order.details.fingerprint !== fingerprint)
           throw refuse(
@@ -117,8 +123,7 @@ export const createOrderService = (deps: {
         draft = { ...(await request.prepare(orderId)), fingerprint }
       } catch (error) {
         // A known key answers its order whatever has become of product and price since (design section 6).
-        const known =
-          error instanceof ApiError && request.idempotencyKey !== null ? await readOrder(log, orderId) : null
+        const known = error instanceof ApiError && named ? await readOrder(log, orderId) : null
         if (known) return replay(known)
         throw error
       }

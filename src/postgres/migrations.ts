@@ -1,5 +1,6 @@
 import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as accounts } from '../accounts/migrations.ts'
+import { migrations as audit } from '../audit/migrations.ts'
 import { migrations as customers } from '../customers/migrations.ts'
 import { migrations as demo } from '../demo/migrations.ts'
 import { migrations as deposits } from '../deposits/migrations.ts'
@@ -7,7 +8,9 @@ import { migrations as snapshots } from '../eventstore/commands/migrations.ts'
 import { migrations as log } from '../eventstore/postgres/migrations.ts'
 import { migrations as keys } from '../keys.ts'
 import { migrations as labels } from '../labels/migrations.ts'
+import { migrations as noticeReads } from '../notices/read-marks.ts'
 import { migrations as payments } from '../payments/migrations.ts'
+import { migrations as resellers } from '../resellers/migrations.ts'
 import { migrations as sandbox } from '../sandbox/records.ts'
 import type { Migrations } from './migrate.ts'
 
@@ -31,6 +34,9 @@ const rooms: readonly Migrations[] = [
   accounts,
   labels,
   customers,
+  audit,
+  resellers,
+  noticeReads,
   payments,
   sandbox,
   deposits,

@@ -73,4 +73,12 @@ describe('the structure of the source', () => {
     const users = imports.filter(({ to }) => to.startsWith('@eventstore/')).map(({ from }) => dirname(from))
     assert.deepEqual([...new Set(users)], ['src/eventstore/eventstoredb'])
   })
+
+  test('keeps the second reader of the ledger apart from everything that it checks', () => {
+    const users = importsOf('test/exports/second-reader.ts').map(({ to }) => to)
+    assert.deepEqual(
+      users.filter((to) => !to.startsWith('node:')),
+      [],
+    )
+  })
 })

@@ -12,7 +12,7 @@ test('a first start needs no setting but where to put its data, prints keys once
   const FAREBOX_DATA = await dataDirectory(t)
   const first = await startFarebox(t, { FAREBOX_DATA })
   const demo = (await readDemoFile(FAREBOX_DATA))!
-  assert.deepEqual(Object.keys(demo), ['baseUrl', 'buyer', 'reseller', 'scraper'])
+  assert.deepEqual(Object.keys(demo), ['baseUrl', 'sandbox', 'buyer', 'reseller', 'scraper'])
   assert.equal(demo.baseUrl, first.baseUrl)
   for (const role of ['buyer', 'reseller', 'scraper'] as const) {
     assert.match(demo[role].accountId, /^acc_[0-9a-f]{32}$/)

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
 import fc from 'fast-check'
-import { figuresOf, plainTerms, quote, type ResellerTerms } from '../../src/catalog/pricing.ts'
+import * as pricing from '../../src/catalog/pricing.ts'
+import { plainTerms, quote, type ResellerTerms, retailKey } from '../../src/catalog/pricing.ts'
 import type { Tier } from '../../src/catalog/product.ts'
 import { demoProduct } from './samples.ts'
 
@@ -18,12 +19,17 @@ const tiers: fc.Arbitrary<readonly Tier[]> = fc
     return froms.map((from, index) => ({ from, unitPriceMicros: falling[index]! }))
   })
 const quantity = fc.integer({ min: 1, max: 5_000 })
+const retail = (unitMicros: number | null) =>
+  new Map(unitMicros === null ? [] : [[retailKey(null), unitMicros]])
 const terms: fc.Arbitrary<ResellerTerms> = fc.record({
   discountBp: fc.integer({ min: 0, max: 10_000 }),
   markupMillionths: fc.option(fc.integer({ min: 1, max: 10_000_000 })),
-  retailUnitMicros: fc.option(fc.integer({ min: 1, max: 2_000_000_000 })),
+  retail: fc.option(fc.integer({ min: 1, max: 2_000_000_000 })).map(retail),
   sellable: fc.boolean(),
+  revision: fc.constant(null),
 })
+const figuresOf = (tiers: readonly Tier[], units: number, deal: ResellerTerms | null) =>
+  pricing.figuresOf({ target: null, tiers }, units, deal)
 
 /** The price of a unit, found another way than the code finds it. */
 const unitMicros = (table: readonly Tier[], units: number): bigint => {
@@ -45,8 +51,9 @@ test('every figure is the exact one, rounded half up to a cent once', () => {
       const figures = figuresOf(table, units, deal)
       assertRounded(figures.listCents, list, 10_000n)
       assertRounded(figures.reseller!.yourCostCents, list * BigInt(10_000 - deal.discountBp), 100_000_000n)
-      if (deal.retailUnitMicros !== null)
-        assertRounded(figures.amountCents, BigInt(deal.retailUnitMicros) * BigInt(units), 10_000n)
+      const retailMicros = deal.retail.get(retailKey(null))
+      if (retailMicros !== undefined)
+        assertRounded(figures.amountCents, BigInt(retailMicros) * BigInt(units), 10_000n)
       else
         assertRounded(figures.amountCents, list * BigInt(deal.markupMillionths ?? 1_000_000), 10_000_000_000n)
       assertRounded(figures.unitPriceCents, BigInt(figures.amountCents), BigInt(units))
@@ -114,10 +121,23 @@ test('half a cent rounds up, and cost and price are rounded apart', () => {
 
 test('the retail price comes before the markup, and a margin may be negative', () => {
   const dollar = [{ from: 1, unitPriceMicros: 1_000_000 }]
-  const deal = { ...plainTerms, retailUnitMicros: 900_000, markupMillionths: 2_000_000 }
+  const deal = { ...plainTerms, retail: retail(900_000), markupMillionths: 2_000_000 }
   const figures = figuresOf(dollar, 10, deal)
   assert.equal(figures.amountCents, 900)
   assert.equal(figures.reseller!.marginCents, -100)
+})
+
+test('a retail price is that of its country and period alone', () => {
+  const tiers = [{ from: 1, unitPriceMicros: 1_000_000 }]
+  const at = (country: string, periodDays: number) => {
+    const target = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
+    const deal = {
+      ...plainTerms,
+      retail: new Map([[retailKey({ country: 'USA', periodDays: 30 }), 2_500_000]]),
+    }
+    return pricing.figuresOf({ target, tiers }, 2, deal).amountCents
+  }
+  assert.deepEqual([at('USA', 30), at('USA', 90), at('DEU', 30)], [500, 200, 200])
 })
 
 test('the largest order that the schema lets through is priced exactly', () => {

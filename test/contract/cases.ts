@@ -364,6 +364,12 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     get('listDeposits', '400 invalid_parameter', 'a status that is none', `${deposits}?status=gone`),
 
     get('listProducts', '400 invalid_parameter', 'a state that is none', '/api/v1/products?state=gone'),
+    get(
+      'listAnnouncements',
+      '400 invalid_parameter',
+      'a kind that is none',
+      '/api/v1/announcements?kind=PARTY',
+    ),
     get('listOrders', '400 invalid_parameter', 'a status that is none', '/api/v1/orders?status=gone'),
     get('listPlans', '400 invalid_parameter', 'a status that is none', '/api/v1/plans?status=gone'),
     get('listProxies', '400 invalid_parameter', 'a format that is none', '/api/v1/proxies?format=xml'),

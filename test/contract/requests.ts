@@ -15,6 +15,7 @@ const v1 = '/api/v1'
 /** For every operation a request that succeeds for the customer with these holdings. */
 export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> => ({
   getMe: { method: 'GET', path: `${v1}/me` },
+  listAnnouncements: { method: 'GET', path: `${v1}/announcements` },
   getWallet: { method: 'GET', path: `${v1}/wallet` },
   listTransactions: { method: 'GET', path: `${v1}/wallet/transactions` },
   listProducts: { method: 'GET', path: `${v1}/products` },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Decision } from '../../src/eventstore/commands/command.ts'
+import { customerCreditOf } from '../../src/ledger/state.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
@@ -11,7 +12,10 @@ import {
   addressOrder,
   appendTo,
   credit,
+  customer,
+  customerCredit,
   emptyWorld,
+  forCustomer,
   planOrder,
   statesFor,
   stock,
@@ -50,6 +54,7 @@ const ends = (world: World, order: OrderDetails) => {
     refundedCents: states.order?.refundedCents,
     proxyIds: states.order?.proxyIds,
     availableMicros: states.ledger.availableMicros,
+    creditMicros: customerCreditOf(states.ledger, customer).creditMicros,
   }
 }
 
@@ -66,6 +71,15 @@ describe('every prefix of a placed order', () => {
       stock(credit(emptyWorld, 1_000, start), ['198.18.0.1', '198.18.0.2'], start),
     ],
     ['of a fresh plan', planOrder('ord_b'), credit(emptyWorld, 2_000, start)],
+    [
+      'of addresses for a customer',
+      forCustomer(addressOrder('ord_c')),
+      customerCredit(
+        stock(credit(emptyWorld, 1_000, start), ['198.18.0.1', '198.18.0.2'], start),
+        700,
+        start,
+      ),
+    ],
   ] as const) {
     const decision = place(world, order)
     const whole = ends(appendTo(world, decision.appends, start), order)
@@ -91,6 +105,18 @@ describe('every prefix of a placed order', () => {
     assert.equal(ends(end, rival).status, 'completed')
   })
 
+  test('for a customer that lost the race for the last address gives both sides back', () => {
+    const funded = customerCredit(credit(emptyWorld, 2_000, start), 700, start)
+    const world = stock(funded, ['198.18.0.1', '198.18.0.2'], start)
+    const order = forCustomer(addressOrder('ord_slow'))
+    const chargeOnly = appendTo(world, place(world, order).appends.slice(0, 1), start)
+    const rival = addressOrder('ord_fast')
+    const end = completed(appendTo(chargeOnly, place(chargeOnly, rival).appends, start), order)
+    const slow = ends(end, order)
+    assert.deepEqual([slow.status, slow.refundedCents], ['refunded', 650])
+    assert.deepEqual([slow.availableMicros, slow.creditMicros], [1_500 * 10_000, 700 * 10_000])
+  })
+
   test('whose refusal is on record is never allocated later, even when stock came back', () => {
     const order = addressOrder('ord_late')
     const world = credit(emptyWorld, 1_000, start)
@@ -106,12 +132,14 @@ describe('every prefix of a placed order', () => {
 })
 
 describe('every prefix of a refund', () => {
-  for (const [name, request] of [
-    ['whole', { kind: 'whole' }],
-    ['of an amount', { kind: 'cents', cents: 123 }],
+  for (const [name, request, order] of [
+    ['whole', { kind: 'whole' }, addressOrder('ord_r')],
+    ['of an amount', { kind: 'cents', cents: 123 }, addressOrder('ord_r')],
+    ['whole to both sides', { kind: 'whole' }, forCustomer(addressOrder('ord_r'))],
+    ['of an amount to both sides', { kind: 'cents', cents: 123 }, forCustomer(addressOrder('ord_r'))],
   ] as const) {
-    const order = addressOrder('ord_r')
-    const stocked = stock(credit(emptyWorld, 1_000, start), ['198.18.0.1', '198.18.0.2'], start)
+    const funded = customerCredit(credit(emptyWorld, 1_000, start), 700, start)
+    const stocked = stock(funded, ['198.18.0.1', '198.18.0.2'], start)
     const world = appendTo(stocked, place(stocked, order).appends, start)
     const decision = decideRefund(statesFor(world, order), 'ref_1', request, start)
     const whole = ends(appendTo(world, decision.appends, start), order)

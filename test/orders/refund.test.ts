@@ -1,18 +1,31 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { customerCreditOf } from '../../src/ledger/state.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
 import { decideRefund, partsCents, type RefundRequest } from '../../src/orders/refund.ts'
 import type { StockState } from '../../src/stock/fold.ts'
-import { addressOrder, appendTo, credit, emptyWorld, statesFor, stock, type World } from '../support/world.ts'
+import {
+  addressOrder,
+  appendTo,
+  credit,
+  customer,
+  customerCredit,
+  emptyWorld,
+  forCustomer,
+  statesFor,
+  stock,
+  type World,
+} from '../support/world.ts'
 
 const start = 1_800_000_000_000
 const paidCents = 100_000
 
 const placed = (order: OrderDetails): World => {
   const ips = Array.from({ length: order.quantity }, (_, n) => `198.18.0.${n + 1}`)
-  const world = stock(credit(emptyWorld, paidCents, start), ips, start)
+  const funded = customerCredit(credit(emptyWorld, paidCents, start), paidCents, start)
+  const world = stock(funded, ips, start)
   const { createdAt: _, ...draft } = order
   return appendTo(
     world,
@@ -84,6 +97,69 @@ describe('refunds', () => {
         },
       ),
     )
+  })
+
+  test('of an order for a customer give each side back what it paid, in any mixture of parts', () => {
+    const request = fc.oneof(
+      fc.record({ kind: fc.constant('cents' as const), cents: fc.integer({ min: 1, max: 900 }) }),
+      fc.record({
+        kind: fc.constant('proxies' as const),
+        first: fc.nat(7),
+        count: fc.integer({ min: 1, max: 3 }),
+      }),
+    )
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 8 }),
+        fc.integer({ min: 1, max: 2_000 }),
+        fc.integer({ min: 1, max: 2_000 }),
+        fc.array(request, { maxLength: 8 }),
+        (quantity, amountCents, costCents, requests) => {
+          const order = forCustomer(addressOrder('ord_1', { quantity }), amountCents, costCents)
+          let world = placed(order)
+          const check = () => {
+            const { ledger, order: state } = statesFor(world, order)
+            assert.ok(state)
+            const backCents = state.refunds.reduce((sum, { costCents: cost = 0 }) => sum + cost, 0)
+            assert.ok(state.refundedCents <= amountCents && backCents <= costCents)
+            const { creditMicros } = customerCreditOf(ledger, customer)
+            assert.equal(creditMicros, (paidCents - amountCents + state.refundedCents) * 10_000)
+            assert.equal(ledger.availableMicros, (paidCents - costCents + backCents) * 10_000)
+            if (state.status === 'refunded') assert.equal(backCents, costCents)
+          }
+          for (const [n, asked] of requests.entries()) {
+            const proxyIds = statesFor(world, order).order?.proxyIds ?? []
+            const given: RefundRequest =
+              asked.kind === 'cents'
+                ? asked
+                : { kind: 'proxies', proxyIds: proxyIds.slice(asked.first, asked.first + asked.count) }
+            if (given.kind === 'proxies' && given.proxyIds.length === 0) continue
+            world = refund(world, order, `ref_${n}`, given).world
+            check()
+          }
+          world = refund(world, order, 'ref_last', { kind: 'whole' }).world
+          check()
+          assert.equal(statesFor(world, order).order?.status, 'refunded')
+        },
+      ),
+    )
+  })
+
+  test('of an order for a customer, address by address, add up to both sums', () => {
+    const order = forCustomer(addressOrder('ord_1', { quantity: 3 }), 1_000, 700)
+    let world = placed(order)
+    const parts: (number | undefined)[][] = []
+    for (const [n, proxyId] of (statesFor(world, order).order?.proxyIds ?? []).entries()) {
+      const back = refund(world, order, `ref_${n}`, { kind: 'proxies', proxyIds: [proxyId] })
+      world = back.world
+      const landed = statesFor(world, order).order?.refunds.at(-1)
+      parts.push([landed?.amountCents, landed?.costCents])
+    }
+    assert.deepEqual(parts, [
+      [333, 233],
+      [334, 234],
+      [333, 233],
+    ])
   })
 
   test('of one address end that rental and leave the others', () => {

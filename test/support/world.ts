@@ -3,8 +3,9 @@ import type { DomainEvent } from '../../src/eventstore/event.ts'
 import type { Fold } from '../../src/eventstore/fold.ts'
 import type { StreamName } from '../../src/eventstore/port.ts'
 import { ledgerStream, orderStream } from '../../src/eventstore/streams.ts'
-import type { AccountId, KeyId, OrderId } from '../../src/ids.ts'
+import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/ids.ts'
 import { planIdOfOrder } from '../../src/ids.ts'
+import { decideCustomerCredit } from '../../src/ledger/decide-customer.ts'
 import { ledgerFold } from '../../src/ledger/fold.ts'
 import type { LedgerState } from '../../src/ledger/state.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
@@ -122,6 +123,29 @@ export const credit = (world: World, cents: number, atMs: number): World => {
     ],
     atMs,
   )
+}
+
+export const customer = 'cus_alice' as CustomerId
+
+/** The same order for the buyer's customer, who pays $6.50 for what costs the buyer $5.00. */
+export const forCustomer = (order: OrderDetails, amountCents = 650, costCents = 500): OrderDetails => ({
+  ...order,
+  customerId: customer,
+  amountCents,
+  costCents,
+})
+
+export const customerCredit = (world: World, cents: number, atMs: number): World => {
+  const stream = ledgerStream(buyer)
+  const decision = decideCustomerCredit(stateOf(world, stream, ledgerFold), {
+    customerId: customer,
+    reference: `pi_${world.get(stream)?.length ?? 0}`,
+    gateway: 'stripe',
+    depositId: 'dep_1',
+    amountMicros: cents * 10_000,
+  })
+  if (decision.outcome === 'refused') throw new Error('a customer was credited twice')
+  return appendTo(world, [{ stream, events: decision.events }], atMs)
 }
 
 export const stock = (world: World, ips: readonly string[], atMs: number): World =>

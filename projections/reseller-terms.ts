@@ -1,0 +1,59 @@
+import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { TermsEvent } from '../src/resellers/events.ts'
+import { evolveTerms, plainSettings, type Terms } from '../src/resellers/fold.ts'
+import type { ReadModel, Table } from './engine/read-model.ts'
+import { ownerOf } from './stream-owner.ts'
+
+/** A reseller's terms as they stand, one row each; none before the first change. */
+export type ResellerTermsRow = {
+  reseller_id: string
+  terms: Terms
+  /** The revision of the last event of the `terms-…` stream. */
+  revision: number
+  /** The position of that event: whoever holds an older one reads again. */
+  position: number
+}
+
+export const resellerTermsTable: Table<ResellerTermsRow> = {
+  name: 'reseller_terms',
+  columns: {
+    reseller_id: { type: 'text' },
+    terms: { type: 'jsonb' },
+    revision: { type: 'bigint' },
+    position: { type: 'bigint' },
+  },
+  key: ['reseller_id'],
+  indexes: ['position'],
+}
+
+const termsEvents: ReadonlySet<string> = new Set<TermsEvent['type']>([
+  'DiscountChanged',
+  'MarkupChanged',
+  'RetailPriceSet',
+  'RetailPriceRemoved',
+  'SellableChanged',
+  'ShopChanged',
+  'GatewaySet',
+  'GatewayRemoved',
+  'MessagingBotSet',
+  'MessagingBotRemoved',
+])
+
+const isTerms = (event: RecordedEvent): event is RecordedEvent<TermsEvent> => termsEvents.has(event.type)
+
+/** The terms that every process holds in memory and reads again when one moved. */
+export const resellerTerms: ReadModel = {
+  name: 'reseller_terms',
+  version: 1,
+  tables: [resellerTermsTable],
+  reads: (event) =>
+    isTerms(event) ? [{ table: resellerTermsTable.name, key: [ownerOf(event.stream)] }] : [],
+  apply: (event, rows) => {
+    if (!isTerms(event)) return
+    const reseller_id = ownerOf(event.stream)
+    const before = rows.get(resellerTermsTable, [reseller_id])?.terms ?? plainSettings
+    const { type, data, revision, position } = event
+    const terms = evolveTerms(before, { type, data } as TermsEvent)
+    rows.put(resellerTermsTable, { reseller_id, terms, revision, position })
+  },
+}

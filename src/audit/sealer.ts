@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { LogFeed } from '../../projections/engine/feed.ts'
+import { tryLock } from '../../projections/engine/locks.ts'
+import { openSession } from '../../projections/engine/session.ts'
+import type { Clock } from '../clock.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { newId } from '../ids.ts'
+import { createDigestStore } from './digest-store.ts'
+import type { SealKey } from './seal-key.ts'
+import { type Cause, openSealing, type Sealing, SealRefused } from './sealing.ts'
+
+export type SealerDeps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly feed: LogFeed
+  readonly runner: CommandRunner
+  readonly key: SealKey
+  readonly clock: Clock
+  readonly logger: Logger
+  /** A seal is due when so many events are new, or so long after the first of them. */
+  readonly every: { readonly events: number; readonly seconds: number }
+}
+
+export type Sealer = {
+  /** Why nothing is sealed, for an alarm; null while all is well. */
+  problem(): string | null
+  stop(): Promise<void>
+}
+
+/** Events are taken in such helpings: what a seal covers need not be fresh, and a wake-up for each costs more than its digest. */
+const gatherMs = 200
+const helping = 4_000
+const standbyMs = 5_000
+const firstBackoffMs = 500
+const maxBackoffMs = 60_000
+
+const cause = (): Cause => ({ actor: { kind: 'system', name: 'sealer' }, correlationId: newId('run') })
+
+/**
+ * Follows the log and seals it, by count and by time, never for seals alone. Of several processes one does it at a
+ * time. It stops sealing, and says so, when the log is no longer what was sealed.
+ */
+export const startSealer = (deps: SealerDeps): Sealer => {
+  const { pool, log, feed, runner, key, clock, logger, every } = deps
+  const stopping = new AbortController()
+  const stop = stopping.signal
+  let problem: string | null = null
+  let backoffMs = firstBackoffMs
+
+  const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: stop }).catch(() => undefined)
+
+  /** Ends when it is time to seal. Without a deadline it waits for the first event for as long as it takes. */
+  const gather = async (sealing: Sealing, signal: AbortSignal): Promise<void> => {
+    const { chain } = sealing
+    let due: AbortSignal | null = null
+    while (chain.unsealed() < every.events) {
+      if (due === null && chain.unsealed() > 0) due = AbortSignal.timeout(every.seconds * 1000)
+      const until = due === null ? signal : AbortSignal.any([signal, due])
+      try {
+        await chain.take(await feed.nextStored(chain.end().position, helping, until))
+      } catch (error) {
+        if (due?.aborted && !signal.aborted) return
+        throw error
+      }
+      if (chain.unsealed() < every.events) await pause(gatherMs)
+    }
+  }
+
+  const sealOn = async (signal: AbortSignal): Promise<void> => {
+    const store = createDigestStore(pool, await log.logId())
+    const sealing = await openSealing({ log, runner, store, key, clock }, cause())
+    while (!signal.aborted) {
+      await gather(sealing, signal)
+      const seal = await sealing.seal(cause())
+      problem = null
+      backoffMs = firstBackoffMs
+      if (seal !== null) logger.info({ throughOrdinal: seal.throughOrdinal }, 'sealed the log')
+    }
+  }
+
+  const hold = async (): Promise<void> => {
+    const session = await openSession(pool, 'farebox sealer')
+    try {
+      const signal = AbortSignal.any([stop, session.ended])
+      while (!(await tryLock(session.client, 'sealer'))) {
+        await pause(standbyMs)
+        signal.throwIfAborted()
+      }
+      await sealOn(signal)
+    } finally {
+      await session.close().catch(() => undefined) // its lock goes with it, however it ends
+    }
+  }
+
+  const run = async (): Promise<void> => {
+    while (!stop.aborted) {
+      try {
+        await hold()
+      } catch (error) {
+        if (stop.aborted) return
+        problem = (error as Error).message
+        if (error instanceof SealRefused) logger.fatal({ err: error }, 'the log is not sealed any more')
+        else logger.warn({ err: error }, 'sealing failed and is tried again')
+        backoffMs = error instanceof SealRefused ? maxBackoffMs : Math.min(2 * backoffMs, maxBackoffMs)
+      }
+      await pause(backoffMs)
+    }
+  }
+  const running = run()
+
+  return {
+    problem: () => problem,
+    stop: async () => {
+      stopping.abort()
+      await running
+    },
+  }
+}

@@ -1,0 +1,161 @@
+import { open } from 'node:fs/promises'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { Cli, CliContext } from '../cli/cli.ts'
+import { ledgerCommand } from '../cli/group.ts'
+import { CliMisuse, type CliOutput, CliRefusal, fields } from '../cli/output.ts'
+import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
+import { accountStream } from '../eventstore/streams.ts'
+import type { AccountId } from '../ids.ts'
+import { serviceBook } from '../ledger/postings.ts'
+import { type Exported, exportLedger } from './export.ts'
+import { type Format, formats } from './format.ts'
+import { ImportBrokeOff, type Imported, importLog, LogNotEmpty } from './import.ts'
+import { NoExport } from './jsonl-file.ts'
+import { fileSink, type Sink, streamSink, UnwritableFile } from './sink.ts'
+import { parseUntil, type Until, untilForm } from './until.ts'
+
+const untilOption = (text: string): Until => {
+  const until = parseUntil(text)
+  if (until === null) throw new InvalidArgumentError(`It must be ${untilForm}.`)
+  return until
+}
+
+const bookOption = (text: string): string => {
+  if (text === serviceBook || /^reseller:acc_[A-Za-z0-9]+$/.test(text)) return text
+  throw new InvalidArgumentError('It must be service, or reseller: and the id of a reseller.')
+}
+
+type ExportGiven = {
+  readonly format: Format
+  readonly book?: string
+  readonly until?: Until
+  readonly out?: string
+  readonly json?: boolean
+}
+
+const assertBook = async ({ log }: CliContext, book: string): Promise<void> => {
+  if (book === serviceBook) return
+  const accountId = book.slice(book.indexOf(':') + 1) as AccountId
+  for await (const { type, data } of log.readStream(accountStream(accountId)))
+    if (type === 'AccountCreated' && (JSON.parse(data) as { reseller: boolean }).reseller) return
+  throw new CliMisuse(`there is no reseller ${accountId}, so it has no book`, {}, 'not_found')
+}
+
+const assertUntil = async ({ log }: CliContext, until: Until | undefined): Promise<void> => {
+  if (until?.kind !== 'position') return
+  const head = await log.head()
+  if (until.position > head) throw new CliMisuse(`the log ends at position ${head}, before ${until.position}`)
+}
+
+const openSink = async (out: string | undefined): Promise<Sink> => {
+  if (out === undefined) return streamSink(process.stdout)
+  try {
+    return await fileSink(out)
+  } catch (error) {
+    if (error instanceof UnwritableFile) throw new CliMisuse(error.message)
+    throw error
+  }
+}
+
+const exported = (result: Exported, file: string | null): CliOutput => ({
+  json: { ...result, file },
+  text: file === null ? null : fields({ file, ...result }),
+})
+
+const runExport = async (context: CliContext, given: ExportGiven): Promise<CliOutput> => {
+  const { format, out, book = null, until = null } = given
+  if (given.json === true && out === undefined)
+    throw new CliMisuse('--json tells of an export into a file: give --out as well')
+  if (format === 'jsonl' && book !== null) throw new CliMisuse('jsonl is the whole log: it takes no --book')
+  await assertUntil(context, given.until)
+  if (book !== null) await assertBook(context, book)
+  const bar = createProgressBar(process.stderr)
+  const step = stepsOf(bar, 'export', await context.log.head())
+  const sink = await openSink(out)
+  try {
+    const deps = { log: context.log, decode: context.codec.decode }
+    return exported(await exportLedger(deps, sink, { format, book, until, onProgress: step }), out ?? null)
+  } catch (error) {
+    await sink.abandon()
+    throw error
+  } finally {
+    bar.end()
+  }
+}
+
+/** Waits for the seeding of a server that starts on this database, and keeps it waiting (src/demo/seed.ts). */
+const seedLock = 7_230_002
+
+const openExport = (file: string) =>
+  open(file, 'r').catch((cause: NodeJS.ErrnoException) => {
+    throw new CliMisuse(`${file} cannot be read: ${cause.message}`)
+  })
+
+const misuseOf = (error: unknown, file: string): unknown => {
+  if (error instanceof NoExport)
+    return new CliMisuse(`${file} is refused, nothing was written: ${error.message}`, {}, 'no_export')
+  if (error instanceof LogNotEmpty)
+    return new CliMisuse(`nothing was written: ${error.message}`, {}, 'log_not_empty')
+  if (error instanceof ImportBrokeOff) return new CliRefusal('import_broke_off', error.message)
+  return error
+}
+
+const imported = (result: Imported): CliOutput => ({
+  json: result,
+  text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").`,
+})
+
+const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOutput> => {
+  const file = await openExport(path)
+  const bar = createProgressBar(process.stderr)
+  const client = await pool.connect()
+  try {
+    if ((await file.stat()).isDirectory()) throw new CliMisuse(`${path} is a directory`)
+    await client.query('select pg_advisory_lock($1::bigint)', [seedLock])
+    const { size } = await file.stat()
+    const steps = { check: stepsOf(bar, 'check ', size), import: stepsOf(bar, 'import', size) }
+    return imported(await importLog(log, file, ({ phase, bytes, events }) => steps[phase](bytes, events)))
+  } catch (error) {
+    throw misuseOf(error, path)
+  } finally {
+    bar.end()
+    // Its session ends, and with it the lock.
+    client.release(true)
+    await file.close()
+  }
+}
+
+const exportExamples = `
+Examples:
+  farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:
+  farebox ledger export --format beancount --book service --until 2026-11-30 --out november.beancount
+  farebox ledger export --format csv | gzip > postings.csv.gz
+  farebox ledger export --format jsonl --out log.jsonl        (complete: "ledger import" makes the same log of it)`
+
+const importExamples = `
+The file is read whole before anything is written. The log must be empty, or hold the beginning of this file.
+
+Example:
+  DATABASE_URL=postgres://…/empty FAREBOX_DEMO=off farebox ledger import log.jsonl`
+
+/** `ledger export|import` */
+export const registerExports = (program: Command, cli: Cli): void => {
+  const ledger = ledgerCommand(program)
+  ledger
+    .command('export')
+    .description('write the ledger for hledger, beancount or a spreadsheet, or the whole log as JSON lines')
+    .addOption(
+      new Option('--format <format>', 'of what is written').choices([...formats]).makeOptionMandatory(),
+    )
+    .option('--book <book>', 'service or reseller:<account>; without it every book', bookOption)
+    .option('--until <when>', untilForm, untilOption)
+    .option('--out <file>', 'replaced whole or not at all; without it standard output')
+    .addHelpText('after', exportExamples)
+    .action(cli.action(runExport))
+  ledger
+    .command('import')
+    .description('make the log of a jsonl export in an empty log, byte for byte')
+    .argument('<file>', 'what "ledger export --format jsonl" wrote')
+    .addHelpText('after', importExamples)
+    .action(cli.action(runImport))
+}

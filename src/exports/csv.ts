@@ -1,0 +1,46 @@
+import { dollarText } from './amount.ts'
+import { type ExportHead, type JournalWriter, legsByBook } from './format.ts'
+
+const columns = [
+  'position',
+  'time',
+  'event',
+  'type',
+  'book',
+  'account',
+  'debit',
+  'credit',
+  'currency',
+  'owner',
+  'order',
+  'customer',
+  'reference',
+] as const
+
+/** RFC 4180. */
+const field = (value: string): string => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value)
+
+/**
+ * A text that somebody wrote. One that a spreadsheet would take for a formula gets an apostrophe before it (OWASP, "CSV
+ * injection"); `jsonl` has it as it is.
+ */
+const wording = (value: string): string => field(/^[=+\-@\t\r]/.test(value) ? `'${value}` : value)
+
+/** One line a posting, RFC 4180 with LF; exact dollars with six decimals, in the column of its side. */
+export const csvWriter = ({ book: only }: ExportHead): JournalWriter => ({
+  head: () => `${columns.join(',')}\n`,
+  entry: (entry) => {
+    const { position, at, eventId, type, accountId, orderId, customerId, reference } = entry
+    const before = `${position},${at},${eventId},${field(type)}`
+    const after = `USD,${accountId},${orderId ?? ''},${customerId ?? ''},${wording(reference ?? '')}`
+    let text = ''
+    for (const legs of legsByBook(entry, only).values())
+      for (const { book, account, amountMicros } of legs) {
+        const debit = amountMicros > 0 ? dollarText(amountMicros) : ''
+        const credit = amountMicros < 0 ? dollarText(-amountMicros) : ''
+        text += `${before},${field(book)},${field(account)},${debit},${credit},${after}\n`
+      }
+    return text
+  },
+  end: () => '',
+})

@@ -1,0 +1,100 @@
+import type { EventCodec } from '../eventstore/codec.ts'
+import type { EventLog, StoredEvent } from '../eventstore/port.ts'
+import { createEntryStream } from '../finance/entries.ts'
+import { beancountWriter } from './beancount.ts'
+import { csvWriter } from './csv.ts'
+import type { ExportHead, Format, JournalFormat, JournalWriter } from './format.ts'
+import { hledgerWriter } from './hledger.ts'
+import { createJsonlWriter } from './jsonl.ts'
+import { readLog } from './read-log.ts'
+import type { Sink } from './sink.ts'
+import type { Until } from './until.ts'
+
+export type ExportOptions = {
+  readonly format: Format
+  /** One book of the journal; null for every book. `jsonl` knows no books. */
+  readonly book: string | null
+  readonly until: Until | null
+  readonly onProgress?: (position: number, events: number) => void
+}
+
+export type Exported = {
+  readonly format: Format
+  /** Of the last event in it; 0 without one. */
+  readonly position: number
+  readonly events: number
+  readonly bytes: number
+}
+
+const writers: Readonly<Record<JournalFormat, (head: ExportHead) => JournalWriter>> = {
+  hledger: hledgerWriter,
+  beancount: beancountWriter,
+  csv: csvWriter,
+}
+
+/** What one format makes of pages of the log. */
+type PageWriter = { head(): string; events(page: readonly StoredEvent[]): string; end(): string }
+
+const journalPages = (writer: JournalWriter, decode: EventCodec['decode']): PageWriter => {
+  const entries = createEntryStream()
+  return {
+    head: writer.head,
+    events: (page) => {
+      let text = ''
+      for (const stored of page) {
+        const entry = entries.next(decode(stored))
+        if (entry !== null) text += writer.entry(entry)
+      }
+      return text
+    },
+    end: writer.end,
+  }
+}
+
+/** Cuts pages at the first event that was booked after an instant; null once that was reached. */
+const cutAtTime = (until: Until | null) => {
+  if (until?.kind !== 'time') return (page: readonly StoredEvent[]) => ({ page, over: false })
+  return (page: readonly StoredEvent[]) => {
+    // Accounting time is the running maximum, so it passes the instant with the first event that is later.
+    const first = page.findIndex(
+      ({ metadata }) => (JSON.parse(metadata) as { recordedAt: string }).recordedAt > until.at,
+    )
+    return first === -1 ? { page, over: false } : { page: page.slice(0, first), over: true }
+  }
+}
+
+/**
+ * Writes the ledger through the head of the log as it is now, or less. Memory does not grow with the log: two pages, and
+ * for hledger and beancount a balance an account.
+ * @throws LogUnavailable, and what the sink throws
+ */
+export const exportLedger = async (
+  { log, decode }: { readonly log: EventLog; readonly decode: EventCodec['decode'] },
+  sink: Sink,
+  { format, book, until, onProgress }: ExportOptions,
+): Promise<Exported> => {
+  const logId = await log.logId()
+  const through = until?.kind === 'position' ? until.position : await log.head()
+  const pages: PageWriter =
+    format === 'jsonl' ? createJsonlWriter() : journalPages(writers[format]({ logId, book }), decode)
+  const cut = cutAtTime(until)
+  let position = 0
+  let events = 0
+  let bytes = 0
+  const write = async (text: string): Promise<void> => {
+    bytes += Buffer.byteLength(text)
+    await sink.write(text)
+  }
+  await write(pages.head())
+  for await (const read of readLog(log, through)) {
+    const { page, over } = cut(read)
+    await write(pages.events(page))
+    position = page.at(-1)?.position ?? position
+    events += page.length
+    onProgress?.(position, events)
+    if (over) break
+  }
+  await write(pages.end())
+  await sink.finish()
+  return { format, position, events, bytes }
+}

@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { open, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Writable } from 'node:stream'
+
+/** Where an export goes. Nothing of it can be seen before `finish`, where that is possible. */
+export type Sink = {
+  write(text: string): Promise<void>
+  finish(): Promise<void>
+  /** After an error: leaves nothing behind where that is possible. */
+  abandon(): Promise<void>
+}
+
+/** The file cannot be written where it was asked for; nothing was. */
+export class UnwritableFile extends Error {
+  override readonly name = 'UnwritableFile'
+}
+
+const syncDirectory = async (path: string): Promise<void> => {
+  const directory = await open(path, 'r')
+  try {
+    await directory.sync()
+  } finally {
+    await directory.close()
+  }
+}
+
+/**
+ * A file that is replaced whole or not at all: written beside its place under another name, synced, then renamed. Only its
+ * owner may read it.
+ * @throws UnwritableFile before anything is written
+ */
+export const fileSink = async (path: string): Promise<Sink> => {
+  const directory = dirname(path)
+  const half = join(directory, `.${basename(path)}.${process.pid}.part`)
+  const file = await open(half, 'w', 0o600).catch((cause: NodeJS.ErrnoException) => {
+    throw new UnwritableFile(`${path} cannot be written: ${cause.message}`, { cause })
+  })
+  return {
+    write: async (text) => {
+      await file.writeFile(text)
+    },
+    finish: async () => {
+      await file.sync()
+      await file.close()
+      await rename(half, path)
+      await syncDirectory(directory)
+    },
+    abandon: async () => {
+      await file.close().catch(() => undefined)
+      await rm(half, { force: true })
+    },
+  }
+}
+
+/** A stream such as standard output, at the pace of whoever reads it. It stays open. */
+export const streamSink = (stream: Writable): Sink => {
+  const broken = Promise.withResolvers<never>()
+  broken.promise.catch(() => undefined)
+  stream.once('error', broken.reject)
+  return {
+    write: async (text) => {
+      if (text !== '' && !stream.write(text)) await Promise.race([once(stream, 'drain'), broken.promise])
+    },
+    finish: async () => {
+      const flushed = Promise.withResolvers<void>()
+      stream.write('', () => flushed.resolve())
+      await Promise.race([flushed.promise, broken.promise])
+    },
+    abandon: async () => undefined,
+  }
+}

@@ -1,0 +1,74 @@
+import { type Command, Option } from 'commander'
+import type { Cli, CliContext } from '../cli/cli.ts'
+import type { AccountId } from '../ids.ts'
+import { credentialFields, gatewayCredentials, providersOf } from './credential-forms.ts'
+import { type GatewayProvider, type ResellerRail, resellerRails } from './events.ts'
+import { readCredentials } from './input.ts'
+import { changeOutput } from './output.ts'
+import type { Resellers } from './service.ts'
+
+type Gateway = {
+  readonly account: AccountId
+  readonly rail: ResellerRail
+  readonly provider?: GatewayProvider
+  readonly credentials?: string
+  readonly remove?: true
+}
+
+const help = `
+The credentials are a JSON object with the fields of the provider:
+${Object.entries(credentialFields)
+  .map(([provider, form]) => `  ${provider.padEnd(12)}${form}`)
+  .join('\n')}
+They are encrypted under FAREBOX_MASTER_KEY and never shown again.
+
+Examples:
+  farebox reseller gateway --account acc_… --rail card --provider stripe --credentials stripe.json
+  pass show btcpay | farebox reseller gateway --account acc_… --rail crypto --provider btcpay --credentials -
+  farebox reseller gateway --account acc_… --rail card --remove`
+
+/** `reseller gateway`: where the money of a reseller's customers goes, one gateway a rail. */
+export const registerGateway = (
+  reseller: Command,
+  cli: Cli,
+  resellersOf: (context: CliContext) => Resellers,
+): void => {
+  reseller
+    .command('gateway')
+    .description(
+      "set the reseller's own gateway of a rail, or take it away; open invoices are still followed",
+    )
+    .requiredOption('--account <id>', 'the reseller')
+    .addOption(
+      new Option('--rail <rail>', 'what customers pay with').choices(resellerRails).makeOptionMandatory(),
+    )
+    .addOption(
+      new Option('--provider <name>', 'stripe for card; btcpay or nowpayments for crypto').choices(
+        Object.values(providersOf).flat(),
+      ),
+    )
+    .option('--credentials <file>', 'a JSON file, "-" for standard input')
+    .addOption(new Option('--remove', 'no gateway for this rail').conflicts(['provider', 'credentials']))
+    .addHelpText('after', help)
+    .hook('preAction', (command) => {
+      const { rail, provider, credentials, remove } = command.opts<Gateway>()
+      if (remove) return
+      if (provider === undefined || credentials === undefined)
+        command.error('error: give --provider and --credentials, or --remove')
+      else if (!providersOf[rail].includes(provider))
+        command.error(
+          `error: the rail ${rail} is served by ${providersOf[rail].join(' or ')}, not ${provider}`,
+        )
+    })
+    .action(
+      cli.action(async (context, { account, rail, provider, credentials }: Gateway) => {
+        const secrets =
+          provider === undefined || credentials === undefined
+            ? null
+            : await readCredentials(credentials, gatewayCredentials, { provider }, credentialFields[provider])
+        const result = await resellersOf(context).setGateway(account, rail, secrets, context)
+        const what = secrets === null ? 'has no gateway any more' : `is served by ${provider} now`
+        return changeOutput(account, result, `the rail ${rail} ${what}`)
+      }),
+    )
+}

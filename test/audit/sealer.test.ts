@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import pino from 'pino'
+import { createLogFeed } from '../../projections/engine/feed.ts'
+import type { LogSealed } from '../../src/audit/events.ts'
+import { startSealer } from '../../src/audit/sealer.ts'
+import type { StoredEvent } from '../../src/eventstore/port.ts'
+import { codec, runnerOver } from '../commands/world.ts'
+import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { type Audited, allEvents, appendEach, auditWorld, everyKind, testKey } from './world.ts'
+
+const sealsOf = async ({ log }: Pick<Audited, 'log'>): Promise<LogSealed['data'][]> =>
+  (await allEvents(log)).filter(({ stream }) => stream === 'seal').map(({ data }) => JSON.parse(data))
+
+const sealing = async (t: TestContext, every: { events: number; seconds: number }, key = testKey()) => {
+  const world = await auditWorld(t)
+  const { pool, log } = world
+  const start = () => {
+    const feed = createLogFeed({ log, decode: codec.decode, onError: () => undefined })
+    const runner = runnerOver(log)
+    const logger = pino({ level: 'silent' })
+    const sealer = startSealer({ pool, log, feed, runner, key, clock: Date.now, logger, every })
+    let stopped: Promise<void> | null = null
+    const stop = async (): Promise<void> => {
+      await sealer.stop()
+      await feed.close()
+      await runner.close()
+    }
+    const once = (): Promise<void> => {
+      stopped ??= stop()
+      return stopped
+    }
+    t.after(once)
+    return { ...sealer, stop: once }
+  }
+  return { ...world, start }
+}
+
+const sealedThrough = (world: Pick<Audited, 'log'>, ordinal: number) =>
+  until(async () => ((await sealsOf(world)).at(-1)?.throughOrdinal ?? 0) >= ordinal, {
+    timeoutMs: 20_000,
+    what: `a seal through ${ordinal}`,
+  })
+
+const slices = (events: readonly StoredEvent[], size: number): StoredEvent[][] =>
+  Array.from({ length: Math.ceil(events.length / size) }, (_, n) => events.slice(n * size, (n + 1) * size))
+
+describe('the sealer', () => {
+  test('seals by count while events come, and by time what is left, never seals alone', async (t) => {
+    const world = await sealing(t, { events: 30, seconds: 1 })
+    world.start()
+    const events = await everyKind()
+    for (const some of slices(events, 20)) await appendEach(world.log, some)
+    const seals = await sealsOf(world)
+    await sealedThrough(world, events.length)
+    const head = await world.log.head()
+    // Longer than the time after which anything new would be sealed.
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
+    assert.equal(await world.log.head(), head)
+    assert.ok(seals.every(({ throughOrdinal }) => throughOrdinal >= 30))
+  })
+
+  test('of two processes one seals; when it stops, the other goes on from there', async (t) => {
+    const world = await sealing(t, { events: 20, seconds: 60 })
+    const events = await everyKind()
+    const [first, second] = [world.start(), world.start()]
+    await appendEach(world.log, events.slice(0, 40))
+    await sealedThrough(world, 20)
+    await first.stop()
+    await appendEach(world.log, events.slice(40))
+    await sealedThrough(world, 70)
+    assert.equal(second.problem(), null)
+    const seals = await sealsOf(world)
+    assert.deepEqual(
+      seals.map(({ throughOrdinal }) => throughOrdinal),
+      [...new Set(seals.map(({ throughOrdinal }) => throughOrdinal))].sort((a, b) => a - b),
+    )
+  })
+
+  test('stops with an alarm when the log is not what was sealed', async (t) => {
+    const world = await sealing(t, { events: 20, seconds: 60 })
+    const events = await everyKind()
+    await appendEach(world.log, events.slice(0, 40))
+    await world.seal()
+    await world.pool.query(
+      `update work.event_digests set digests = set_byte(digests, octet_length(digests) - 1, 0)`,
+    )
+    const sealer = world.start()
+    await appendEach(world.log, events.slice(40))
+    await until(() => sealer.problem(), { timeoutMs: 20_000, what: 'an alarm' })
+    assert.match(sealer.problem() ?? '', /up to ordinal 40 are not those that were sealed/)
+    assert.equal((await sealsOf(world)).length, 1)
+  })
+
+  test('runs in the service, under its key', async (t) => {
+    const { farebox, buyer } = await startService(t, { FAREBOX_SEAL_SECONDS: '1' })
+    await sealedThrough(farebox.core, 1)
+    const before = (await sealsOf(farebox.core)).length
+    const order = { product_id: 'residential-premium', quantity: 1 }
+    const { status } = await buyer.post('/api/v1/orders', order, { headers: { 'idempotency-key': 'one' } })
+    assert.equal(status, 201)
+    await until(async () => (await sealsOf(farebox.core)).length > before, {
+      timeoutMs: 20_000,
+      what: 'another seal',
+    })
+  })
+})

@@ -1,0 +1,82 @@
+import type { TestContext } from 'node:test'
+import type pg from 'pg'
+import { createDigestStore, type DigestStore } from '../../src/audit/digest-store.ts'
+import { type SealKey, sealKeyOf } from '../../src/audit/seal-key.ts'
+import { openSealing, takeToHead } from '../../src/audit/sealing.ts'
+import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
+import { runnerOver } from '../commands/world.ts'
+import { openLog } from '../eventstore/open-postgres.ts'
+import { makeEvents } from '../golden/make.ts'
+import { testDatabase } from '../support/postgres.ts'
+
+export const cause = { correlationId: 'run_test', actor: { kind: 'operator', name: 'auditor' } } as const
+
+/** A key that is the same in every run. */
+export const testKey = (n = 1): SealKey => sealKeyOf(Buffer.alloc(32, n))
+
+export const startMs = Date.parse('2026-12-24T00:00:00.000Z')
+
+/** Events of every kind, as a log stores them. */
+export const everyKind = async (): Promise<readonly StoredEvent[]> =>
+  (await makeEvents()).map(({ id, stream, revision, type, data, metadata }, at) => ({
+    id,
+    stream,
+    revision,
+    type,
+    data: JSON.stringify(data),
+    metadata: JSON.stringify(metadata),
+    position: at + 1,
+  }))
+
+/** Appends events one by one, at the revisions they have. */
+export const appendEach = async (log: EventLog, events: readonly StoredEvent[]): Promise<void> => {
+  for (const { id, stream, revision, type, data, metadata } of events)
+    await log.append(stream, revision === 0 ? 'noStream' : revision - 1, [{ id, type, data, metadata }])
+}
+
+export const allEvents = async (log: EventLog): Promise<StoredEvent[]> => {
+  const events: StoredEvent[] = []
+  for (let page = await log.readAll(0, 1000); page.length > 0; ) {
+    events.push(...page)
+    page = await log.readAll(page.at(-1)!.position, 1000)
+  }
+  return events
+}
+
+export type Audited = {
+  readonly url: string
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly store: DigestStore
+  /** Seals what the log has, as a process that was just started. */
+  seal(key?: SealKey): Promise<number | null>
+}
+
+/** A log on a fresh Postgres that can be sealed. */
+export const auditWorld = async (t: TestContext): Promise<Audited> => {
+  const { url, pool } = await testDatabase(t)
+  const log = await openLog(url)
+  t.after(() => log.close())
+  return { url, pool, ...(await sealable(t, pool, log)) }
+}
+
+export const sealable = async (
+  t: TestContext,
+  pool: pg.Pool,
+  log: EventLog,
+): Promise<Omit<Audited, 'url' | 'pool'>> => {
+  const store = createDigestStore(pool, await log.logId())
+  return {
+    log,
+    store,
+    seal: async (key = testKey()) => {
+      const runner = runnerOver(log, { clock: () => startMs })
+      t.after(() => runner.close())
+      const sealing = await openSealing({ log, runner, store, key, clock: () => startMs }, cause)
+      await takeToHead(log, sealing.chain)
+      const seal = await sealing.seal(cause)
+      await runner.close()
+      return seal?.throughOrdinal ?? null
+    },
+  }
+}

@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import fc from 'fast-check'
+import { createCodec } from '../../src/eventstore/codec.ts'
+import type { DomainEvent } from '../../src/eventstore/event.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import { accountStream, ledgerStream } from '../../src/eventstore/streams.ts'
+import { exportLedger } from '../../src/exports/export.ts'
+import type { Format } from '../../src/exports/format.ts'
+import { fileSink } from '../../src/exports/sink.ts'
+import type { Until } from '../../src/exports/until.ts'
+import type { AccountId } from '../../src/ids.ts'
+import { play, type Step, startMs, steps } from '../ledger/support.ts'
+
+export const codec = createCodec()
+
+/** Two accounts and two resellers; whatever the real decisions make of the steps of each, in the order of time. */
+export type Owner = {
+  readonly accountId: AccountId
+  readonly reseller: boolean
+  readonly steps: readonly Step[]
+}
+
+const isForResellers = ({ command }: Step): boolean => command.kind.startsWith('customer-')
+
+export const owners: fc.Arbitrary<readonly Owner[]> = fc
+  .tuple(steps, steps, steps, steps)
+  .map(([one, two, three, four]) => [
+    { accountId: 'acc_1a' as AccountId, reseller: false, steps: one.filter((s) => !isForResellers(s)) },
+    { accountId: 'acc_2b' as AccountId, reseller: false, steps: two.filter((s) => !isForResellers(s)) },
+    { accountId: 'acc_3c' as AccountId, reseller: true, steps: three },
+    { accountId: 'acc_4d' as AccountId, reseller: true, steps: four },
+  ])
+
+const metadata = (atMs: number) => ({
+  correlationId: randomUUID(),
+  causationId: null,
+  actor: { kind: 'operator', name: 'test' } as const,
+  recordedAt: new Date(atMs).toISOString(),
+})
+
+/** Writes what the owners do into a log. */
+export const writeBooks = async (log: EventLog, given: readonly Owner[]): Promise<void> => {
+  const revisions = new Map<string, number>()
+  const append = async (
+    stream: Parameters<EventLog['append']>[0],
+    atMs: number,
+    events: readonly DomainEvent[],
+  ) => {
+    const last = revisions.get(stream) ?? -1
+    const written = events.map((event) => ({ id: randomUUID(), ...codec.encode(event, metadata(atMs)) }))
+    await log.append(stream, last === -1 ? 'noStream' : last, written)
+    revisions.set(stream, last + events.length)
+  }
+  for (const { accountId, reseller } of given)
+    await append(accountStream(accountId), startMs, [
+      { type: 'AccountCreated', data: { accountId, reseller } },
+    ])
+  const played = given
+    .flatMap(({ accountId, steps: list }) => play(list).map((done) => ({ accountId, ...done })))
+    .sort((a, b) => a.nowMs - b.nowMs)
+  for (const { accountId, nowMs, events } of played)
+    if (events.length > 0) await append(ledgerStream(accountId), nowMs, events)
+}
+
+/** A directory that is gone with the test. */
+export const scratch = async (t: TestContext): Promise<string> => {
+  const directory = await mkdtemp(join(tmpdir(), 'farebox-exports-'))
+  t.after(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
+
+export const exportTo = async (
+  log: EventLog,
+  path: string,
+  format: Format,
+  { book = null, until = null }: { book?: string | null; until?: Until | null } = {},
+) => exportLedger({ log, decode: codec.decode }, await fileSink(path), { format, book, until })

@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { CliContext } from '../../src/cli/cli.ts'
+import { type Register, runCli } from '../../src/cli/program.ts'
+import { registerLedger } from '../../src/finance/cli.ts'
+import type { AccountId, OrderId, PlanId } from '../../src/ids.ts'
+import { silent } from '../projections/engine.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { playInto } from './support.ts'
+
+/** A command line on a log in which acc_one bought a plan for $15.00 of its $100.00 and scraped for $0.0030. */
+export const ledgerWorld = async (t: TestContext, rooms: readonly Register[]) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const one = 'acc_one' as AccountId
+  const shop = await playInto(log, [
+    (shop) => shop.buyPlan(one, 'ord_1' as OrderId, 'pln_1' as PlanId),
+    async (shop) => shop.wait(86_400_000),
+    (shop) => shop.scrape(one, 3000, 'capture'),
+  ])
+  const context = { pool, log, clock: Date.now, logger: silent } as unknown as CliContext
+  const run = async (...args: readonly string[]) => {
+    const out: string[] = []
+    const err: string[] = []
+    const code = await runCli(args, rooms, {
+      out: (text) => out.push(text),
+      err: (text) => err.push(text),
+      open: async () => ({ context, close: async () => undefined }),
+    })
+    return { code, out: out.join('\n'), err: err.join('\n') }
+  }
+  return { pool, log, shop, run, head: await log.head() }
+}
+
+const world = (t: TestContext) => ledgerWorld(t, [registerLedger])
+
+test('a trial balance shows each book on its two sides, which are equal', async (t) => {
+  const { run, head } = await world(t)
+  const { code, out } = await run('ledger', 'trial-balance')
+  assert.equal(code, 0)
+  assert.equal(
+    out,
+    `book reseller:acc_two, US dollars, as of position ${head} (2026-11-22T00:00:00.000Z)
+
+ACCOUNT                 DEBIT  CREDIT
+assets:service-wallet  100.00
+equity:funding                 100.00
+TOTAL                  100.00  100.00
+
+book service, US dollars, as of position ${head} (2026-11-22T00:00:00.000Z)
+
+ACCOUNT                          DEBIT      CREDIT
+assets:gateway:manual       200.000000
+liabilities:wallet:acc_one               84.997000
+liabilities:wallet:acc_two              100.000000
+revenue:orders:residential               15.000000
+revenue:scrapes:tiktok                    0.003000
+TOTAL                       200.000000  200.000000`,
+  )
+})
+
+test('the same as CSV and as JSON, as of a time and over a range', async (t) => {
+  const { run } = await world(t)
+  const csv = await run(
+    'ledger',
+    'trial-balance',
+    '--book',
+    'service',
+    '--as-of',
+    '2026-11-21T12:00:00Z',
+    '--format',
+    'csv',
+  )
+  assert.equal(
+    csv.out,
+    [
+      'book,account,opening,debit,credit,balance',
+      'service,assets:gateway:manual,0.000000,200.000000,0.000000,200.000000',
+      'service,liabilities:wallet:acc_one,0.000000,15.000000,100.000000,-85.000000',
+      'service,liabilities:wallet:acc_two,0.000000,0.000000,100.000000,-100.000000',
+      'service,revenue:orders:residential,0.000000,0.000000,15.000000,-15.000000',
+    ].join('\n'),
+  )
+  const json = await run(
+    'ledger',
+    'trial-balance',
+    '--book',
+    'service',
+    '--from',
+    '2026-11-22',
+    '--depth',
+    '2',
+    '--json',
+  )
+  const { books } = JSON.parse(json.out)
+  assert.deepEqual(
+    books[0].accounts.map((each: Record<string, string>) => [
+      each.account,
+      each.openingMicros,
+      each.balanceMicros,
+    ]),
+    [
+      ['assets:gateway', '200000000', '200000000'],
+      ['liabilities:holds', '0', '0'],
+      ['liabilities:wallet', '-185000000', '-184997000'],
+      ['revenue:orders', '-15000000', '-15000000'],
+      ['revenue:scrapes', '0', '-3000'],
+    ],
+  )
+  const same = await run(
+    'ledger',
+    'trial-balance',
+    '--book',
+    'service',
+    '--from',
+    '2026-11-22',
+    '--depth',
+    '2',
+    '--format',
+    'json',
+  )
+  assert.equal(same.out, json.out)
+})
+
+test('an account is shown with those below it, a wallet by the id of its account', async (t) => {
+  const { run } = await world(t)
+  const revenue = await run('ledger', 'account', 'revenue', '--json')
+  assert.deepEqual(
+    JSON.parse(revenue.out).books[0].accounts.map((each: Record<string, string>) => [
+      each.account,
+      each.balanceMicros,
+    ]),
+    [
+      ['revenue:orders:residential', '-15000000'],
+      ['revenue:scrapes:tiktok', '-3000'],
+    ],
+  )
+  const wallet = await run('ledger', 'account', 'acc_one')
+  assert.match(wallet.out, /liabilities:wallet:acc_one in the book service/)
+  assert.match(wallet.out, /84\.997000/)
+  const funding = await run('ledger', 'account', 'equity:funding')
+  assert.match(funding.out, /in the book reseller:acc_two/)
+})
+
+test('a statement runs from its opening to its closing balance and says what each line was for', async (t) => {
+  const { run } = await world(t)
+  const { out } = await run('ledger', 'statement', 'acc_one', '--to', '2026-11-22', '--json')
+  const { lines, openingMicros, balanceMicros } = JSON.parse(out)
+  assert.deepEqual([openingMicros, balanceMicros], ['0', '-85000000'])
+  assert.deepEqual(
+    lines.map((line: Record<string, unknown>) => [
+      line.type,
+      line.orderId,
+      line.amountMicros,
+      line.balanceMicros,
+      line.against,
+    ]),
+    [
+      ['WalletCredited', null, '-100000000', '-100000000', ['assets:gateway:manual']],
+      ['WalletDebited', 'ord_1', '15000000', '-85000000', ['revenue:orders:residential']],
+    ],
+  )
+  const text = await run('ledger', 'statement', 'acc_one')
+  assert.match(text.out, /WalletDebited ord_1 +15\.000000 +-85\.000000/)
+  const csv = await run('ledger', 'statement', 'acc_one', '--format', 'csv')
+  assert.match(csv.out, /^position,time,book,account,type,debit,credit,balance,against,order/)
+})
+
+for (const [what, args, message] of [
+  ['a moment that is none', ['trial-balance', '--as-of', 'yesterday'], /position of the log such as 1284/],
+  ['a day that is none', ['trial-balance', '--as-of', '2026-02-30'], /a date such as/],
+  ['a position past the end', ['trial-balance', '--as-of', '999999'], /position 999999 is past the end/],
+  ['a range past the end', ['statement', 'acc_one', '--from', '999999'], /past the end/],
+  ['an unknown account', ['account', 'assets:nothing'], /no book has an account assets:nothing/],
+  ['an unknown wallet', ['statement', 'acc_nobody'], /no book has an account liabilities:wallet:acc_nobody/],
+  ['an unknown book', ['trial-balance', '--book', 'ours'], /there is no book ours/],
+  [
+    'an account of another book',
+    ['account', 'revenue', '--book', 'reseller:acc_two'],
+    /has no account revenue/,
+  ],
+  ['both kinds of time', ['trial-balance', '--as-of', '1', '--from', '1'], /not both/],
+  ['an unknown format', ['trial-balance', '--format', 'pdf'], /table, csv, json/],
+  ['a depth of nothing', ['trial-balance', '--depth', '0'], /whole number from 1/],
+] as const)
+  test(`wrong use exits with 2 and says what is accepted: ${what}`, async (t) => {
+    const { run } = await world(t)
+    const { code, err } = await run('ledger', ...args)
+    assert.equal(code, 2, err)
+    assert.match(err, message)
+  })
