@@ -14,6 +14,8 @@ export type BalanceRow = {
   receivable_micros: number
   /** The revision of the ledger's last event that is folded in. */
   revision: number
+  /** How many rows the account has in `transactions`: the `total` of its list. */
+  transactions: number
 }
 
 export type TransactionType =
@@ -46,9 +48,6 @@ export type TransactionRow = {
   created_at: string
 }
 
-/** The `total` of an account's list. */
-export type TransactionCountRow = { account_id: string; total: number }
-
 export const balancesTable: Table<BalanceRow> = {
   name: 'balances',
   columns: {
@@ -57,6 +56,7 @@ export const balancesTable: Table<BalanceRow> = {
     held_micros: { type: 'bigint' },
     receivable_micros: { type: 'bigint' },
     revision: { type: 'bigint' },
+    transactions: { type: 'bigint' },
   },
   key: ['account_id'],
   indexes: [],
@@ -76,15 +76,10 @@ export const transactionsTable: Table<TransactionRow> = {
     reference: { type: 'text', nullable: true },
     created_at: { type: 'timestamptz' },
   },
-  key: ['transaction_id'],
-  indexes: ['account_id, position desc'],
-}
-
-export const transactionCountsTable: Table<TransactionCountRow> = {
-  name: 'transaction_counts',
-  columns: { account_id: { type: 'text' }, total: { type: 'bigint' } },
-  key: ['account_id'],
+  // The list's own order, so that one index does.
+  key: ['account_id', 'position'],
   indexes: [],
+  appendOnly: true,
 }
 
 type Described = Pick<TransactionRow, 'type' | 'order_id' | 'deposit_id' | 'reference'>
@@ -144,16 +139,17 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
   const before = rows.get(balancesTable, [accountId])
   const movement = movementOf(event)
   const { availableAfterMicros } = event.data
+  const described = describe(event)
   rows.put(balancesTable, {
     account_id: accountId,
     available_micros: availableAfterMicros,
     held_micros: (before?.held_micros ?? 0) + movement.heldMicros,
     receivable_micros: (before?.receivable_micros ?? 0) + movement.receivableMicros,
     revision: event.revision,
+    transactions: (before?.transactions ?? 0) + (described === null ? 0 : 1),
   })
-  const described = describe(event)
   if (described === null) return
-  rows.put(transactionsTable, {
+  rows.add(transactionsTable, {
     ...described,
     transaction_id: `txn_${event.id.replaceAll('-', '')}`,
     account_id: accountId,
@@ -162,22 +158,16 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
     balance_after_micros: availableAfterMicros,
     created_at: event.metadata.recordedAt,
   })
-  const total = (rows.get(transactionCountsTable, [accountId])?.total ?? 0) + 1
-  rows.put(transactionCountsTable, { account_id: accountId, total })
 }
 
 /** What every account owns, and how it came to it. */
 export const balances: ReadModel = {
   name: 'balances',
-  version: 2,
-  tables: [balancesTable, transactionsTable, transactionCountsTable],
+  version: 3,
+  tables: [balancesTable, transactionsTable],
   reads: (event) => {
     if (!isMoney(event)) return []
-    const key = [ownerOf(event.stream)]
-    return [
-      { table: balancesTable.name, key },
-      { table: transactionCountsTable.name, key },
-    ]
+    return [{ table: balancesTable.name, key: [ownerOf(event.stream)] }]
   },
   apply: (event, rows) => {
     if (isMoney(event)) foldMoney(event, rows)

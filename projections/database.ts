@@ -1,5 +1,5 @@
 import type { AccountRow, KeyRow } from './accounts.ts'
-import type { BalanceRow, TransactionCountRow, TransactionRow } from './balances.ts'
+import type { BalanceRow, TransactionRow } from './balances.ts'
 import type { CatalogRow } from './catalog.ts'
 import type { CustomerRow } from './customers.ts'
 import type { DepositCountRow, DepositRow } from './deposits.ts'
@@ -25,7 +25,6 @@ export type ReadDatabase = {
   'read.keys': KeyRow
   'read.balances': BalanceRow
   'read.transactions': TransactionRow
-  'read.transaction_counts': TransactionCountRow
   'read.customers': CustomerRow
   'read.orders': OrderRow
   'read.order_counts': OrderCountRow

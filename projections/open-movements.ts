@@ -23,14 +23,14 @@ export const openMovementsTable: Table<OpenMovementRow> = {
  */
 export const openMovements: ReadModel = {
   name: 'open-movements',
-  version: 1,
+  version: 2,
   tables: [openMovementsTable],
   reads: () => [],
   apply: (recorded, rows) => {
     const event = recorded as RecordedEvent<ManualMovementEvent>
     switch (event.type) {
       case 'ManualMovementRecorded':
-        return rows.put(openMovementsTable, {
+        return rows.insert(openMovementsTable, {
           movement_id: ownerOf(event.stream),
           movement: event.data,
           opened_at: event.metadata.recordedAt,

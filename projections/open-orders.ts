@@ -34,7 +34,7 @@ export const openOrdersTable: Table<OpenOrderRow> = {
  */
 export const openOrders: ReadModel = {
   name: 'open-orders',
-  version: 2,
+  version: 3,
   tables: [openOrdersTable],
   reads: () => [],
   apply: (recorded, rows) => {
@@ -42,7 +42,7 @@ export const openOrders: ReadModel = {
     switch (event.type) {
       case 'WalletDebited':
       case 'CustomerCharged':
-        return rows.put(openOrdersTable, {
+        return rows.insert(openOrdersTable, {
           order_id: event.data.order.orderId,
           step: 'outcome',
           account_id: event.data.order.accountId,
@@ -53,7 +53,7 @@ export const openOrders: ReadModel = {
       case 'OrderFailed':
         return rows.remove(openOrdersTable, [event.data.orderId, 'outcome'])
       case 'RefundDecided':
-        return rows.put(openOrdersTable, {
+        return rows.insert(openOrdersTable, {
           order_id: event.data.orderId,
           step: event.data.refundId,
           account_id: null,

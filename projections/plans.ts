@@ -16,8 +16,6 @@ export type PlanRow = {
   readonly speed_units: number | null
   readonly started_at: string
   readonly expires_at: string | null
-  /** The last 50, newest first. */
-  readonly order_ids: readonly string[]
   /** Of the plan's credentials. */
   readonly generation: number
 }
@@ -36,21 +34,18 @@ export const plansTable: Table<PlanRow> = {
     speed_units: { type: 'integer', nullable: true },
     started_at: { type: 'timestamptz' },
     expires_at: { type: 'timestamptz', nullable: true },
-    order_ids: { type: 'text[]' },
     generation: { type: 'integer' },
   },
   key: ['plan_id'],
   indexes: ['account_id, started_at desc, plan_id desc'],
 }
 
-/** Rows stay bounded (design section 7). */
-const keptOrders = 50
 const prefix = 'plan-'
 
 /** Plans, and what was bought and used of them. */
 export const plans: ReadModel = {
   name: 'plans',
-  version: 1,
+  version: 2,
   tables: [plansTable],
   reads: (event) =>
     event.stream.startsWith(prefix) && event.type !== 'PlanActivated'
@@ -73,7 +68,6 @@ export const plans: ReadModel = {
         speed_units: data.speedUnits,
         started_at: data.startedAt,
         expires_at: data.expiresAt,
-        order_ids: [data.orderId],
         generation: 0,
       })
     }
@@ -87,11 +81,7 @@ export const plans: ReadModel = {
     const add = (bytes: number) => (plan.total_bytes === null ? null : plan.total_bytes + bytes)
     switch (event.type) {
       case 'PlanToppedUp':
-        return rows.put(plansTable, {
-          ...plan,
-          total_bytes: add(event.data.bytes),
-          order_ids: [event.data.orderId, ...plan.order_ids].slice(0, keptOrders),
-        })
+        return rows.put(plansTable, { ...plan, total_bytes: add(event.data.bytes) })
       case 'PlanUnitsWithdrawn':
         return rows.put(plansTable, { ...plan, total_bytes: add(-event.data.bytes) })
       case 'TrafficMetered':

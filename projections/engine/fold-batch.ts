@@ -5,12 +5,13 @@ import type { RowCache } from './row-cache.ts'
 import { keyOf, keyText, type Row } from './table-sql.ts'
 
 /**
- * What a batch changes in one table: rows to insert or replace, keys to delete (each key stands once), or, where rows
- * only come, rows to add.
+ * What a batch changes in one table: new rows, rows to insert or replace, keys to delete (each key stands once), or,
+ * where rows only come, rows to add.
  */
 export type TableChange = {
   readonly table: Table
   readonly added: readonly Row[]
+  readonly inserted: readonly Row[]
   readonly put: readonly Row[]
   readonly removed: readonly (readonly (string | number)[])[]
 }
@@ -50,7 +51,8 @@ export type FoldBatch = {
 const turnLength = 500
 
 type Key = readonly (string | number)[]
-type Change = { readonly key: Key; readonly row: Row | null }
+/** `inserted`: the key had no row before the batch. */
+type Change = { readonly key: Key; readonly row: Row | null; readonly inserted: boolean }
 type NamedRow = { readonly table: Table; readonly key: Key; readonly text: string }
 
 const nameRows = (models: readonly ReadModel[], tables: ReadonlyMap<string, Table>, event: RecordedEvent) => {
@@ -92,7 +94,7 @@ const createOverlay = (cache: RowCache) => {
   const added = new Map<Table, Row[]>()
   /** What the event at hand changed, with what stood before: to take it back. */
   let journal: (
-    | { readonly changes: Map<string, Change>; readonly text: string; readonly former?: Change }
+    | { readonly changes: Map<string, Change>; readonly text: string; readonly former: Change | undefined }
     | { readonly list: Row[] }
   )[] = []
 
@@ -100,9 +102,9 @@ const createOverlay = (cache: RowCache) => {
     const change = changed.get(table)?.get(text)
     if (change) return change.row
     const row = loaded.get(text)
-    return row === undefined ? cache.find(text) : row
+    return row === undefined ? cache.find(table.name, text) : row
   }
-  const record = (table: Table, key: Key, row: Row | null): void => {
+  const record = (table: Table, key: Key, row: Row | null, isNew: boolean): void => {
     let changes = changed.get(table)
     if (!changes) {
       changes = new Map()
@@ -110,8 +112,10 @@ const createOverlay = (cache: RowCache) => {
     }
     const text = keyText(table, key)
     const former = changes.get(text)
-    journal.push({ changes, text, ...(former && { former }) })
-    changes.set(text, { key, row })
+    if (isNew && former?.row) throw new Error(`row ${key.join(', ')} of ${table.name} is inserted twice`)
+    journal.push({ changes, text, former })
+    if (row === null && former?.inserted) changes.delete(text)
+    else changes.set(text, { key, row, inserted: former?.inserted ?? isNew })
   }
   const rows: Rows = {
     get: <R extends object>(typed: Table<R>, key: Key): R | undefined => {
@@ -121,8 +125,9 @@ const createOverlay = (cache: RowCache) => {
       if (row === undefined) throw new RowNotLoaded({ table, key, text })
       return (row ?? undefined) as R | undefined
     },
-    put: (table, row) => record(table as Table, keyOf(table as Table, row as Row), row as Row),
-    remove: (table, key) => record(table as Table, key, null),
+    insert: (table, row) => record(table as Table, keyOf(table as Table, row as Row), row as Row, true),
+    put: (table, row) => record(table as Table, keyOf(table as Table, row as Row), row as Row, false),
+    remove: (table, key) => record(table as Table, key, null, false),
     add: (typed, row) => {
       const table = typed as Table
       if (!table.appendOnly) throw new Error(`rows of ${table.name} are put, not added`)
@@ -138,16 +143,16 @@ const createOverlay = (cache: RowCache) => {
   return {
     find,
     /** As it was before the batch. */
-    before: (text: string): Row | null | undefined => {
+    before: (table: Table, text: string): Row | null | undefined => {
       const row = loaded.get(text)
-      return row === undefined ? cache.find(text) : row
+      return row === undefined ? cache.find(table.name, text) : row
     },
     rows,
     changed,
     added,
-    keepLoaded: (text: string, row: Row | null): void => {
+    keepLoaded: (table: Table, text: string, row: Row | null): void => {
       loaded.set(text, row)
-      cache.keep(text, row)
+      cache.keep(table.name, text, row)
     },
     beginEvent: (): void => {
       journal = []
@@ -184,7 +189,7 @@ export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Pro
       const found = new Map<string, Row>()
       for (const row of await load(table, [...keys.values()]))
         found.set(keyText(table, keyOf(table, row)), row)
-      for (const text of keys.keys()) keepLoaded(text, found.get(text) ?? null)
+      for (const text of keys.keys()) keepLoaded(table, text, found.get(text) ?? null)
     }
   }
 
@@ -214,19 +219,24 @@ export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Pro
   return {
     tables: [
       ...[...changed].map(([table, changes]) => {
+        const inserts: Row[] = []
         const put: Row[] = []
         const removed: Key[] = []
-        for (const [text, { key, row }] of changes) {
-          if (isSame(before(text), row)) continue
-          if (row) put.push(row)
+        for (const [text, { key, row, inserted }] of changes) {
+          if (row && inserted) inserts.push(row)
+          else if (isSame(before(table, text), row)) continue
+          else if (row) put.push(row)
           else removed.push(key)
         }
-        return { table, added: [], put, removed }
+        return { table, added: [], inserted: inserts, put, removed }
       }),
-      ...[...added].map(([table, list]) => ({ table, added: list, put: [], removed: [] })),
+      ...[...added].map(([table, list]) => ({ table, added: list, inserted: [], put: [], removed: [] })),
     ],
     commit: () => {
-      for (const changes of changed.values()) for (const [text, { row }] of changes) cache.keep(text, row)
+      for (const [{ name }, changes] of changed)
+        for (const [text, { row, inserted }] of changes)
+          if (inserted) cache.leaveOut(name, text)
+          else cache.keep(name, text, row)
     },
   }
 }

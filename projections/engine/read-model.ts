@@ -36,6 +36,11 @@ export type Rows = {
    * loaded when it is asked for, a round trip each (and `apply` is called again: it must be pure).
    */
   get<Row extends object>(table: Table<Row>, key: readonly (string | number)[]): Row | undefined
+  /**
+   * A row whose key never had one. It costs less than `put`, and a row that is removed again within its batch costs
+   * nothing; it is not held in memory for later events. A key that has a row is a poison event.
+   */
+  insert<Row extends object>(table: Table<Row>, row: Row): void
   /** Inserts or replaces the whole row. */
   put<Row extends object>(table: Table<Row>, row: Row): void
   remove<Row extends object>(table: Table<Row>, key: readonly (string | number)[]): void

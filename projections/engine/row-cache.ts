@@ -1,10 +1,12 @@
 import { LRUCache } from 'lru-cache'
 import type { Row } from './table-sql.ts'
 
-/** Rows as committed, by `keyText`; null is a row known to be absent, undefined is not known. */
+/** Rows as committed, by table and `keyText`; null is a row known to be absent, undefined is not known. */
 export type RowCache = {
-  find(key: string): Row | null | undefined
-  keep(key: string, row: Row | null): void
+  find(table: string, key: string): Row | null | undefined
+  keep(table: string, key: string, row: Row | null): void
+  /** A row that was written and is not kept: from now on, what is not cached of its table may exist. */
+  leaveOut(table: string, key: string): void
 }
 
 const absent: Row = Object.freeze({})
@@ -15,6 +17,8 @@ const absent: Row = Object.freeze({})
  */
 export const createRowCache = (options: { maxRows: number; complete: boolean }): RowCache => {
   let complete = options.complete
+  const leftOut = new Set<string>()
+  const isComplete = (table: string): boolean => complete && !leftOut.has(table)
   const rows = new LRUCache<string, Row>({
     max: options.maxRows,
     dispose: (_row, _key, reason) => {
@@ -22,15 +26,19 @@ export const createRowCache = (options: { maxRows: number; complete: boolean }):
     },
   })
   return {
-    find: (key) => {
+    find: (table, key) => {
       const row = rows.get(key)
-      if (row === undefined) return complete ? null : undefined
+      if (row === undefined) return isComplete(table) ? null : undefined
       return row === absent ? null : row
     },
-    keep: (key, row) => {
+    keep: (table, key, row) => {
       // An absent row need not be kept while everything that exists is.
-      if (row === null && complete) rows.delete(key)
+      if (row === null && isComplete(table)) rows.delete(key)
       else rows.set(key, row ?? absent)
+    },
+    leaveOut: (table, key) => {
+      leftOut.add(table)
+      rows.delete(key) // it may be cached as absent
     },
   }
 }

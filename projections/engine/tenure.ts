@@ -85,7 +85,11 @@ const gather = async (
 }
 
 const countRows = (tables: readonly TableChange[]): number =>
-  tables.reduce((sum, { added, put, removed }) => sum + added.length + put.length + removed.length, 0)
+  tables.reduce(
+    (sum, { added, inserted, put, removed }) =>
+      sum + added.length + inserted.length + put.length + removed.length,
+    0,
+  )
 
 /**
  * Folds the log into the group's tables as their only writer, until the signal, an error of the connection (thrown),

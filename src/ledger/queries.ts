@@ -29,10 +29,10 @@ export const listTransactions = async (
       .offset(page.offset)
       .execute(),
     db
-      .selectFrom('read.transaction_counts')
-      .select('total')
+      .selectFrom('read.balances')
+      .select('transactions')
       .where('account_id', '=', account)
       .executeTakeFirst(),
   ])
-  return { transactions, total: counted?.total ?? 0 }
+  return { transactions, total: counted?.transactions ?? 0 }
 }

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
-import type { OrderRow } from '../../projections/orders.ts'
+import type { OrderCountRow, OrderRow } from '../../projections/orders.ts'
 import type { AccountId } from '../ids.ts'
 import type { OrderDetails } from './details.ts'
 import type { Order, OrderStatus } from './fold.ts'
@@ -32,6 +32,9 @@ export const findOrder = async (db: Kysely<ReadDatabase>, account: AccountId, or
   return row && orderOfRow(row)
 }
 
+const totalOf = ({ account_id: _, ...counts }: OrderCountRow, status: OrderStatus | undefined): number =>
+  status === undefined ? Object.values(counts).reduce((sum, count) => sum + count, 0) : counts[status]
+
 /** A page of the account's orders, newest first, and how many there are in all. */
 export const listOrders = async (
   db: Kysely<ReadDatabase>,
@@ -39,19 +42,15 @@ export const listOrders = async (
   filter: Page & { readonly status: OrderStatus | undefined },
 ) => {
   let page = db.selectFrom('read.orders').selectAll().where('account_id', '=', account)
-  let counts = db.selectFrom('read.order_counts').select('total').where('account_id', '=', account)
-  if (filter.status !== undefined) {
-    page = page.where('status', '=', filter.status)
-    counts = counts.where('status', '=', filter.status)
-  }
-  const [rows, totals] = await Promise.all([
+  if (filter.status !== undefined) page = page.where('status', '=', filter.status)
+  const [rows, counts] = await Promise.all([
     page
       .orderBy('created_at', 'desc')
       .orderBy('order_id', 'desc')
       .limit(filter.limit)
       .offset(filter.offset)
       .execute(),
-    counts.execute(),
+    db.selectFrom('read.order_counts').selectAll().where('account_id', '=', account).executeTakeFirst(),
   ])
-  return { orders: rows.map(orderOfRow), total: totals.reduce((sum, { total }) => sum + total, 0) }
+  return { orders: rows.map(orderOfRow), total: counts ? totalOf(counts, filter.status) : 0 }
 }

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId } from '../ids.ts'
@@ -13,12 +13,19 @@ const plansOf = (db: PlanQueries, account: AccountId) =>
     .leftJoin('vault.labels as label', 'label.resource_id', 'plan.plan_id')
     .where('plan.account_id', '=', account)
 
+/** A plan names at most this many of its orders, newest first. */
+const namedOrders = 50
+
+const orderIds = sql<readonly string[]>`array(
+  select o.order_id from read.orders o where o.plan_id = plan.plan_id
+  order by o.created_at desc, o.order_id desc limit ${sql.lit(namedOrders)})`.as('order_ids')
+
 /** A plan of the account, or undefined: absent and foreign read alike. */
 export const findPlan = (db: PlanQueries, account: AccountId, planId: string): Promise<PlanRow | undefined> =>
   plansOf(db, account)
     .where('plan.plan_id', '=', planId)
     .selectAll('plan')
-    .select('label.label')
+    .select(['label.label', orderIds])
     .executeTakeFirst()
 
 /** A page of the account's plans, newest first, and how many fit the filter. */
@@ -55,7 +62,7 @@ export const listPlans = async (
   const [plans, counted] = await Promise.all([
     fitting
       .selectAll('plan')
-      .select('label.label')
+      .select(['label.label', orderIds])
       .orderBy('plan.started_at', 'desc')
       .orderBy('plan.plan_id', 'desc')
       .limit(filter.limit)

@@ -90,7 +90,13 @@ test('law: rows that only come stand as they were added, once each, and a rebuil
       const apply = (event: RecordedEvent): void => {
         const add = (_table: unknown, row: object): void => void expected.push(row as LineRow)
         const count = expected.filter(({ name }) => name === (event.data as { name: string }).name).length / 2
-        const rows = { add, put: () => undefined, remove: () => undefined, get: () => ({ count }) as never }
+        const rows = {
+          add,
+          insert: () => undefined,
+          put: () => undefined,
+          remove: () => undefined,
+          get: () => ({ count }) as never,
+        }
         lines.apply(event, rows)
       }
       for (const stored of await log.readAll(0, 1000)) apply(decode(stored))

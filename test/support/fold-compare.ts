@@ -36,6 +36,11 @@ const createMemoryRows = () => {
   const rows: Rows = {
     get: <R extends object>(table: Table<R>, key: RowKey['key']) =>
       rowsOf(table.name).get(text(key)) as R | undefined,
+    insert: (table, row) => {
+      const key = keyOf(table as Table, row as Row)
+      if (rowsOf(table.name).has(key)) throw new Error(`row ${key} of ${table.name} is inserted twice`)
+      rowsOf(table.name).set(key, row as Row)
+    },
     put: (table, row) => void rowsOf(table.name).set(keyOf(table as Table, row as Row), row as Row),
     remove: (table, key) => void rowsOf(table.name).delete(text(key)),
     add: (table, row) => {

@@ -3,6 +3,7 @@ import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision }
 import type { Append, Appended, EventLog, ItemOutcome } from '../port.ts'
 import { type BatchReport, createGroupCommit } from './group-commit.ts'
 import { createReads } from './reads.ts'
+import { createRecent } from './recent.ts'
 import { createSender } from './sender.ts'
 import { subscribe } from './subscription.ts'
 import { createWaker } from './waker.ts'
@@ -59,12 +60,14 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
   const onTrouble = options.onTrouble ?? (() => undefined)
   const closing = new AbortController()
   const reads = createReads(pool)
+  const recent = createRecent()
   const waker = createWaker({ connection, pollMs, onTrouble })
   const sender = createSender({
     connection,
     statementTimeoutMs,
     answerTimeoutMs,
     onHead: waker.saw,
+    onLanded: recent.landed,
     onTrouble,
   })
   const commit = createGroupCommit(sender.send, options.onBatch ?? (() => undefined))
@@ -88,7 +91,7 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
       return settled(append, outcome!)
     },
     subscribeAll: (wanted) =>
-      subscribe({ readAll: reads.readAll, waker, closed: closing.signal, onTrouble }, wanted),
+      subscribe({ readAll: reads.readAll, recent, waker, closed: closing.signal, onTrouble }, wanted),
     close: () => {
       closed ??= close()
       return closed

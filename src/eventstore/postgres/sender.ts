@@ -12,6 +12,8 @@ export type SenderOptions = {
   readonly answerTimeoutMs: number
   /** Told of the position of the last event after a batch that wrote. */
   readonly onHead: (position: number) => void
+  /** Told, before that, of a batch whose items all landed, and of the position before it. */
+  readonly onLanded: (base: number, items: readonly AppendItem[]) => void
   /** Told of connections that broke. */
   readonly onTrouble: (what: string, error: Error) => void
 }
@@ -40,7 +42,7 @@ const failed = (
 
 /** Writes batches over one connection of its own, which is had when it is first needed and again after it broke. */
 export const createSender = (options: SenderOptions): Sender => {
-  const { statementTimeoutMs, answerTimeoutMs, onHead, onTrouble } = options
+  const { statementTimeoutMs, answerTimeoutMs, onHead, onLanded, onTrouble } = options
   let connection: Connection | null = null
 
   const open = async (): Promise<Connection> => {
@@ -66,6 +68,7 @@ export const createSender = (options: SenderOptions): Sender => {
     const answer = client.query<{ base: number | string; verdicts: Verdict[] | null }>(query)
     const { rows } = await withTimeout(answer, answerTimeoutMs, 'Postgres does not answer')
     const { base, verdicts } = rows[0]!
+    if (verdicts === null) onLanded(Number(base), items)
     return batchOutcomes(items, Number(base), verdicts)
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EventLog, StoredEvent, SubscribeOptions } from '../port.ts'
+import type { Recent } from './recent.ts'
 import type { Waker } from './waker.ts'
 
 const defaultBatch = 1_000
@@ -8,6 +9,7 @@ const lastRetryMs = 2_000
 
 export type SubscriptionSources = {
   readonly readAll: EventLog['readAll']
+  readonly recent: Recent
   readonly waker: Waker
   /** Aborted when the log closes. */
   readonly closed: AbortSignal
@@ -15,11 +17,11 @@ export type SubscriptionSources = {
 }
 
 /**
- * Reads on from a position for ever. What is delivered comes from `readAll` alone, by position; wake-ups only say when to
- * look, so a lost or doubled one does no harm. A read that fails is tried again from the same position.
+ * Reads on from a position for ever. What is delivered comes by position, from `readAll` or from what this process
+ * appended right after that position; wake-ups only say when to look, so a lost or doubled one does no harm. A read that fails is tried again from the same position.
  */
 export const subscribe = async function* (
-  { readAll, waker, closed, onTrouble }: SubscriptionSources,
+  { readAll, recent, waker, closed, onTrouble }: SubscriptionSources,
   { after, maxBatch = defaultBatch, signal }: SubscribeOptions,
 ): AsyncGenerator<readonly StoredEvent[]> {
   const ended = AbortSignal.any([signal, closed])
@@ -28,7 +30,7 @@ export const subscribe = async function* (
   while (!ended.aborted) {
     let batch: readonly StoredEvent[]
     try {
-      batch = await readAll(position, maxBatch)
+      batch = recent.after(position, maxBatch) ?? (await readAll(position, maxBatch))
     } catch (error) {
       if (ended.aborted) return
       onTrouble('reading the log for a subscription failed', error as Error)

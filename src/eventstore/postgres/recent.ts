@@ -1,0 +1,52 @@
+import { revisionBefore } from '../checks.ts'
+import type { AppendItem, StoredEvent } from '../port.ts'
+
+export type Recent = {
+  /** Tells of a batch that landed whole: its events stand right after `base`, in the order in which they were written. */
+  landed(base: number, items: readonly AppendItem[]): void
+  /**
+   * The events after a position, at most `limit`, as far as this process knows that they follow it without a gap; null
+   * when the log must be asked.
+   */
+  after(position: number, limit: number): readonly StoredEvent[] | null
+}
+
+/** Some seconds of a busy process. */
+const keptEvents = 8_192
+
+/**
+ * What this process appended last, so that its own subscriptions need not read it back: at thousands of orders a second
+ * that reading took a tenth of the append connection's time on Postgres and as much again here. Positions are gapless
+ * on Postgres, so events that follow one another by position are all that there is. What another process wrote in
+ * between shows as a gap: then only what came after it is kept, and the log is read.
+ */
+export const createRecent = (): Recent => {
+  let events: StoredEvent[] = []
+  /** The position before the first of `events`. */
+  let before = 0
+
+  return {
+    landed: (base, items) => {
+      if (base !== before + events.length) {
+        events = []
+        before = base
+      }
+      for (const { appends } of items)
+        for (const { stream, expected, events: written } of appends) {
+          let revision = revisionBefore(expected)
+          for (const { id, type, data, metadata } of written) {
+            revision++
+            const position = before + events.length + 1
+            events.push({ id, type, data, metadata, stream, revision, position })
+          }
+        }
+      if (events.length <= 2 * keptEvents) return
+      before += events.length - keptEvents
+      events = events.slice(-keptEvents)
+    },
+    after: (position, limit) => {
+      const first = position - before
+      return first >= 0 && first < events.length ? events.slice(first, first + limit) : null
+    },
+  }
+}
