@@ -1,11 +1,9 @@
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
 import { UndecodableEvent } from './feed.ts'
-import { foldBatch } from './fold-batch.ts'
+import { createFolding } from './folding.ts'
 import type { ReadModel } from './read-model.ts'
-import { createRowCache } from './row-cache.ts'
 import type { Session } from './session.ts'
-import { createBatchWriter } from './write-batch.ts'
 
 /** Folds the log from its start into the empty tables of a schema. */
 export type Replay = {
@@ -30,9 +28,8 @@ export type ReplayOptions = {
 
 /** Reading the next events, folding these and writing the former ones overlap: that is two cores' worth of work. */
 export const createReplay = (options: ReplayOptions): Replay => {
-  const { session, schema, models, log, signal, batch = 10_000, maxRows = 100_000 } = options
-  const writer = createBatchWriter(session.client, schema)
-  const cache = createRowCache({ maxRows, complete: true })
+  const { log, signal, batch = 10_000 } = options
+  const folding = createFolding(options)
   let position = 0
   let events = 0
 
@@ -54,7 +51,6 @@ export const createReplay = (options: ReplayOptions): Replay => {
   const to = async (bound: number, onBatch?: () => void): Promise<void> => {
     if (bound <= position) return
     let page = read(position)
-    let written: Promise<unknown> = Promise.resolve()
     for (;;) {
       signal.throwIfAborted()
       const stored = (await page).filter((event) => event.position <= bound)
@@ -62,18 +58,13 @@ export const createReplay = (options: ReplayOptions): Replay => {
       if (!last) break
       const more = last.position < bound
       if (more) page = read(last.position)
-      // Loads wait behind the write that is under way, for both go through one session.
-      const changes = await foldBatch({ models, events: stored.map(decode), cache, load: writer.load })
-      await written
-      written = writer.write(changes.tables, null)
-      written.catch(() => undefined)
-      changes.commit()
+      await folding.take(stored.map(decode))
       position = last.position
       events += stored.length
       onBatch?.()
       if (!more) break
     }
-    await written
+    await folding.written()
     // What lies between the last event and the bound was read and is nothing.
     position = bound
   }

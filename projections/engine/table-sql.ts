@@ -20,12 +20,13 @@ export const qualified = (schema: string, table: Table): string =>
 /** Byte order: an index in a language's order breaks when the system's rules of that language change, and is slower. */
 const definedType = (type: string | undefined): string => (type === 'text' ? 'text collate "C"' : `${type}`)
 
-export const createTableSql = (schema: string, table: Table): string => {
+/** `unlogged`: for tables that nobody needs after a crash. */
+export const createTableSql = (schema: string, table: Table, kind: 'unlogged' | '' = ''): string => {
   const columns = columnNames(table).map(
     (name) =>
       `${name} ${definedType(table.columns[name]?.type)}${table.columns[name]?.nullable ? '' : ' not null'}`,
   )
-  return `create table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${table.key.join(', ')}))`
+  return `create ${kind} table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${table.key.join(', ')}))`
 }
 
 export const createIndexSql = (schema: string, table: Table): readonly string[] =>

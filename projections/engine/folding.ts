@@ -1,0 +1,45 @@
+import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import { foldBatch } from './fold-batch.ts'
+import type { ReadModel } from './read-model.ts'
+import { createRowCache } from './row-cache.ts'
+import type { Session } from './session.ts'
+import { createBatchWriter } from './write-batch.ts'
+
+/** Folds events into the tables of a schema that were empty before the first of them. */
+export type Folding = {
+  /**
+   * Folds the next events in log order. Their rows are on the way when it resolves: the next call folds while they are
+   * written.
+   * @throws PoisonEvent: the models did not take an event of this batch, and nothing of it is written
+   */
+  take(events: readonly RecordedEvent[]): Promise<void>
+  /** Resolves when all rows are written. */
+  written(): Promise<void>
+}
+
+export type FoldingOptions = {
+  readonly session: Session
+  readonly schema: string
+  readonly models: readonly ReadModel[]
+  /** Rows held in memory; default 100,000. While all fit, none is ever selected. */
+  readonly maxRows?: number
+}
+
+export const createFolding = ({ session, schema, models, maxRows = 100_000 }: FoldingOptions): Folding => {
+  const writer = createBatchWriter(session.client, schema)
+  const cache = createRowCache({ maxRows, complete: true })
+  let written: Promise<unknown> = Promise.resolve()
+  return {
+    async take(events) {
+      // Loads wait behind the write that is under way, for both go through one session.
+      const changes = await foldBatch({ models, events, cache, load: writer.load })
+      await written
+      written = writer.write(changes.tables, null)
+      written.catch(() => undefined) // whoever waits for it next is told
+      changes.commit()
+    },
+    async written() {
+      await written
+    },
+  }
+}

@@ -1,0 +1,108 @@
+import type { ReadModel, Table } from '../../../projections/engine/read-model.ts'
+import type { AccountEvent } from '../../accounts/events.ts'
+import type { RecordedEvent } from '../../eventstore/event.ts'
+import type { LedgerEvent } from '../../ledger/events.ts'
+import { centsToMicros } from '../../ledger/money.ts'
+import { inDollars, violate } from './violation.ts'
+
+/** A key that has a cap, with what it spent since it has one. */
+type CapRow = {
+  key_id: string
+  cap_cents: number | null
+  /** The cap before the last change: an order may have been on its way then. */
+  former_cents: number | null
+  changed_at: string
+  /** JSON: `[minute, micros]` of the last 24 hours, oldest first. */
+  spent: string
+}
+
+const capsTable: Table<CapRow> = {
+  name: 'audit_caps',
+  columns: {
+    key_id: { type: 'text' },
+    cap_cents: { type: 'bigint', nullable: true },
+    former_cents: { type: 'bigint', nullable: true },
+    changed_at: { type: 'text' },
+    spent: { type: 'text' },
+  },
+  key: ['key_id'],
+  indexes: [],
+}
+
+type Known = RecordedEvent<LedgerEvent | AccountEvent>
+type Bucket = readonly [minute: number, micros: number]
+
+const minuteMs = 60_000
+const windowMs = 24 * 60 * minuteMs
+/** Longer than any order waits between reading its key and being written. */
+const changeGraceMs = 60_000
+
+const keyIdOf = (event: Known): string | null => {
+  switch (event.type) {
+    case 'WalletDebited':
+    case 'CustomerCharged':
+      return event.data.order.keyId
+    case 'KeyIssued':
+    case 'KeyCapped':
+      return event.data.keyId
+    default:
+      return null
+  }
+}
+
+/** The cap that an order of this time had to keep; null for none. */
+const capAt = (row: CapRow, atMs: number): number | null => {
+  const { cap_cents: cap, former_cents: former } = row
+  if (atMs - Date.parse(row.changed_at) > changeGraceMs) return cap
+  return cap === null || former === null ? null : Math.max(cap, former)
+}
+
+/** No key spends more than its cap in any 24 hours, counted in whole minutes (design section 4). */
+export const capRules: ReadModel = {
+  name: 'audit-caps',
+  version: 1,
+  tables: [capsTable],
+  reads: (event) => {
+    const keyId = keyIdOf(event as Known)
+    return keyId === null ? [] : [{ table: capsTable.name, key: [keyId] }]
+  },
+  apply: (recorded, rows) => {
+    const event = recorded as Known
+    const keyId = keyIdOf(event)
+    if (keyId === null) return
+    const row = rows.get(capsTable, [keyId])
+    if (event.type === 'KeyIssued' || event.type === 'KeyCapped') {
+      const { dailyCapCents } = event.data
+      if (row === undefined && dailyCapCents === null) return
+      rows.put(capsTable, {
+        key_id: keyId,
+        cap_cents: dailyCapCents,
+        former_cents: row?.cap_cents ?? null,
+        changed_at: event.metadata.recordedAt,
+        spent: row?.spent ?? '[]',
+      })
+      return
+    }
+    if (row === undefined) return
+    if (event.type !== 'WalletDebited' && event.type !== 'CustomerCharged') return
+    const atMs = Date.parse(event.metadata.recordedAt)
+    const minute = Math.floor(atMs / minuteMs)
+    const micros = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
+    const buckets = (JSON.parse(row.spent) as Bucket[]).filter(
+      ([opened]) => (opened + 1) * minuteMs > atMs - windowMs,
+    )
+    const last = buckets.at(-1)
+    if (last !== undefined && last[0] >= minute) buckets[buckets.length - 1] = [last[0], last[1] + micros]
+    else buckets.push([minute, micros])
+    const spent = buckets.reduce((sum, [, each]) => sum + each, 0)
+    const cap = capAt(row, atMs)
+    if (cap !== null && spent > centsToMicros(cap))
+      violate(
+        rows,
+        event,
+        'spend-cap',
+        `key ${keyId} spent ${inDollars(spent)} in 24 hours, more than its cap of ${inDollars(centsToMicros(cap))}`,
+      )
+    rows.put(capsTable, { ...row, spent: JSON.stringify(buckets) })
+  },
+}

@@ -1,0 +1,50 @@
+import type pg from 'pg'
+import type { Check, EventPlace, Findings } from './finding.ts'
+
+type PlaceRow = {
+  ordinal: number
+  position: number
+  id: string
+  type: string
+  stream: string
+  revision: number
+}
+
+type Row = PlaceRow & { rule: string; problem: string }
+
+const toPlace = ({ ordinal, position, id, type, stream, revision }: PlaceRow): EventPlace => ({
+  ordinal,
+  position,
+  eventId: id,
+  type,
+  stream,
+  revision,
+})
+
+/** Where the event of a position stands; it was seen by the sequence check. */
+export const placeAt = async (client: pg.Client, schema: string, position: number): Promise<EventPlace> => {
+  const { rows } = await client.query<PlaceRow>(
+    `select * from ${schema}.event_places where position = $1::bigint limit 1`,
+    [position],
+  )
+  if (rows[0] === undefined) throw new Error(`no event of position ${position} was seen`)
+  return toPlace(rows[0])
+}
+
+const limit = 100
+
+/** What the rules found, each with the event at fault. */
+export const readViolations = async (
+  client: pg.Client,
+  schema: string,
+  findings: Findings,
+): Promise<void> => {
+  const { rows } = await client.query<Row>(
+    `select v.rule, v.problem, e.* from ${schema}.violations v join ${schema}.event_places e using (position)
+      order by e.ordinal, v.rule limit ${limit}`,
+  )
+  for (const row of rows) {
+    const check: Check = row.rule === 'postings' || row.rule === 'cross-book' ? 'postings' : 'invariants'
+    findings.add({ where: 'event', check, event: toPlace(row), problem: row.problem })
+  }
+}
