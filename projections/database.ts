@@ -18,6 +18,7 @@ import type { PlanRow } from './plans.ts'
 import type { ProxyRow } from './proxies.ts'
 import type { ResellerTermsRow } from './reseller-terms.ts'
 import type { StockAddressRow, StockLevelRow } from './stock.ts'
+import type { WebhookEndpointRow } from './webhooks.ts'
 
 /** The read tables as queries see them; numbers and ISO times as `src/postgres/pool.ts` parses them. */
 export type ReadDatabase = {
@@ -37,6 +38,7 @@ export type ReadDatabase = {
   'read.catalog': CatalogRow
   'read.deposits': DepositRow
   'read.deposit_counts': DepositCountRow
+  'read.webhook_endpoints': WebhookEndpointRow
   'read.journal_entries': JournalEntryRow
   'read.journal_postings': JournalPostingRow
   'read.journal_seconds': JournalSecondRow

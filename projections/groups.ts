@@ -13,6 +13,7 @@ import { plans } from './plans.ts'
 import { proxies } from './proxies.ts'
 import { resellerTerms } from './reseller-terms.ts'
 import { stock } from './stock.ts'
+import { webhooks } from './webhooks.ts'
 
 /** What a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
 export const hot: ReadModelGroup = {
@@ -26,6 +27,7 @@ export const hot: ReadModelGroup = {
     plans,
     proxies,
     stock,
+    webhooks,
     accounts,
     catalog,
     resellerTerms,

@@ -34,6 +34,13 @@ import type { Projecting } from './projecting.ts'
 import { proxyRoutes } from './proxies/routes.ts'
 import { createLiveTerms, type LiveTerms } from './resellers/live.ts'
 import { createCredentials } from './vault/credentials.ts'
+import { createVault } from './vault/seal.ts'
+import { webhookDeclarations } from './webhooks/declarations.ts'
+import type { QueueProgress } from './webhooks/reactor/progress.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
+import { createWebhooks } from './webhooks/service.ts'
+import { checkTarget, createResolve, type TargetRules } from './webhooks/target.ts'
+import { createWebhookValues } from './webhooks/vault.ts'
 
 export type ApiParts = {
   readonly core: Core
@@ -42,6 +49,7 @@ export type ApiParts = {
   readonly payments: Payments
   /** Told that a payment callback waits in the inbox. */
   readonly callbackStored: () => void
+  readonly webhookQueue: QueueProgress
   readonly registry: Registry
   /** Milliseconds of a clock that does not run backwards. */
   readonly monotonicMs: () => number
@@ -119,6 +127,9 @@ export const createApi = (parts: ApiParts): Api => {
   const { config, pool, log, clock, logger } = core
   const catalog = createLiveCatalog({ pool, logger })
   const terms = createLiveTerms({ pool, logger })
+  const webhookValues = createWebhookValues({ pool, vault: createVault(core.keys.master) })
+  const resolve = createResolve()
+  const rules: TargetRules = { allowLoopback: config.webhookAllowLoopback }
   const shared = {
     orders: createOrderService({ ...core, complete: createCompletion(core) }),
     catalog,
@@ -145,6 +156,14 @@ export const createApi = (parts: ApiParts): Api => {
     ...orderRoutes(shared),
     ...planRoutes({ ...shared, gateway: config.gateway }),
     ...proxyRoutes(shared),
+    ...webhookRoutes({
+      ...shared,
+      log,
+      webhooks: createWebhooks({ runner: core.runner, values: webhookValues }),
+      values: webhookValues,
+      checkTarget: (url) => checkTarget(url, { resolve, rules }),
+      queue: parts.webhookQueue,
+    }),
     ...noticeRoutes(shared),
     ...depositRoutes({
       ...shared,
@@ -156,7 +175,7 @@ export const createApi = (parts: ApiParts): Api => {
     routes: [
       ...routes,
       ...callbackRoutes({ ...payments, clock, stored: parts.callbackStored }),
-      ...documentationRoutes(routes),
+      ...documentationRoutes(routes, webhookDeclarations),
       ...healthRoutes(probesOf(parts, { catalog, terms }), { registry, token: config.metricsToken }),
     ],
     directory: createDirectory({

@@ -21,6 +21,7 @@ import { noResellerGateways } from './payments/gateways.ts'
 import { openPayments } from './payments/open.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
+import { createQueueProgress } from './webhooks/reactor/progress.ts'
 
 export const roles = ['http', 'projections', 'reactors'] as const
 export type Role = (typeof roles)[number]
@@ -115,6 +116,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   closing.add(projecting.stop)
   const reads = createReads({ progress: projecting.progress, log: opened.log, group: hot.name })
   const core: Core = { ...opened, runner: remembering(opened.runner, reads) }
+  const webhookQueue = createQueueProgress(core.pool)
   registerGauges(registry, { ...core, projections: projecting })
   let baseUrl: string | null = null
   const where = (): string => baseUrl ?? `http://${reachable(config.host)}:${config.port}`
@@ -123,7 +125,9 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     serves: has('http'),
     baseUrl: where,
   })
-  const reactors = has('reactors') ? startReactors(core, projecting, payments) : null
+  const reactors = has('reactors')
+    ? startReactors(core, projecting, payments, { webhookQueue, monotonicMs })
+    : null
   if (reactors) {
     closing.add(reactors.stop)
     const sealer = startSealer({
@@ -148,6 +152,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
       core,
       projecting,
       reads,
+      webhookQueue,
       payments,
       callbackStored: () => reactors?.callbackStored(),
       registry,

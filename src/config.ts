@@ -126,6 +126,9 @@ export const settings = {
   FAREBOX_SHUTDOWN_TIMEOUT_MS: whole(0, 600_000)
     .default(15_000)
     .describe('How long requests that run may take to finish at a shutdown.'),
+  FAREBOX_WEBHOOK_ALLOW_LOOPBACK: onOff
+    .default(false)
+    .describe('Development only: on lets webhooks go to this machine, and over plain http.'),
   FAREBOX_CLOCK_OFFSET_MS: whole(-315_360_000_000, 315_360_000_000)
     .default(0)
     .describe("Development only: moves the whole service's clock."),
@@ -174,6 +177,8 @@ export type Config = {
   readonly poolSize: number
   readonly statementTimeoutMs: number
   readonly shutdownTimeoutMs: number
+  /** Webhooks may go to loopback addresses and over plain http. */
+  readonly webhookAllowLoopback: boolean
   readonly clockOffsetMs: number
   readonly crashAt: CrashAt | null
 }
@@ -235,6 +240,7 @@ const configOf = (values: Values): Config => ({
   poolSize: values.FAREBOX_POOL_SIZE,
   statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
   shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,
+  webhookAllowLoopback: values.FAREBOX_WEBHOOK_ALLOW_LOOPBACK,
   clockOffsetMs: values.FAREBOX_CLOCK_OFFSET_MS,
   crashAt: values.FAREBOX_CRASH_AT ?? null,
 })

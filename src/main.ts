@@ -47,6 +47,10 @@ const run = async (): Promise<void> => {
   // Lines for people stand on standard output, the log on standard error.
   const destination = pino.destination({ dest: 2, sync: false })
   const logger = createLogger(config.logLevel, destination)
+  if (config.webhookAllowLoopback)
+    logger.warn(
+      'FAREBOX_WEBHOOK_ALLOW_LOOPBACK lets webhooks go to this machine and over plain http: for development only',
+    )
   if (config.clockOffsetMs !== 0)
     logger.warn({ offsetMs: config.clockOffsetMs }, 'FAREBOX_CLOCK_OFFSET_MS moves the clock of the service')
 

@@ -8,15 +8,19 @@ import { startCompletionReactor } from './orders/open-orders.ts'
 import type { Payments } from './payments/open.ts'
 import { type Projecting, tablesMade } from './projecting.ts'
 import { startRentalExpiry } from './stock/expiry.ts'
+import type { QueueProgress } from './webhooks/reactor/progress.ts'
+import { startWebhooks } from './webhooks/start.ts'
 
 /**
  * Starts what works on by itself, once the tables are made that tell it where to look: orders and movements that a
- * crash left open are completed, rentals whose time is over are ended, payments are found and credited.
+ * crash left open are completed, rentals whose time is over are ended, payments are found and credited,
+ * webhooks are sent.
  */
 export const startReactors = (
   core: Core,
   projecting: Projecting,
   payments: Payments,
+  parts: { readonly webhookQueue: QueueProgress; readonly monotonicMs: () => number },
 ): {
   /** A payment callback waits in the inbox. */
   callbackStored(): void
@@ -34,6 +38,12 @@ export const startReactors = (
           startCompletionReactor({ pool, complete: createCompletion(core), clock, logger }),
           startMovementReactor({ pool, wallets, clock, logger }),
           startRentalExpiry({ pool, runner, clock, logger }),
+          startWebhooks(core, {
+            feed: projecting.feed,
+            queue: parts.webhookQueue,
+            rules: { allowLoopback: config.webhookAllowLoopback },
+            monotonicMs: parts.monotonicMs,
+          }),
           startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),
         ]
       : [],

@@ -5,6 +5,10 @@ import type { StreamName } from './port.ts'
 const named = (name: string): StreamName => name as StreamName
 
 export const ledgerStream = (account: AccountId): StreamName => named(`ledger-${account}`)
+export const webhooksStream = (account: AccountId): StreamName => named(`webhooks-${account}`)
+/** One event per endpoint per event per resource, for ever. */
+export const deliveryStream = (endpointId: string, event: string, resource: string): StreamName =>
+  named(`delivery-${endpointId}.${event}.${resource}`)
 export const accountStream = (account: AccountId): StreamName => named(`account-${account}`)
 export const orderStream = (order: OrderId): StreamName => named(`order-${order}`)
 export const planStream = (plan: PlanId): StreamName => named(`plan-${plan}`)

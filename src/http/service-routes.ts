@@ -1,5 +1,6 @@
 import { docsPage } from './docs/page.ts'
 import { openApiDocument } from './openapi/document.ts'
+import type { WebhookDeclaration } from './openapi/webhooks.ts'
 import type { Route } from './route.ts'
 import { route } from './route.ts'
 
@@ -47,9 +48,12 @@ const docsRoute = (html: string, policy: string): Route =>
     }),
   })
 
-/** The interface description and the documentation page of the given routes. */
-export const documentationRoutes = (routes: readonly Route[]): readonly Route[] => {
-  const document = openApiDocument(routes)
+/** The interface description and the documentation page of the given routes, and of what is sent to receivers. */
+export const documentationRoutes = (
+  routes: readonly Route[],
+  webhooks: readonly WebhookDeclaration[] = [],
+): readonly Route[] => {
+  const document = openApiDocument(routes, { webhooks })
   const { html, policy } = docsPage(document)
   return [openApiRoute(JSON.stringify(document)), docsRoute(html, policy)]
 }

@@ -12,6 +12,7 @@ import { migrations as noticeReads } from '../notices/read-marks.ts'
 import { migrations as payments } from '../payments/migrations.ts'
 import { migrations as resellers } from '../resellers/migrations.ts'
 import { migrations as sandbox } from '../sandbox/records.ts'
+import { migrations as webhooks } from '../webhooks/migrations.ts'
 import type { Migrations } from './migrate.ts'
 
 const schemas: Migrations = {
@@ -33,6 +34,7 @@ const rooms: readonly Migrations[] = [
   snapshots,
   accounts,
   labels,
+  webhooks,
   customers,
   audit,
   resellers,

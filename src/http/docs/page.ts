@@ -11,6 +11,7 @@ import { badge, operationView } from './operation-view.ts'
 import { fieldsView } from './schema-view.ts'
 import { script } from './script.ts'
 import { style } from './style.ts'
+import { webhooksView } from './webhook-view.ts'
 
 type Entry = { readonly method: string; readonly path: string; readonly operation: Operation }
 
@@ -63,7 +64,7 @@ ${Object.entries(document.components.schemas).map(
 )}
 </section>`
 
-const navigation = (tags: readonly Tag[], entries: readonly Entry[]): Html => {
+const navigation = (document: OpenApiDocument, tags: readonly Tag[], entries: readonly Entry[]): Html => {
   const item = ({ method, operation }: Entry): Html =>
     html`<li><a href="#${operation.operationId}">${badge(method)}<span>${operation.summary}</span></a></li>`
   const group = ({ name }: Tag): Html =>
@@ -71,7 +72,7 @@ const navigation = (tags: readonly Tag[], entries: readonly Entry[]): Html => {
   return html`<nav aria-label="Operations">
 <label class="search"><span class="hidden">Search</span><input type="search" id="search" placeholder="Search operations and codes  /" autocomplete="off"></label>
 ${tags.map(group)}
-<h2><a href="#errors">Errors</a></h2><h2><a href="#schemas">Schemas</a></h2>
+${document.webhooks === undefined ? null : html`<h2><a href="#events">Events</a></h2>`}<h2><a href="#errors">Errors</a></h2><h2><a href="#schemas">Schemas</a></h2>
 </nav>`
 }
 
@@ -99,7 +100,7 @@ export const docsPage = (document: OpenApiDocument): { readonly html: string; re
 <a class="skip" href="#main">Skip to the documentation</a>
 <header><a class="brand" href="#top"><span class="mark" aria-hidden="true"></span>${title ?? ''}</a><span class="version">API ${version ?? ''}</span><span class="space"></span><a href="/openapi.json">openapi.json</a><button type="button" id="theme" aria-label="Switch between light and dark">◐</button></header>
 <div class="page">
-${navigation(tags, entries)}
+${navigation(document, tags, entries)}
 <main id="main">
 <section class="intro" id="top"><h1>${title ?? ''} API</h1><p class="lead">${summary ?? ''}</p>${markdown(description ?? '')}</section>
 ${tags.map((tag) =>
@@ -109,6 +110,7 @@ ${tags.map((tag) =>
     follow,
   ),
 )}
+${webhooksView(document, follow)}
 ${errorsView()}
 ${schemasView(document)}
 <p class="empty" hidden>Nothing fits the search.</p>

@@ -4,6 +4,7 @@ import { createComponents } from './components.ts'
 import { errorResponses, errorSchema, sharedResponses } from './errors.ts'
 import { description, tagDescriptions } from './introduction.ts'
 import { operationParameters, usedParameters } from './parameters.ts'
+import { type WebhookDeclaration, webhooksPart } from './webhooks.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -17,6 +18,8 @@ export type OpenApiDocument = {
 export type DocumentOptions = {
   /** Also the hidden routes, and answers closed against undeclared fields: for tests. */
   readonly forTests?: boolean
+  /** What is sent to receivers. */
+  readonly webhooks?: readonly WebhookDeclaration[]
 }
 
 const headerSchemas: Readonly<Record<string, Json>> = {
@@ -141,6 +144,7 @@ export const openApiDocument = (all: readonly Route[], options: DocumentOptions 
   const components = createComponents(options.forTests === true)
   const paths = pathsOf(routes, components)
   const responses = sharedResponses(components)
+  const webhooks = webhooksPart(options.webhooks ?? [], components)
   return {
     openapi: '3.1.0',
     info: {
@@ -153,6 +157,7 @@ export const openApiDocument = (all: readonly Route[], options: DocumentOptions 
     servers: [{ url: '/', description: 'This server.' }],
     tags: tagsOf(routes),
     paths,
+    ...webhooks,
     components: {
       schemas: { Error: errorSchema, ...components.schemas },
       responses,

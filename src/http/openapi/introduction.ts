@@ -18,5 +18,7 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Orders: 'Buying from the wallet, and what became of it.',
   Plans: 'Traffic and time that were bought: what is left, labels, top-ups.',
   Proxies: 'Rented addresses: credentials, labels, extensions.',
+  Webhooks:
+    'Where to send events, and what became of what was sent. Every event stands under Webhooks below.',
   Service: 'The service itself.',
 }

@@ -1,0 +1,115 @@
+import type { Migrations } from '../postgres/migrate.ts'
+
+/**
+ * URLs and secrets stand sealed in the vault, a row a value: a change is a new row, and the facts of the log say which
+ * one counts. The rest are work tables: what the reactor folded in log order, and what is to be sent when. Times are the
+ * service's clock, but for leases, which are Postgres's.
+ */
+export const migrations: Migrations = {
+  '0901_webhooks': `
+    create table vault.webhook_values (
+      value_id text primary key,
+      endpoint_id text not null,
+      sealed bytea not null
+    );
+    create index webhook_values_endpoint on vault.webhook_values (endpoint_id);
+
+    create table work.webhook_reactor (
+      name text primary key,
+      log_id text not null,
+      position bigint not null,
+      epoch bigint not null
+    );
+    create table work.webhook_endpoints (
+      endpoint_id text primary key,
+      account_id text not null,
+      events text[],
+      active boolean not null
+    );
+    create table work.webhook_accounts (
+      account_id text primary key,
+      reseller boolean not null,
+      active_keys integer not null
+    );
+    create table work.webhook_low_plans (
+      plan_id text primary key,
+      account_id text not null,
+      product_id text not null,
+      total_bytes bigint not null,
+      used_bytes bigint not null,
+      expires_at timestamptz
+    );
+
+    create table work.webhook_fan_outs (
+      cause_id uuid primary key,
+      event text not null,
+      resource text not null,
+      data text not null,
+      correlation_id text not null
+    );
+    create table work.webhook_fan_out_targets (
+      cause_id uuid not null references work.webhook_fan_outs,
+      endpoint_id text not null,
+      account_id text not null,
+      primary key (cause_id, endpoint_id)
+    );
+
+    create table work.webhook_deliveries (
+      delivery_id text primary key,
+      endpoint_id text not null,
+      account_id text not null,
+      event text not null,
+      resource text not null,
+      data text not null,
+      round integer not null,
+      revision bigint not null,
+      position bigint not null,
+      status text not null,
+      attempts integer not null,
+      due_at timestamptz not null,
+      queued_at timestamptz not null,
+      finished_at timestamptz
+    ) with (fillfactor = 70);
+    create index webhook_deliveries_due on work.webhook_deliveries (endpoint_id, due_at) where status = 'pending';
+    create index webhook_deliveries_list on work.webhook_deliveries (endpoint_id, queued_at desc, delivery_id desc);
+    create index webhook_deliveries_finished on work.webhook_deliveries (finished_at) where finished_at is not null;
+
+    create table work.webhook_attempts (
+      delivery_id text not null,
+      round integer not null,
+      attempt integer not null,
+      at timestamptz not null,
+      status integer,
+      latency_ms integer not null,
+      error text,
+      answer text not null,
+      primary key (delivery_id, round, attempt)
+    );
+
+    create table work.webhook_queues (
+      endpoint_id text primary key,
+      next_due_at timestamptz,
+      failures integer not null default 0,
+      lease_owner integer,
+      lease_until timestamptz
+    ) with (fillfactor = 70);
+    create index webhook_queues_due on work.webhook_queues (next_due_at) where lease_owner is null;
+    create index webhook_queues_leased on work.webhook_queues (lease_owner) where lease_owner is not null;
+    create sequence work.webhook_workers as integer cycle;
+
+    -- Locks first, looks then: the second statement sees what was queued while the first one waited, so that no
+    -- delivery is forgotten that was queued while its endpoint was leased.
+    create function work.release_webhook_queues(owner integer, endpoints text[], failed integer[]) returns void
+    language plpgsql as $$
+    begin
+      perform 1 from work.webhook_queues
+        where endpoint_id = any (endpoints) and lease_owner = owner order by endpoint_id for update;
+      update work.webhook_queues q
+         set lease_owner = null, lease_until = null, failures = r.failures,
+             next_due_at = (select min(d.due_at) from work.webhook_deliveries d
+                             where d.endpoint_id = q.endpoint_id and d.status = 'pending')
+        from unnest(endpoints, failed) as r (endpoint_id, failures)
+       where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
+    end $$;
+  `,
+}

@@ -1,0 +1,73 @@
+import type pg from 'pg'
+import { isoTime } from '../../clock.ts'
+import type { EventLog } from '../../eventstore/port.ts'
+import { deliveryStream } from '../../eventstore/streams.ts'
+import type { DeliveryCanceled } from '../events.ts'
+import { type DeliveryPlace, standingOutcomes } from '../outcomes.ts'
+import { type WriteFact, writeFacts } from './write-facts.ts'
+
+/** Deliveries of one round trip. */
+const chunk = 500
+
+type Cancelable = DeliveryPlace & { readonly attempts: number; readonly queued_at: string }
+
+export type CancelCause = {
+  readonly correlationId: string
+  readonly causationId: string | null
+  readonly reason: DeliveryCanceled['data']['reason']
+  readonly nowMs: number
+}
+
+const cancelWrite = (row: Cancelable, cause: CancelCause): WriteFact => ({
+  stream: deliveryStream(row.endpoint_id, row.event, row.resource),
+  expected: row.revision,
+  fact: {
+    type: 'DeliveryCanceled',
+    data: {
+      deliveryId: row.delivery_id,
+      endpointId: row.endpoint_id,
+      attempts: row.attempts,
+      reason: cause.reason,
+    },
+  } satisfies DeliveryCanceled,
+  correlationId: cause.correlationId,
+  causationId: cause.causationId,
+  atMs: Math.max(cause.nowMs, Date.parse(row.queued_at)),
+})
+
+/** Cancels everything of an endpoint that waits, outcome first, so that a crash in between is made good by doing it again. */
+export const cancelPending = async (
+  deps: { readonly db: Pick<pg.ClientBase, 'query'>; readonly log: EventLog },
+  endpointId: string,
+  cause: CancelCause,
+): Promise<number> => {
+  const { db, log } = deps
+  let canceled = 0
+  for (;;) {
+    const { rows } = await db.query<Cancelable>(
+      `select delivery_id, endpoint_id, event, resource, revision, attempts, queued_at
+         from work.webhook_deliveries where endpoint_id = $1::text and status = 'pending'
+        order by due_at limit ${chunk}`,
+      [endpointId],
+    )
+    if (rows.length === 0) return canceled
+    const outcomes = await writeFacts(
+      log,
+      rows.map((row) => cancelWrite(row, cause)),
+    )
+    const others = rows.filter((_, index) => outcomes[index]?.status === 'conflict')
+    // A worker that wrote its outcome just before counts.
+    const standing = await standingOutcomes(log, others)
+    await db.query(
+      `update work.webhook_deliveries d set status = s.status, finished_at = $3::timestamptz
+         from unnest($1::text[], $2::text[]) as s (delivery_id, status)
+        where d.delivery_id = s.delivery_id and d.status = 'pending'`,
+      [
+        rows.map(({ delivery_id }) => delivery_id),
+        rows.map(({ delivery_id }) => standing.get(delivery_id) ?? 'canceled'),
+        isoTime(cause.nowMs),
+      ],
+    )
+    canceled += rows.length
+  }
+}

@@ -1,0 +1,163 @@
+import type { AccountEvent } from '../../accounts/events.ts'
+import type { RecordedEvent } from '../../eventstore/event.ts'
+import type { Audience } from '../../notices/notice.ts'
+import { type Cause, type CauseData, causes } from '../causes.ts'
+import type { WebhookEventName } from '../event-names.ts'
+import type { DeliveryCanceled, EndpointEvent, WebhookEnqueued, WebhookRequeued } from '../events.ts'
+import { type LowPlans, lowPlanData } from '../low-plans.ts'
+import { isEndpointEvent, type Subscribers, startsListening } from './subscribers.ts'
+
+/** One event for one endpoint, to be put into the log unless it is there. */
+export type Wanted = {
+  readonly endpointId: string
+  readonly accountId: string
+  readonly event: WebhookEventName
+  readonly resource: string
+  readonly data: CauseData
+  /** The fact that causes it; it is not enqueued before it. */
+  readonly cause: { readonly id: string; readonly correlationId: string; readonly recordedAtMs: number }
+}
+
+/** What the log says is to be sent. */
+export type Queued = RecordedEvent<WebhookEnqueued> | RecordedEvent<WebhookRequeued>
+
+export type AccountChange = {
+  readonly accountId: string
+  readonly created: { readonly reseller: boolean } | null
+  readonly keys: number
+}
+
+type CancelReason = DeliveryCanceled['data']['reason']
+
+/** What ends a step: it looks at all that was written before it. */
+export type Barrier =
+  | {
+      readonly kind: 'fan-out'
+      readonly event: RecordedEvent
+      readonly cause: Cause
+      readonly audience: Audience
+    }
+  | {
+      readonly kind: 'cancel'
+      readonly event: RecordedEvent
+      readonly endpointId: string
+      readonly reason: CancelReason
+    }
+
+/** What a run of events asks for, up to a barrier. */
+export type Step = {
+  /** The last event of it, the barrier's included. */
+  readonly to: number
+  readonly wanted: readonly Wanted[]
+  readonly queued: readonly Queued[]
+  readonly endpoints: ReadonlySet<string>
+  readonly plans: ReadonlySet<string>
+  readonly accounts: readonly AccountChange[]
+  readonly barrier: Barrier | null
+}
+
+export const isIdle = (step: Step): boolean =>
+  step.barrier === null &&
+  step.wanted.length + step.queued.length + step.accounts.length + step.endpoints.size + step.plans.size === 0
+
+const causeOf = ({ id, metadata }: RecordedEvent): Wanted['cause'] => ({
+  id,
+  correlationId: metadata.correlationId,
+  recordedAtMs: Date.parse(metadata.recordedAt),
+})
+
+const accountChange = (event: RecordedEvent): AccountChange | null => {
+  const accountId = event.stream.slice(event.stream.indexOf('-') + 1)
+  const { type, data } = event as RecordedEvent<AccountEvent>
+  if (type === 'AccountCreated')
+    return { accountId, created: { reseller: (data as { reseller: boolean }).reseller }, keys: 0 }
+  if (type === 'KeyIssued') return { accountId, created: null, keys: 1 }
+  if (type === 'KeyRevoked') return { accountId, created: null, keys: -1 }
+  return null
+}
+
+/** Told by the fact alone: after a crash in the middle of a cancellation the endpoint is folded already. */
+const cancelReason = (event: RecordedEvent<EndpointEvent>): CancelReason | null => {
+  if (event.type === 'EndpointRemoved') return 'endpoint_removed'
+  if (event.type === 'EndpointDisabled') return 'endpoint_disabled'
+  return event.type === 'EndpointChanged' && event.data.status === 'disabled' ? 'endpoint_disabled' : null
+}
+
+/** The types that need more than a look at their name; everything else is passed over. */
+const planEvents: ReadonlySet<string> = new Set([
+  'PlanRanLow',
+  'PlanToppedUp',
+  'PlanUnitsWithdrawn',
+  'TrafficMetered',
+  'PlanExpired',
+])
+
+/**
+ * Folds events in log order into endpoints and low plans, and gathers what they ask for, up to the first barrier or the
+ * end. Thousands of events a second that concern nobody pass through here: the type decides first.
+ */
+export const takeStep = (
+  events: readonly RecordedEvent[],
+  { subscribers, lowPlans }: { readonly subscribers: Subscribers; readonly lowPlans: LowPlans },
+): Step => {
+  const wanted: Wanted[] = []
+  const queued: Queued[] = []
+  const endpoints = new Set<string>()
+  const plans = new Set<string>()
+  const accounts: AccountChange[] = []
+  const done = (to: number, barrier: Barrier | null): Step => ({
+    to,
+    wanted,
+    queued,
+    endpoints,
+    plans,
+    accounts,
+    barrier,
+  })
+  const wantLowPlan = (endpointId: string, accountId: string, planId: string, cause: RecordedEvent): void => {
+    const plan = lowPlans.get(planId)
+    if (!plan) return
+    const data: CauseData = { kind: 'ready', data: lowPlanData(plan) }
+    wanted.push({
+      endpointId,
+      accountId,
+      event: 'plan.low_traffic',
+      resource: planId,
+      data,
+      cause: causeOf(cause),
+    })
+  }
+
+  for (const event of events) {
+    const cause = causes.get(event.type)?.(event)
+    if (cause) {
+      if ('audience' in cause.to)
+        return done(event.position, { kind: 'fan-out', event, cause, audience: cause.to.audience })
+      for (const { endpointId, accountId } of subscribers.of(cause.to.accountId, cause.event))
+        wanted.push({ ...cause, endpointId, accountId, cause: causeOf(event) })
+    } else if (planEvents.has(event.type)) {
+      const planId = lowPlans.fold(event)
+      if (planId === null) continue
+      plans.add(planId)
+      if (event.type !== 'PlanRanLow') continue
+      const { accountId } = lowPlans.get(planId)!
+      for (const { endpointId } of subscribers.of(accountId, 'plan.low_traffic'))
+        wantLowPlan(endpointId, accountId, planId, event)
+    } else if (event.type === 'WebhookEnqueued' || event.type === 'WebhookRequeued') {
+      queued.push(event as Queued)
+    } else if (isEndpointEvent(event)) {
+      const changed = subscribers.fold(event)
+      const { endpointId, accountId } = event.data
+      endpoints.add(endpointId)
+      if (startsListening(changed, 'plan.low_traffic'))
+        for (const { planId } of lowPlans.of(accountId, event.metadata.recordedAt))
+          wantLowPlan(endpointId, accountId, planId, event)
+      const reason = cancelReason(event)
+      if (reason) return done(event.position, { kind: 'cancel', event, endpointId, reason })
+    } else {
+      const change = event.stream.startsWith('account-') ? accountChange(event) : null
+      if (change) accounts.push(change)
+    }
+  }
+  return done(events.at(-1)?.position ?? 0, null)
+}

@@ -1,0 +1,160 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { LogFeed } from '../../../projections/engine/feed.ts'
+import type { Clock } from '../../clock.ts'
+import type { RecordedEvent } from '../../eventstore/event.ts'
+import type { EventLog } from '../../eventstore/port.ts'
+import { createLowPlans } from '../low-plans.ts'
+import { eraseEndpoint } from '../vault.ts'
+import { cancelPending } from './cancel.ts'
+import { enqueue } from './enqueue.ts'
+import { openFanOut } from './fan-out.ts'
+import { withPayload } from './payload.ts'
+import { isIdle, type Step, takeStep } from './step.ts'
+import { createSubscribers } from './subscribers.ts'
+import {
+  loadLowPlans,
+  loadSubscribers,
+  movePlace,
+  type Place,
+  saveAccounts,
+  saveEndpoints,
+  saveLowPlans,
+  saveQueued,
+  takePlace,
+} from './tables.ts'
+
+/** Another process took over. */
+export class Fenced extends Error {
+  override readonly name = 'Fenced'
+}
+
+/** The tables belong to another log; the message says what to do. */
+export class ForeignLog extends Error {
+  override readonly name = 'ForeignLog'
+}
+
+export type TenureDeps = {
+  readonly client: pg.ClientBase
+  readonly feed: LogFeed
+  readonly log: EventLog
+  readonly clock: Clock
+  /** Deliveries were queued; or a list of recipients was opened. */
+  readonly onQueued: () => void
+  readonly onFanOut: () => void
+  readonly onProgress: (position: number) => void
+  /** Named points, for tests that kill the process there. */
+  readonly onPoint?: ((point: 'webhooks-enqueued' | 'webhooks-committed') => void) | undefined
+}
+
+const maxBatch = 1_000
+/** How long events gather, so that a busy log is looked at some forty times a second and not at every append. */
+const gatherMs = 25
+/** An idle reactor keeps its place at most so seldom: what lies in between asks for nothing and is read again. */
+const idleCommitMs = 500
+
+/**
+ * Follows the log as its one webhook reactor. What a batch wants is put into the log first, then everything that was
+ * folded from it is committed with the new place: whoever dies in between does it again, and finds it done.
+ */
+export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise<never> => {
+  const { client, feed, log, clock, onQueued, onFanOut, onProgress, onPoint } = deps
+  const logId = await log.logId()
+  let place: Place = await takePlace(client, logId)
+  if (place.logId !== logId)
+    throw new ForeignLog(
+      `the webhook tables were folded from the log ${place.logId}, but this log is ${logId}. Connect the database that belongs to the log`,
+    )
+  const state = {
+    subscribers: createSubscribers(await loadSubscribers(client)),
+    lowPlans: createLowPlans(await loadLowPlans(client)),
+  }
+  let position = place.position
+  let keptMs = performance.now()
+
+  const move = async (to: number): Promise<void> => {
+    if (!(await movePlace(client, place, to))) throw new Fenced('another process is the webhook reactor now')
+    place = { ...place, position: to }
+    keptMs = performance.now()
+  }
+
+  const write = async (step: Step): Promise<void> => {
+    const { barrier } = step
+    if (step.endpoints.size > 0) await saveEndpoints(client, step.endpoints, state.subscribers)
+    if (step.plans.size > 0) await saveLowPlans(client, step.plans, state.lowPlans)
+    if (step.accounts.length > 0) await saveAccounts(client, step.accounts)
+    if (step.queued.length > 0) await saveQueued(client, await withPayload(client, step.queued))
+    if (barrier?.kind === 'fan-out') await openFanOut(client, barrier)
+  }
+
+  /** What waits for an endpoint that is no more, once all that was queued before is in the table. */
+  const cancel = async (barrier: Extract<Step['barrier'], { kind: 'cancel' }>): Promise<void> => {
+    const { event, endpointId, reason } = barrier
+    if (reason === 'endpoint_removed') await eraseEndpoint(client, endpointId)
+    const { correlationId } = event.metadata
+    const cause = { correlationId, causationId: event.id, reason, nowMs: clock() }
+    await cancelPending({ db: client, log }, endpointId, cause)
+    if (reason === 'endpoint_removed')
+      await client.query('delete from work.webhook_queues where endpoint_id = $1::text', [endpointId])
+  }
+
+  const commit = async (step: Step): Promise<void> => {
+    await enqueue(log, step.wanted, clock())
+    onPoint?.('webhooks-enqueued')
+    // The place passes a cancellation only once it is done; done twice it does nothing the second time.
+    const barrier = step.barrier?.kind === 'cancel' ? step.barrier : null
+    await client.query('begin')
+    try {
+      await move(barrier ? barrier.event.position - 1 : step.to)
+      await write(step)
+      await client.query('commit')
+    } catch (error) {
+      await client.query('rollback').catch(() => undefined)
+      throw error
+    }
+    if (barrier) {
+      await cancel(barrier)
+      await move(step.to)
+    }
+    onPoint?.('webhooks-committed')
+    if (step.queued.length > 0) onQueued()
+    if (step.barrier?.kind === 'fan-out') onFanOut()
+  }
+
+  const take = async (events: readonly RecordedEvent[]): Promise<void> => {
+    for (let rest = events; rest.length > 0; ) {
+      const step = takeStep(rest, state)
+      if (!isIdle(step)) await commit(step)
+      else if (performance.now() - keptMs >= idleCommitMs) await move(step.to)
+      position = step.to
+      onProgress(position)
+      rest = rest.filter((event) => event.position > step.to)
+    }
+  }
+
+  onProgress(position)
+  for (;;) {
+    signal.throwIfAborted()
+    const events = await nextWithin(feed, position, signal, idleCommitMs)
+    if (events !== null) await take(events)
+    else if (place.position < position) await move(position)
+  }
+}
+
+/** The next events once they gathered, or null when none came for a while. */
+const nextWithin = async (
+  feed: LogFeed,
+  position: number,
+  signal: AbortSignal,
+  waitMs: number,
+): Promise<readonly RecordedEvent[] | null> => {
+  const idle = AbortSignal.timeout(waitMs)
+  try {
+    await feed.next(position, 1, AbortSignal.any([signal, idle]))
+  } catch (error) {
+    if (idle.aborted && !signal.aborted) return null
+    throw error
+  }
+  await sleep(gatherMs, undefined, { signal })
+  return feed.next(position, maxBatch, signal)
+}

@@ -1,0 +1,167 @@
+import { isIP } from 'node:net'
+import { Agent, buildConnector, type Dispatcher } from 'undici'
+import {
+  allowedAddresses,
+  isAllowedAddress,
+  type Resolve,
+  TargetRefused,
+  type TargetRules,
+} from './target.ts'
+
+/** What came of one attempt. `status` is null when no answer was read; `error` says why, for the attempt log. */
+export type Attempted = {
+  readonly status: number | null
+  /** The first kilobyte of the answer as text. */
+  readonly answer: string
+  readonly retryAfter: string | undefined
+  readonly error: string | null
+}
+
+export type Sender = {
+  /** Sends once, without redirects. Never rejects. */
+  send(
+    url: string,
+    request: { readonly body: Buffer; readonly headers: Readonly<Record<string, string>> },
+  ): Promise<Attempted>
+  close(): Promise<void>
+}
+
+export type SenderOptions = {
+  readonly resolve: Resolve
+  readonly rules: TargetRules
+  /** A whole attempt: name, connection, request, answer. Default 10,000. */
+  readonly timeoutMs?: number
+  /** Connections to one receiver; default 4. */
+  readonly connections?: number
+  /** Trusted beside the system's authorities (PEM): for tests and the benchmark. */
+  readonly ca?: string
+}
+
+/** Bytes of an answer that are kept, and that are read before the connection is cut. */
+const keptBytes = 1_024
+const readBytes = 16_384
+
+/** Why there was no answer, in words that tell a receiver's operator what to look at and nothing of our network. */
+const reasonOf = (error: unknown): string => {
+  if (error instanceof TargetRefused) return `refused: ${error.message}`
+  const { name, code, message } = error as Error & { code?: string }
+  if (name === 'TimeoutError' || code === 'UND_ERR_CONNECT_TIMEOUT') return 'timed out'
+  if (code === 'ENOTFOUND' || code === 'ENODATA' || code === 'ETIMEOUT' || code === 'ESERVFAIL')
+    return 'the host name does not resolve'
+  if (code === 'ECONNREFUSED') return 'the connection was refused'
+  if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET')
+    return 'the connection was closed before an answer'
+  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'the host cannot be reached'
+  if (code?.startsWith('HPE_') || code?.startsWith('UND_ERR_')) return `no valid HTTP answer (${code})`
+  if (code?.startsWith('ERR_TLS') || /certificate|self-signed|SSL|TLS/i.test(`${code} ${message}`))
+    return `TLS failed (${code ?? 'handshake'})`
+  return code ?? 'failed'
+}
+
+/**
+ * Connects to public addresses only, looked at where they are dialled: a literal in the URL never reaches `lookup`, so
+ * it is checked here; a name is resolved once, checked whole, and dialled at the addresses that were checked. What the
+ * socket says it is connected to is looked at once more.
+ */
+const guardedConnector = ({
+  resolve,
+  rules,
+  timeoutMs = 10_000,
+  ca,
+}: SenderOptions): buildConnector.connector => {
+  const lookup = (
+    hostname: string,
+    _options: unknown,
+    callback: (error: Error | null, addresses: { address: string; family: number }[]) => void,
+  ): void => {
+    allowedAddresses(hostname, resolve, rules).then(
+      (addresses) =>
+        callback(
+          null,
+          addresses.map((address) => ({ address, family: isIP(address) })),
+        ),
+      (error) => callback(error, []),
+    )
+  }
+  const connect = buildConnector({
+    allowH2: false,
+    timeout: timeoutMs,
+    ...(ca === undefined ? {} : { ca }),
+    // Of the same form as node:dns.lookup with `all: true`, which net.connect always asks for.
+    lookup: lookup as never,
+    autoSelectFamily: true,
+  } as buildConnector.BuildOptions)
+  return (options, callback) => {
+    const host = options.hostname.replace(/^\[|\]$/g, '')
+    if (isIP(host) !== 0 && !isAllowedAddress(host, rules)) {
+      callback(new TargetRefused('the URL points to a private or reserved address'), null)
+      return
+    }
+    connect(options, (error, socket) => {
+      if (error) return callback(error, null)
+      if (!isAllowedAddress(socket.remoteAddress ?? '', rules)) {
+        socket.destroy()
+        return callback(new TargetRefused('the connection leads to a private or reserved address'), null)
+      }
+      callback(null, socket)
+    })
+  }
+}
+
+/** The beginning of an answer as text. What follows it is not read, and a body that breaks off is as good as its beginning. */
+const beginningOf = async (body: AsyncIterable<Buffer> & { destroy(): unknown }): Promise<string> => {
+  const kept: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of body) {
+      if (bytes < keptBytes) kept.push(chunk.subarray(0, keptBytes - bytes))
+      bytes += chunk.length
+      if (bytes > readBytes) break
+    }
+  } catch {
+    // The status line has arrived; it alone acknowledges.
+  }
+  return Buffer.concat(kept).toString('utf8').replaceAll('\u0000', '\ufffd')
+}
+
+/** Sends webhooks over HTTP/1.1 with connections that are kept for the next delivery. */
+export const createSender = (options: SenderOptions): Sender => {
+  const { timeoutMs = 10_000, connections = 4 } = options
+  const agent: Dispatcher = new Agent({
+    connect: guardedConnector(options),
+    connections,
+    pipelining: 1,
+    keepAliveTimeout: 10_000,
+    keepAliveMaxTimeout: 60_000,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+    maxHeaderSize: 16_384,
+  })
+  return {
+    send: async (url, { body, headers }) => {
+      const { origin, pathname, search } = new URL(url)
+      const timeout = AbortSignal.timeout(timeoutMs)
+      try {
+        const answer = await agent.request({
+          origin,
+          path: `${pathname}${search}`,
+          method: 'POST',
+          headers,
+          body,
+          signal: timeout,
+        })
+        const retryAfter = answer.headers['retry-after']
+        return {
+          status: answer.statusCode,
+          answer: await beginningOf(answer.body),
+          retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
+          error: null,
+        }
+      } catch (error) {
+        const reason = timeout.aborted ? 'timed out' : reasonOf(error)
+        return { status: null, answer: '', retryAfter: undefined, error: reason }
+      }
+    },
+    close: () => agent.destroy(),
+  }
+}

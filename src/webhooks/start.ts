@@ -1,0 +1,71 @@
+import type { LogFeed } from '../../projections/engine/feed.ts'
+import { hot } from '../../projections/groups.ts'
+import type { Core } from '../core.ts'
+import type { AccountId } from '../ids.ts'
+import { type Poller, startPoller } from '../reactors/poller.ts'
+import { createVault } from '../vault/seal.ts'
+import type { QueueProgress } from './reactor/progress.ts'
+import { startWebhookReactor } from './reactor/run.ts'
+import { forgetOldDeliveries } from './retention.ts'
+import { createSender } from './sender.ts'
+import { createWebhooks } from './service.ts'
+import { createResolve, type TargetRules } from './target.ts'
+import { createWebhookValues } from './vault.ts'
+import { startDeliveryWorker } from './worker/worker.ts'
+
+const retentionEveryMs = 60_000
+
+/** Starts the webhook reactor, a delivery worker, and what forgets old deliveries, in one process. */
+export const startWebhooks = (
+  core: Core,
+  parts: {
+    readonly feed: LogFeed
+    readonly queue: QueueProgress
+    readonly rules: TargetRules
+    readonly monotonicMs: () => number
+  },
+): Pick<Poller, 'stop'> => {
+  const { pool, log, clock, logger, runner } = core
+  const values = createWebhookValues({ pool, vault: createVault(core.keys.master) })
+  const webhooks = createWebhooks({ runner, values })
+  const sender = createSender({ resolve: createResolve(), rules: parts.rules })
+  const worker = startDeliveryWorker({
+    pool,
+    log,
+    values,
+    sender,
+    clock,
+    monotonicMs: parts.monotonicMs,
+    random: Math.random,
+    logger,
+    groups: [hot.name],
+    onGone: ({ account_id, endpoint_id, delivery_id }) =>
+      webhooks.disableGone(
+        { accountId: account_id as AccountId, endpointId: endpoint_id },
+        { actor: { kind: 'system', name: 'webhooks' }, correlationId: delivery_id },
+      ),
+  })
+  const reactor = startWebhookReactor({
+    pool,
+    log,
+    feed: parts.feed,
+    clock,
+    logger,
+    progress: parts.queue,
+    onQueued: worker.wake,
+  })
+  const retention = startPoller({
+    name: 'webhook-retention',
+    intervalMs: retentionEveryMs,
+    work: () => forgetOldDeliveries(pool, clock()),
+    logger,
+  })
+  return {
+    stop: async () => {
+      await retention.stop()
+      await reactor.stop()
+      await worker.stop()
+      await sender.close()
+    },
+  }
+}

@@ -1,0 +1,176 @@
+import type pg from 'pg'
+import type { WebhookEventName } from '../event-names.ts'
+import type { WebhookValues } from '../vault.ts'
+
+/** One delivery that is due, as its row tells it. */
+export type DueDelivery = {
+  readonly delivery_id: string
+  readonly endpoint_id: string
+  readonly account_id: string
+  readonly event: WebhookEventName
+  readonly resource: string
+  readonly data: string
+  readonly round: number
+  readonly revision: number
+  readonly attempts: number
+  readonly queued_at: string
+}
+
+/** Where to send, with what to sign. */
+export type Destination = {
+  readonly url: string
+  readonly secret: string
+  readonly previousSecret: string | null
+  readonly previousUntil: string | null
+}
+
+/** The queue of one endpoint, held by this worker alone until it is released or its process ends. */
+export type Lease = {
+  readonly endpointId: string
+  /** Attempts that failed in a row. */
+  readonly failures: number
+  /** `removed`: the endpoint is no more. `erased`: it is just being removed, and nothing can be sent. */
+  readonly destination: Destination | 'removed' | 'erased'
+  readonly deliveries: readonly DueDelivery[]
+}
+
+export const leaseSeconds = 40
+
+/**
+ * An endpoint is claimed whole, not its deliveries one by one: that is the bound on how many run at once at one receiver,
+ * over all processes; a backlog of one endpoint is one row here, and costs the others nothing.
+ */
+const claimSql = `
+  with passed as (
+    select min(position) as position from engine.checkpoints where name = any ($1::text[])
+  ), chosen as (
+    select q.endpoint_id from work.webhook_queues q, passed p
+     where q.next_due_at <= $2::timestamptz and q.lease_owner is null
+       and exists (select 1 from work.webhook_deliveries d where d.endpoint_id = q.endpoint_id
+                      and d.status = 'pending' and d.due_at <= $2::timestamptz and d.position <= p.position)
+     order by q.next_due_at limit $3::integer for update of q skip locked
+  )
+  update work.webhook_queues q
+     set lease_owner = $4::integer, lease_until = clock_timestamp() + interval '${leaseSeconds} seconds'
+    from chosen, passed
+   where q.endpoint_id = chosen.endpoint_id
+  returning q.endpoint_id, q.failures, passed.position`
+
+/** In its own statement: the claim's snapshot may be older than its locks. */
+const dueSql = `
+  select d.delivery_id, d.endpoint_id, d.account_id, d.event, d.resource, d.data, d.round, d.revision, d.attempts,
+         d.queued_at
+    from unnest($1::text[]) as c (endpoint_id)
+   cross join lateral (
+     select * from work.webhook_deliveries d
+      where d.endpoint_id = c.endpoint_id and d.status = 'pending'
+        and d.due_at <= $2::timestamptz and d.position <= $3::bigint
+      order by d.due_at limit $4::integer) d`
+
+const destinationsSql = `
+  select e.endpoint_id, e.url_id, e.secret_id, e.previous_secret_id, e.previous_until,
+         u.sealed as url, s.sealed as secret, p.sealed as previous
+    from read.webhook_endpoints e
+    left join vault.webhook_values u on u.value_id = e.url_id
+    left join vault.webhook_values s on s.value_id = e.secret_id
+    left join vault.webhook_values p on p.value_id = e.previous_secret_id
+   where e.endpoint_id = any ($1::text[])`
+
+type DestinationRow = {
+  readonly endpoint_id: string
+  readonly url_id: string
+  readonly secret_id: string
+  readonly previous_secret_id: string | null
+  readonly previous_until: string | null
+  readonly url: Buffer | null
+  readonly secret: Buffer | null
+  readonly previous: Buffer | null
+}
+
+type ClaimedRow = { readonly endpoint_id: string; readonly failures: number; readonly position: number }
+
+/** Gives queues back; each is due again when its earliest delivery is. */
+export const release = async (
+  pool: pg.Pool,
+  worker: number,
+  queues: readonly { readonly endpointId: string; readonly failures: number }[],
+): Promise<void> => {
+  await pool.query({
+    name: 'webhooks-release',
+    text: 'select work.release_webhook_queues($1::integer, $2::text[], $3::integer[])',
+    values: [worker, queues.map(({ endpointId }) => endpointId), queues.map(({ failures }) => failures)],
+  })
+}
+
+export type Claim = (options: {
+  readonly worker: number
+  /** Due times are the service's clock, ISO 8601. */
+  readonly now: string
+  readonly endpoints: number
+  readonly perEndpoint: number
+}) => Promise<readonly Lease[]>
+
+export const createClaim = (deps: {
+  readonly pool: pg.Pool
+  readonly values: Pick<WebhookValues, 'open'>
+  /** The groups of read models that must have passed a delivery before it is sent (design section 7). */
+  readonly groups: readonly string[]
+}): Claim => {
+  const { pool, values, groups } = deps
+
+  const destinationOf = (row: DestinationRow | undefined): Lease['destination'] => {
+    if (row === undefined) return 'removed'
+    const { url, secret, previous, previous_secret_id } = row
+    if (url === null || secret === null) return 'erased'
+    const hasPrevious = previous_secret_id !== null && previous !== null
+    return {
+      url: values.open(row.url_id, url),
+      secret: values.open(row.secret_id, secret),
+      previousSecret: hasPrevious ? values.open(previous_secret_id, previous) : null,
+      previousUntil: row.previous_until,
+    }
+  }
+
+  const readLeases = async (
+    claimed: readonly ClaimedRow[],
+    now: string,
+    perEndpoint: number,
+  ): Promise<readonly Lease[]> => {
+    const ids = claimed.map(({ endpoint_id }) => endpoint_id)
+    const [due, destinations] = await Promise.all([
+      pool.query<DueDelivery>({
+        name: 'webhooks-due',
+        text: dueSql,
+        values: [ids, now, claimed[0]!.position, perEndpoint],
+      }),
+      pool.query<DestinationRow>({ name: 'webhooks-destinations', text: destinationsSql, values: [ids] }),
+    ])
+    const byEndpoint = Map.groupBy(due.rows, ({ endpoint_id }) => endpoint_id)
+    const rows = new Map(destinations.rows.map((row) => [row.endpoint_id, row]))
+    return claimed.map(({ endpoint_id, failures }) => ({
+      endpointId: endpoint_id,
+      failures,
+      destination: destinationOf(rows.get(endpoint_id)),
+      deliveries: byEndpoint.get(endpoint_id) ?? [],
+    }))
+  }
+
+  return async ({ worker, now, endpoints, perEndpoint }) => {
+    const { rows: claimed } = await pool.query<ClaimedRow>({
+      name: 'webhooks-claim',
+      text: claimSql,
+      values: [groups, now, endpoints, worker],
+    })
+    if (claimed.length === 0) return []
+    try {
+      return await readLeases(claimed, now, perEndpoint)
+    } catch (error) {
+      await release(
+        pool,
+        worker,
+        claimed.map(({ endpoint_id, failures }) => ({ endpointId: endpoint_id, failures })),
+      )
+      throw error
+    }
+  }
+}

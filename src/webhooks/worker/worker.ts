@@ -1,0 +1,218 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Clock } from '../../clock.ts'
+import { isoTime } from '../../clock.ts'
+import type { EventLog } from '../../eventstore/port.ts'
+import type { Sender } from '../sender.ts'
+import type { WebhookValues } from '../vault.ts'
+import { canceledResult, createAttempt } from './attempt.ts'
+import { createBatcher } from './batcher.ts'
+import { createClaim, type DueDelivery, type Lease, release } from './claim.ts'
+import { joinWorkers, reapLeases } from './membership.ts'
+import { createSettle, type Result } from './settle.ts'
+import { createSlots } from './slots.ts'
+
+export type WorkerLimits = {
+  /** Attempts that run at once; those that last longer than `slowAfterMs` count against `slow`. */
+  readonly active: number
+  readonly slow: number
+  readonly slowAfterMs: number
+  /** Attempts at one endpoint at once; one while its last attempt failed. */
+  readonly perEndpoint: number
+  /** Deliveries of one endpoint that a lease takes up at most. */
+  readonly perLease: number
+}
+
+export const defaultWorkerLimits: WorkerLimits = {
+  active: 64,
+  slow: 2_000,
+  slowAfterMs: 500,
+  perEndpoint: 4,
+  perLease: 32,
+}
+
+export type WorkerDeps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly values: WebhookValues
+  readonly sender: Sender
+  readonly clock: Clock
+  readonly monotonicMs: () => number
+  readonly random: () => number
+  readonly logger: Logger
+  /** Groups of read models that must have passed a delivery before it is sent. */
+  readonly groups: readonly string[]
+  /** The receiver answered 410: its endpoint is to be disabled. */
+  readonly onGone: (delivery: DueDelivery) => Promise<void>
+  readonly onAttempt?: (result: Result) => void
+  readonly limits?: Partial<WorkerLimits>
+}
+
+export type DeliveryWorker = {
+  /** There may be something to send. */
+  wake(): void
+  /** Finishes attempts under way, puts them on record, and gives its queues back. */
+  stop(): Promise<void>
+}
+
+/** What is due is looked for this often when nothing tells of it. */
+const pollMs = 100
+const reapMs = 1_000
+const backoffMs = 1_000
+/** No attempt starts later in a lease, so that the last one is over long before the lease is. */
+const leaseStartMs = 15_000
+const settleItems = 200
+
+/**
+ * Sends what is due. Any number of workers in any number of processes may run: each endpoint's queue is leased to one of
+ * them at a time.
+ */
+export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
+  const { pool, clock, monotonicMs, logger } = deps
+  const limits = { ...defaultWorkerLimits, ...deps.limits }
+  const stopping = new AbortController()
+  const slots = createSlots(limits)
+  const claim = createClaim(deps)
+  const attempt = createAttempt(deps)
+  let woken = Promise.withResolvers<void>()
+
+  const trouble =
+    (what: string) =>
+    (error: unknown): void =>
+      logger.error({ err: error, reactor: 'webhook worker' }, what)
+  const settle = createBatcher<Result>({
+    write: createSettle(deps),
+    maxItems: settleItems,
+    onError: trouble('outcomes of webhooks cannot be written yet'),
+    retryMs: backoffMs,
+    signal: stopping.signal,
+  })
+
+  const attemptOne = async (lease: Lease, delivery: DueDelivery, state: LeaseState): Promise<void> => {
+    const { destination } = lease
+    if (destination === 'erased') return
+    if (destination === 'removed') return settle(canceledResult(delivery, clock()))
+    const slot = await slots.acquire()
+    let result: Result
+    try {
+      // It waited for its place: what is not started in time goes back untouched.
+      if (stopping.signal.aborted || state.signal.aborted || monotonicMs() > state.startUntilMs) return
+      result = await attempt(delivery, destination)
+    } finally {
+      slot.release()
+    }
+    const status = result.attempt?.status ?? 0
+    state.failures = status >= 200 && status < 300 ? 0 : state.failures + 1
+    deps.onAttempt?.(result)
+    await settle(result)
+    if (status === 410) await deps.onGone(delivery)
+  }
+
+  const runLease = async (lease: Lease, startUntilMs: number, signal: AbortSignal): Promise<LeaseState> => {
+    const state: LeaseState = { endpointId: lease.endpointId, failures: lease.failures, startUntilMs, signal }
+    const rest = [...lease.deliveries]
+    const lane = async (): Promise<void> => {
+      for (let next = rest.shift(); next; next = rest.shift()) await attemptOne(lease, next, state)
+    }
+    const lanes = lease.failures > 0 ? 1 : limits.perEndpoint
+    await Promise.all(Array.from({ length: Math.min(lanes, rest.length) }, lane))
+    return state
+  }
+
+  const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+    sleep(ms, undefined, { signal }).catch(() => undefined)
+
+  const work = async (worker: number, signal: AbortSignal): Promise<void> => {
+    const leases = new Set<Promise<void>>()
+    const giveBack = createBatcher<LeaseState>({
+      write: (states) => release(pool, worker, states),
+      maxItems: settleItems,
+      onError: trouble('queues of webhooks cannot be given back yet'),
+      retryMs: backoffMs,
+      signal,
+    })
+    const run = async (lease: Lease): Promise<void> => {
+      try {
+        await giveBack(await runLease(lease, monotonicMs() + leaseStartMs, signal))
+        if (lease.deliveries.length === limits.perLease) wake()
+      } catch (error) {
+        // Its lease runs out, and what it left open is sent again.
+        trouble('a webhook queue was left')(error)
+      }
+    }
+    /** Enough places for a claim to be worth its round trips, or nothing else to wait for. */
+    const room = (): number => {
+      const free = slots.free()
+      return free >= limits.active / 4 || leases.size === 0 ? free : 0
+    }
+    try {
+      while (!signal.aborted) {
+        const endpoints = room()
+        const claimed =
+          endpoints === 0
+            ? []
+            : await claim({ worker, now: isoTime(clock()), endpoints, perEndpoint: limits.perLease })
+        for (const lease of claimed) {
+          const running = run(lease).finally(() => {
+            leases.delete(running)
+            if (room() > 0) wake()
+          })
+          leases.add(running)
+        }
+        // A full claim means that there is more to be had.
+        if (claimed.length > 0 && claimed.length === endpoints) continue
+        await Promise.race([woken.promise, pause(pollMs, signal)])
+      }
+    } finally {
+      await Promise.all(leases)
+    }
+  }
+
+  const wake = (): void => {
+    woken.resolve()
+    woken = Promise.withResolvers()
+  }
+
+  const reap = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      await reapLeases(pool)
+        .then((count) => count > 0 && wake())
+        .catch(trouble('leases of webhooks cannot be looked at'))
+      await pause(reapMs, signal)
+    }
+  }
+
+  const keepWorking = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      let joined: Awaited<ReturnType<typeof joinWorkers>> | null = null
+      try {
+        joined = await joinWorkers(pool)
+        const signal = AbortSignal.any([stopping.signal, joined.session.ended])
+        await Promise.all([work(joined.worker, signal), reap(signal)])
+      } catch (error) {
+        trouble('the webhook worker failed and will try again')(error)
+        await pause(backoffMs, stopping.signal)
+      } finally {
+        await joined?.session.close().catch(() => undefined)
+      }
+    }
+  }
+
+  const running = keepWorking()
+  return {
+    wake,
+    stop: async () => {
+      stopping.abort(new Error('the webhook worker stops'))
+      wake()
+      await running
+    },
+  }
+}
+
+type LeaseState = {
+  readonly endpointId: string
+  failures: number
+  readonly startUntilMs: number
+  readonly signal: AbortSignal
+}
