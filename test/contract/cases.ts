@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createCatalogService } from '../../src/catalog/service.ts'
 import { type Called, declaredOf } from '../support/http.ts'
 import { until } from '../support/until.ts'
-import { goodRequests, type Request } from './requests.ts'
+import { goodRequests, nobodyListens, type Request } from './requests.ts'
 import { done, operator, type Stage } from './stage.ts'
 
 /** One way to get one answer of one operation. `answer` is `201`, or `409 price_changed`. */
@@ -19,6 +19,7 @@ type Body = Readonly<Record<string, unknown>>
 const orders = '/api/v1/orders'
 const extend = '/api/v1/proxies/extend'
 const deposits = '/api/v1/deposits'
+const webhooks = '/api/v1/webhooks'
 const demoFile = new URL('../../src/catalog/demo/catalog.json', import.meta.url)
 
 const addresses = (productId: string, quantity: number, meta: object = {}): Body => ({
@@ -85,6 +86,21 @@ const prepare = async (stage: Stage) => {
   await accounts.revokeKey(last as never, operator)
   await until(async () => (await client.get('/api/v1/me', { key: revokedKey })).status === 401)
 
+  const register = async (account: string) => {
+    const made = await done(client.post(webhooks, { url: nobodyListens, events: ['ping'] }, { key: account }))
+    return made.body as { id: string; secret: string; url: string }
+  }
+  const webhook = await register(buyer.key)
+  const removed = await register(buyer.key)
+  const disabled = await register(poor.key)
+  await done(
+    client.call('PATCH', `${webhooks}/${disabled.id}`, { key: poor.key, json: { status: 'disabled' } }),
+  )
+  for (let n = 0; n < 10; n++) await register(poor.key)
+  const ping = (await done(client.post(`${webhooks}/${webhook.id}/test`, undefined, { key: buyer.key }))).body
+  // It is listed from here on.
+  await done(client.get(`${webhooks}/${webhook.id}/deliveries`, { key: buyer.key }))
+
   const cappedKey = await stage.issueKey(buyer.accountId, 1)
 
   const catalog = createCatalogService(stage.farebox.core.runner)
@@ -104,6 +120,10 @@ const prepare = async (stage: Stage) => {
     poorAddress,
     revokedKey,
     cappedKey,
+    webhook,
+    removed,
+    disabled,
+    deliveryId: ping.deliveryId as string,
   }
 }
 
@@ -135,7 +155,7 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       'an id that nothing has',
       (request) => ({
         ...request,
-        path: request.path.replace(/(isp-static|(?:ord|pln|prx|dep)_[^/?]+)/, 'nothing'),
+        path: request.path.replace(/(isp-static|(?:ord|pln|prx|dep|whs)_[^/?]+)/, 'nothing'),
         ...(request.path === extend && { json: { proxy_ids: ['prx_nothing'], period_days: 30 } }),
       }),
     ],
@@ -414,6 +434,43 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     get('getPriceList', '409 product_unavailable', 'retired', product('residential/price-list?country=USA')),
     get('getOptions', '400 no_options', 'a gateway product', product('residential-premium/options')),
     get('getOptions', '409 product_unavailable', 'retired', product('residential/options')),
+    ...webhookCases(stage, prepared),
+  ]
+}
+
+const webhookCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
+  const { poor, webhook, removed, disabled, deliveryId } = prepared
+  const own = { key: demo.buyer.key }
+  const url = nobodyListens
+  const of = (operation: string, answer: string, how: string, send: () => Promise<Called>): Case => ({
+    operation,
+    answer,
+    how,
+    send,
+  })
+  const create = (answer: string, how: string, json: unknown, key = own.key) =>
+    of('createWebhook', answer, how, () => client.post(webhooks, json, { key }))
+  const update = (answer: string, how: string, json: unknown, id = webhook.id, key = own.key) =>
+    of('updateWebhook', answer, how, () => client.call('PATCH', `${webhooks}/${id}`, { json, key }))
+  const post = (operation: string, answer: string, how: string, path: string) =>
+    of(operation, answer, how, () => client.post(`${webhooks}/${path}`, undefined, own))
+  const deliveries = `${webhooks}/${webhook.id}/deliveries`
+  return [
+    create('201', 'all events', { url }),
+    create('400 invalid_events', 'none', { url, events: [] }),
+    create('400 invalid_events', 'unknown ones', { url, events: ['order.paid'] }),
+    create('400 invalid_url', 'a private address', { url: 'https://192.168.0.1/' }),
+    create('409 webhook_limit_reached', 'an eleventh', { url }, poor.key),
+    update('400 invalid_events', 'one twice', { events: ['ping', 'ping'] }),
+    update('400 invalid_url', 'no URL', { url: 'hooks' }),
+    update('409 webhook_limit_reached', 'as the eleventh', { status: 'active' }, disabled.id, poor.key),
+    of('deleteWebhook', '204', 'an endpoint', () => client.call('DELETE', `${webhooks}/${removed.id}`, own)),
+    post('testWebhook', '202', 'a ping', `${webhook.id}/test`),
+    post('redeliverWebhook', '202', 'once more', `${webhook.id}/deliveries/${deliveryId}/redeliver`),
+    post('redeliverWebhook', '404 not_found', 'no delivery', `${webhook.id}/deliveries/dlv_none/redeliver`),
+    of('listDeliveries', '400 invalid_parameter', 'a status that is none', () =>
+      client.get(`${deliveries}?status=lost`, own),
+    ),
   ]
 }
 
@@ -426,6 +483,8 @@ export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case
     planId: held.planId,
     proxyId: isp.proxyIds[1],
     depositId: prepared.depositId,
+    webhookId: prepared.webhook.id,
+    deliveryId: prepared.deliveryId,
   })
   return { cases: [...commonCases(stage, prepared, good), ...ownCases(stage, prepared)], prepared }
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { Called } from '../support/http.ts'
 import { type Caller, type DeclaredOperation, operationsOf, requestsOf } from './generated.ts'
 import { liveOf } from './live.ts'
 import { openStage, operator, type Stage } from './stage.ts'
@@ -19,6 +20,11 @@ const callersOf = async ({ client, demo, credit }: Stage): Promise<Caller[]> => 
   }
   return callers
 }
+
+/** A good request for what can be done only so often: ten endpoints an account, and each removed once. */
+const isSpent = ({ operationId }: DeclaredOperation, { body }: Called): boolean =>
+  (operationId === 'createWebhook' && body?.code === 'webhook_limit_reached') ||
+  (operationId === 'deleteWebhook' && body?.error === 'no webhook has this id')
 
 /** Keys that may not do what is asked, and no key. */
 const otherKeysOf = async ({ demo, customer, accounts }: Stage) => {
@@ -47,9 +53,9 @@ test('whatever is sent to any operation gets an answer that is declared, and is 
           ...(raw !== undefined && { raw }),
         })
         sent += 1
-        if (answer.status < 300) succeeded += 1
+        if (answer.status < 300 || isSpent(operation, answer)) succeeded += 1
         if (operation.method === 'GET') return
-        const charged = answer.status === 201 ? answer.body.amountCents : 0
+        const charged = answer.status === 201 ? (answer.body.amountCents ?? 0) : 0
         const expected = before.map((cents, at) => (key === callers[at]?.key ? cents - charged : cents))
         before = await balances()
         assert.deepEqual(before, expected, `${answer.status}: ${answer.text}`)

@@ -11,6 +11,7 @@ import {
   textOfValue,
 } from './arbitraries.ts'
 import { idsOf, type Live, poolsOf } from './live.ts'
+import { nobodyListens } from './requests.ts'
 
 type Parameter = {
   readonly name: string
@@ -74,7 +75,7 @@ export const operationsOf = (document: Document): readonly DeclaredOperation[] =
 const declaredParts = (operation: DeclaredOperation, live: Live, context: SchemaContext) => {
   const query = operation.parameters.filter((parameter) => parameter.in === 'query')
   return fc.record({
-    id: fc.constantFrom(...idsOf(live, operation.path)),
+    id: fc.constantFrom(...idsOf(live, operation)),
     query: fc.record(
       Object.fromEntries(query.map(({ name, schema }) => [name, arbitraryOf(schema, context, 0, name)])),
       { requiredKeys: query.filter(({ required }) => required).map(({ name }) => name) },
@@ -114,6 +115,10 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
             ...(returns && { return_url: 'https://shop.example.com/' }),
           },
         }))
+    case 'createWebhook':
+      return fc
+        .tuple(fc.constantFrom(nobodyListens, 'https://127.0.0.1:9/'), fc.boolean())
+        .map(([url, some]) => ({ ...none, body: { url, ...(some && { events: ['order.fulfilled'] }) } }))
     case 'topUpPlan':
       return fc
         .tuple(fc.constantFrom(...live.topUpPlanIds), fc.integer({ min: 1, max: 3 }))
@@ -175,6 +180,12 @@ const contentTypes = fc.constantFrom(
   ';;',
 )
 
+/** Ids of one path stand in one text with `|` between. */
+const pathWith = ({ path }: DeclaredOperation, id: string): string => {
+  const ids = id.split('|')
+  return path.replaceAll(/\{\w+\}/g, () => encodeURIComponent(ids.shift() ?? ''))
+}
+
 const isPost = ({ method }: DeclaredOperation): boolean => method === 'POST'
 
 const queryText = (query: Readonly<Record<string, unknown>>): string => {
@@ -197,7 +208,7 @@ const wellFormed = (
     ...(caller.reseller ? [] : [{ weight: 3, arbitrary: fc.constant(null) }]),
   )
   return fc.tuple(parts, name).map(([{ id, query, headers, body }, key]) => ({
-    path: `${operation.path.replace('{id}', encodeURIComponent(id))}${queryText(query)}`,
+    path: `${pathWith(operation, id)}${queryText(query)}`,
     key: caller.key,
     headers: {
       ...headers,
@@ -218,7 +229,7 @@ const spoilt = (
   return fc.oneof(
     fc.tuple(good, segment).map(([request, id]) => ({
       ...request,
-      path: operation.path.includes('{id}') ? operation.path.replace('{id}', id) : request.path,
+      path: operation.path.includes('{id}') ? operation.path.replaceAll(/\{\w+\}/g, () => id) : request.path,
     })),
     fc.tuple(good, rawQuery).map(([request, query]) => ({
       ...request,
@@ -281,7 +292,7 @@ export const requestsOf = (
       }),
     )
     const strange = fc.record({
-      id: fc.constantFrom(...idsOf(live, operation.path)),
+      id: fc.constantFrom(...idsOf(live, operation)),
       headers: fc.constant({}),
       query: fc.constant({}),
       body: operation.body === null ? fc.constant(undefined) : hostileValue,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Called } from '../support/http.ts'
+import { nobodyListens } from './requests.ts'
 import { openStage, type Stage } from './stage.ts'
 
 type Whose = 'own' | 'foreign'
@@ -12,6 +13,7 @@ type Action =
   | { readonly kind: 'deposit'; readonly cents: number; readonly name: string }
   | { readonly kind: 'label'; readonly whose: Whose; readonly at: number; readonly label: string }
   | { readonly kind: 'read'; readonly whose: Whose; readonly at: number }
+  | { readonly kind: 'hook'; readonly whose: Whose; readonly at: number; readonly made: boolean }
   | { readonly kind: 'list'; readonly path: string; readonly whose: Whose; readonly at: number }
 
 /** The same few names for both accounts: nothing of one may be found by the name of the other. */
@@ -32,6 +34,7 @@ const lists = [
   'proxies?format=txt',
   'wallet/transactions',
   'deposits',
+  'webhooks',
 ]
 
 const action: fc.Arbitrary<Action> = fc.oneof(
@@ -41,10 +44,11 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   fc.record({ kind: fc.constant('deposit' as const), cents: fc.constantFrom(1_000, 2_000), name }),
   fc.record({ kind: fc.constant('label' as const), whose, at, label: fc.constantFrom('acme', 'beta', '') }),
   fc.record({ kind: fc.constant('read' as const), whose, at }),
+  fc.record({ kind: fc.constant('hook' as const), whose, at, made: fc.boolean() }),
   fc.record({ kind: fc.constant('list' as const), path: fc.constantFrom(...lists), whose, at }),
 )
 
-const idPattern = /(?:ord|pln|prx|txn|acc|key|dep)_[0-9a-z]{8,}/g
+const idPattern = /(?:ord|pln|prx|txn|acc|key|dep|whs|dlv)_[0-9a-z]{8,}/g
 
 /** One account: what it was ever told of, and what it may act upon. */
 const party = (key: string) => ({ key, told: new Set<string>(), secrets: new Set<string>() })
@@ -86,6 +90,7 @@ const actOf = ({ client }: Stage) => {
       if (status >= 300) return
       for (const [id] of text.matchAll(idPattern)) me.told.add(id)
       for (const [, secret] of text.matchAll(/"password":"([^"]+)"/g)) me.secrets.add(secret ?? '')
+      for (const [secret] of text.matchAll(/whsec_[A-Za-z0-9+/=]+/g)) me.secrets.add(secret)
     }
     switch (done.kind) {
       case 'order':
@@ -109,6 +114,17 @@ const actOf = ({ client }: Stage) => {
         await about('pln', (id) => client.get(`/api/v1/plans/${id}`, { key }))
         await about('dep', (id) => client.get(`/api/v1/deposits/${id}`, { key }))
         return about('ord', (id) => client.get(`/api/v1/orders/${id}`, { key }))
+      case 'hook': {
+        if (done.made) hear(await client.post('/api/v1/webhooks', { url: nobodyListens }, { key }))
+        const hook = '/api/v1/webhooks'
+        await about('whs', (id) => client.get(`${hook}/${id}/deliveries`, { key }))
+        await about('whs', (id) => client.post(`${hook}/${id}/test`, undefined, { key }))
+        await about('whs', (id) => client.post(`${hook}/${id}/rotate-secret`, undefined, { key }))
+        const json = { events: ['ping'] }
+        await about('whs', (id) => client.call('PATCH', `${hook}/${id}`, { key, json }))
+        if (done.at % 3 > 0) return
+        return about('whs', (id) => client.call('DELETE', `${hook}/${id}`, { key }))
+      }
       case 'list': {
         const order = pick('ord') ?? 'ord_none'
         const answer = await client.get(`/api/v1/${done.path.replace('{order}', order)}`, { key })
@@ -146,7 +162,7 @@ test('two accounts that use the same names never see anything of each other', as
     { numRuns: process.env.FAREBOX_SOAK ? 400 : 40, endOnFailure: true },
   )
   for (const { told } of parties)
-    for (const kind of ['ord', 'pln', 'prx', 'txn', 'dep'])
+    for (const kind of ['ord', 'pln', 'prx', 'txn', 'dep', 'whs', 'dlv'])
       assert.ok(
         [...told].some((id) => id.startsWith(kind)),
         `nothing was seen of ${kind}`,

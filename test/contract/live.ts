@@ -1,5 +1,6 @@
 import type { HttpClient } from '../support/http.ts'
 import type { Pools } from './arbitraries.ts'
+import { nobodyListens } from './requests.ts'
 import { done } from './stage.ts'
 
 /** Something that can be ordered now, with its price. */
@@ -27,6 +28,11 @@ export type Live = {
   readonly proxyIds: readonly string[]
   readonly rentals: readonly Rental[]
   readonly depositIds: readonly string[]
+  /** Endpoints that stay, and those that are there to be removed. */
+  readonly webhookIds: readonly string[]
+  readonly spareWebhookIds: readonly string[]
+  /** An endpoint and a delivery of it, with a `|` between. */
+  readonly deliveryIds: readonly string[]
 }
 
 type Product = {
@@ -79,6 +85,16 @@ export const liveOf = async (client: HttpClient, key: string): Promise<Live> => 
     }
   for (const cents of [1_000, 2_500])
     await done(client.post('/api/v1/deposits', { amount_cents: cents }, { key }))
+  const hook = async () =>
+    (await done(client.post('/api/v1/webhooks', { url: nobodyListens }, { key }))).body.id
+  const webhookIds: string[] = [await hook(), await hook()]
+  const spareWebhookIds: string[] = [await hook(), await hook(), await hook()]
+  const deliveryIds: string[] = []
+  for (const id of webhookIds) {
+    const { body } = await done(client.post(`/api/v1/webhooks/${id}/test`, undefined, { key }))
+    await done(client.get(`/api/v1/webhooks/${id}/deliveries`, { key }))
+    deliveryIds.push(`${id}|${body.deliveryId}`)
+  }
   const list = async (path: string) => (await done(client.get(`/api/v1/${path}?limit=100`, { key }))).body
   const orders: readonly { orderId: string }[] = (await list('orders')).orders
   const plans: readonly { planId: string; productId: string }[] = (await list('plans')).plans
@@ -94,6 +110,9 @@ export const liveOf = async (client: HttpClient, key: string): Promise<Live> => 
     proxyIds: proxies.map(({ proxyId }) => proxyId),
     rentals,
     depositIds: deposits.map(({ deposit_id }) => deposit_id),
+    webhookIds,
+    spareWebhookIds,
+    deliveryIds,
   }
 }
 
@@ -114,11 +133,24 @@ export const poolsOf = (live: Live): Pools => ({
   offset: [0, 1],
   amount_cents: [1, 1_000, 500_000],
   method: ['wallet', 'card'],
+  url: [
+    nobodyListens,
+    'https://127.0.0.1:9/',
+    'https://[::1]:9/x?y=z',
+    'https://10.0.0.1/',
+    'ftp://127.0.0.1',
+  ],
+  events: [['ping'], ['order.fulfilled', 'plan.low_traffic'], ['order.refunded'], [], ['ping', 'ping']],
   return_url: ['https://shop.example.com/thanks?of=a', 'http://shop.example.com'],
 })
 
 /** Live ids by what stands before `{id}` in a path. */
-export const idsOf = (live: Live, path: string): readonly string[] => {
+export const idsOf = (
+  live: Live,
+  { path, method }: { readonly path: string; readonly method: string },
+): readonly string[] => {
+  if (path.includes('{deliveryId}')) return live.deliveryIds
+  if (path.includes('/webhooks/')) return method === 'DELETE' ? live.spareWebhookIds : live.webhookIds
   if (path.includes('/products/')) return live.productIds
   if (path.includes('/orders/')) return live.orderIds
   if (path.includes('/deposits/')) return live.depositIds

@@ -8,9 +8,14 @@ export type Holdings = {
   readonly planId: string
   readonly proxyId: string
   readonly depositId: string
+  readonly webhookId: string
+  readonly deliveryId: string
 }
 
 const v1 = '/api/v1'
+
+/** The discard port of this machine. */
+export const nobodyListens = 'http://127.0.0.1:9/hook'
 
 /** For every operation a request that succeeds for the customer with these holdings. */
 export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> => ({
@@ -43,5 +48,16 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     method: 'POST',
     path: `${v1}/proxies/extend`,
     json: { proxy_ids: [held.proxyId], period_days: 30 },
+  },
+  createWebhook: { method: 'POST', path: `${v1}/webhooks`, json: { url: nobodyListens } },
+  listWebhooks: { method: 'GET', path: `${v1}/webhooks` },
+  updateWebhook: { method: 'PATCH', path: `${v1}/webhooks/${held.webhookId}`, json: { events: ['ping'] } },
+  deleteWebhook: { method: 'DELETE', path: `${v1}/webhooks/${held.webhookId}` },
+  testWebhook: { method: 'POST', path: `${v1}/webhooks/${held.webhookId}/test` },
+  rotateWebhookSecret: { method: 'POST', path: `${v1}/webhooks/${held.webhookId}/rotate-secret` },
+  listDeliveries: { method: 'GET', path: `${v1}/webhooks/${held.webhookId}/deliveries` },
+  redeliverWebhook: {
+    method: 'POST',
+    path: `${v1}/webhooks/${held.webhookId}/deliveries/${held.deliveryId}/redeliver`,
   },
 })
