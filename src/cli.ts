@@ -9,6 +9,7 @@ import { readConfig } from './config.ts'
 import { registerCustomers } from './customers/cli.ts'
 import { registerExports } from './exports/cli.ts'
 import { registerLedger } from './finance/cli.ts'
+import { registerReplay } from './finance/replay-cli.ts'
 import { registerWallet } from './ledger/cli.ts'
 import { registerNotices } from './notices/cli.ts'
 import { registerOrders } from './orders/cli.ts'
@@ -31,6 +32,7 @@ process.exitCode = await runCli(
     registerNotices,
     registerLedger,
     registerExports,
+    registerReplay,
     registerProjections,
   ],
   {

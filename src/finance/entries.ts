@@ -1,5 +1,6 @@
 import type { AccountEvent } from '../accounts/events.ts'
 import type { Actor, RecordedEvent } from '../eventstore/event.ts'
+import type { StreamName } from '../eventstore/port.ts'
 import type { AccountId } from '../ids.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { type Posting, postingsOf } from '../ledger/postings.ts'
@@ -75,10 +76,16 @@ export const entryOf = (
   }
 }
 
+/** Whether events of this stream move money or say who is a reseller. Of all others only the time counts. */
+export const concernsBooks = (stream: StreamName): boolean =>
+  stream.startsWith(ledgerPrefix) || stream.startsWith('account-')
+
 /** Turns a log, event by event from its start, into journal entries. It remembers the resellers and the time, no more. */
 export type EntryStream = {
   /** The entry of the next event in log order, or null when it moves no money. Every event must be shown to it. */
   next(event: RecordedEvent): Entry | null
+  /** In place of `next` for an event of a stream that does not concern the books: it need not be decoded. */
+  pass(recordedAt: string): void
   /** The accounting time as of the last event; null before the first. */
   readonly at: string | null
 }
@@ -105,6 +112,9 @@ export const createEntryStream = (): EntryStream => {
       const reseller = newResellerOf(event)
       if (reseller !== null) resellers.add(reseller)
       return null
+    },
+    pass: (recordedAt) => {
+      at = laterOf(at, recordedAt)
     },
     get at() {
       return at
