@@ -27,8 +27,7 @@ export const columnArray = (table: Table, name: string, rows: readonly Row[]): B
   const toArray = column && arrays[column.type]
   if (!toArray || (column.nullable && column.type !== 'text'))
     throw new Error(`${table.name}.${name}: rows that only come have no such column`)
-  const values = rows.map((row) => row[name])
-  if (!column.nullable && values.some((value) => value === null || value === undefined))
-    throw new Error(`${table.name}.${name} is null in a row`)
-  return toArray(column.nullable ? values.map((value) => value ?? null) : values)
+  const values = rows.map((row) => row[name] ?? null)
+  if (!column.nullable && values.includes(null)) throw new Error(`${table.name}.${name} is null in a row`)
+  return toArray(values)
 }

@@ -1,0 +1,38 @@
+import { createCodec } from '../../src/eventstore/codec.ts'
+import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
+import { replay } from '../../src/finance/replay.ts'
+import { clientConfig, createPool } from '../../src/postgres/pool.ts'
+
+/** One replay of a whole log in a process of its own, so that its peak of memory is the replay's. */
+export type ReplayFigures = {
+  readonly events: number
+  readonly entries: number
+  readonly accounts: number
+  readonly ms: number
+  readonly cpuMs: number
+  readonly peakBytes: number
+}
+
+const [url] = process.argv.slice(2)
+const settings = { url: url ?? '', applicationName: 'farebox-bench' }
+const pool = createPool(settings)
+const log = await openPostgresLog({ pool, connection: clientConfig(settings) })
+const startedMs = performance.now()
+const { events, entries, sums } = await replay({
+  log,
+  decode: createCodec().decode,
+  head: await log.head(),
+  until: null,
+})
+const { user, system } = process.cpuUsage()
+const figures: ReplayFigures = {
+  events,
+  entries,
+  accounts: sums.length,
+  ms: Math.round(performance.now() - startedMs),
+  cpuMs: Math.round((user + system) / 1000),
+  peakBytes: process.resourceUsage().maxRSS * 1024,
+}
+process.stdout.write(JSON.stringify(figures))
+await log.close()
+await pool.end()

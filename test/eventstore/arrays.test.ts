@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { int8Array, textArray, timestamptzArray } from '../../src/eventstore/postgres/arrays.ts'
+import { testDatabase } from '../support/postgres.ts'
+
+/** What Postgres takes: no NUL, no lone surrogate. */
+const text = fc.oneof(
+  fc.string(),
+  fc.string({ unit: 'binary' }).map((value) => value.replaceAll('\0', '').toWellFormed()),
+  fc.constantFrom('', '{}', 'NULL', '"', '\\', 'é', '€', '😀'),
+)
+
+test('law: Postgres reads an array as it was given, whatever it holds', async (t) => {
+  const { pool } = await testDatabase(t)
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.option(text)),
+      fc.array(fc.maxSafeInteger()),
+      fc.array(fc.date({ min: new Date('0002-01-01'), max: new Date('9998-01-01'), noInvalidDate: true })),
+      async (texts, numbers, dates) => {
+        const times = dates.map((date) => date.toISOString())
+        const { rows } = await pool.query(
+          'select $1::text[] as texts, $2::bigint[] as numbers, $3::timestamptz[] as times',
+          [textArray(texts), int8Array(numbers), timestamptzArray(times)],
+        )
+        assert.deepEqual({ ...rows[0] }, { texts, numbers, times })
+      },
+    ),
+    { numRuns: 200 },
+  )
+})
