@@ -28,6 +28,7 @@ import { createCompletion } from './orders/completion.ts'
 import { orderRoutes } from './orders/routes.ts'
 import { createOrderService } from './orders/service.ts'
 import type { Payments } from './payments/open.ts'
+import { readTerms } from './payments/reseller-gateways.ts'
 import { callbackRoutes } from './payments/routes.ts'
 import { planRoutes } from './plans/routes.ts'
 import type { Projecting } from './projecting.ts'
@@ -168,7 +169,13 @@ export const createApi = (parts: ApiParts): Api => {
     ...depositRoutes({
       ...shared,
       deposits: payments.deposits,
-      returnUrls: { ofReseller: async () => null, ofService: payments.publicUrl },
+      returnUrls: {
+        ofReseller: async (account) => {
+          const { website, storefrontLink } = (await readTerms(pool, account)).shop
+          return website ?? storefrontLink
+        },
+        ofService: payments.publicUrl,
+      },
     }),
   ]
   const server = createHttpServer({

@@ -17,7 +17,6 @@ import { seedDemo } from './demo/seed.ts'
 import { registerGauge, registerRuntimeMetrics } from './http/runtime-metrics.ts'
 import { shutDown } from './http/shutdown.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
-import { noResellerGateways } from './payments/gateways.ts'
 import { openPayments } from './payments/open.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
@@ -121,7 +120,6 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   let baseUrl: string | null = null
   const where = (): string => baseUrl ?? `http://${reachable(config.host)}:${config.port}`
   const payments = await openPayments(core, closing, {
-    resellers: noResellerGateways,
     serves: has('http'),
     baseUrl: where,
   })

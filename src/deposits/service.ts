@@ -67,6 +67,8 @@ export type Deposits = {
 export const invoiceTimeMs = 23 * 60 * 60 * 1000
 /** An invoice that is about to close is no more handed out. */
 const lastMinuteMs = 60_000
+/** Clocks of providers differ. */
+const graceMs = 10 * 60_000
 /** How long a request waits for another one that makes the same invoice. */
 const claimWaits = 60
 const claimWaitMs = 250
@@ -153,13 +155,17 @@ export const createDeposits = (deps: {
     if (!deposit?.invoice) return deposit
     const live = await gateways.byId(deposit.details.gatewayId)
     if (!live) throw new GatewayUnavailable(`gateway ${deposit.details.gatewayId} is gone`)
-    const report = await live.gateway.readInvoice(deposit.invoice.invoiceId)
-    if (!report) throw new GatewayUnavailable(`${live.provider} does not know the invoice of ${depositId}`)
+    const { invoiceId, expiresAt } = deposit.invoice
+    const report = await live.gateway.readInvoice({ invoiceId, depositId })
+    if (report?.depositId !== depositId)
+      throw new GatewayUnavailable(`${live.provider} does not know the invoice of ${depositId}`)
     if (report.currency !== 'usd') {
       logger.error({ depositId, currency: report.currency }, 'an invoice is not in USD: nothing is credited')
       return deposit
     }
-    return receive(depositId, report, cause)
+    // Not every provider says when an invoice is over; money that still comes is credited all the same.
+    const over = report.status === 'open' && Date.parse(expiresAt) + graceMs <= clock()
+    return receive(depositId, over ? { ...report, status: 'expired' } : report, cause)
   }
 
   /** Makes the invoice of a logged deposit, one request at a time over all processes. */

@@ -1,6 +1,9 @@
 import { createHash, createHmac } from 'node:crypto'
+import type { Clock } from '../clock.ts'
 import { deriveKey, type MasterKey } from '../vault/master-key.ts'
+import { createBtcpayGateway } from './btcpay.ts'
 import { type GatewayCredentials, isSandbox } from './credentials.ts'
+import { createNowpaymentsGateway } from './nowpayments.ts'
 import type { Send } from './outgoing.ts'
 import type { PaymentGateway } from './port.ts'
 import type { Provider } from './rails.ts'
@@ -14,6 +17,7 @@ type Reach = {
   readonly sandbox: { readonly baseUrl: string; readonly send: Send } | null
   readonly master: MasterKey
   readonly callbackUrl: (gatewayId: string) => string
+  readonly clock: Clock
 }
 
 /** Secrets of a stand-in's account, the same for each process of the installation. */
@@ -59,6 +63,7 @@ const sandboxCredentials = (
 const realAdapter = (
   credentials: Exclude<GatewayCredentials, { sandbox: true }>,
   send: Send,
+  clock: Clock,
   sandboxUrl: string | null,
 ): PaymentGateway => {
   switch (credentials.provider) {
@@ -67,13 +72,24 @@ const realAdapter = (
       const { hostname: host, port } = new URL(sandboxUrl)
       return createStripeGateway(credentials, send, { host, port: Number(port), protocol: 'http' })
     }
+    case 'btcpay':
+      return createBtcpayGateway(credentials, send)
+    case 'nowpayments': {
+      const base = sandboxUrl === null ? {} : { baseUrl: `${sandboxUrl}/nowpayments/v1` }
+      return createNowpaymentsGateway(credentials, send, { ...base, clock })
+    }
     default:
-      throw new Error(`no adapter for ${credentials.provider}`)
+      return credentials satisfies never
   }
 }
 
+/** How the stand-in names the account. */
 const apiKeyOf = (credentials: Exclude<GatewayCredentials, { sandbox: true }>): string =>
-  credentials.provider === 'stripe' ? credentials.secretKey : credentials.apiKey
+  credentials.provider === 'stripe'
+    ? credentials.secretKey
+    : credentials.provider === 'btcpay'
+      ? `${credentials.storeId} ${credentials.apiKey}`
+      : credentials.apiKey
 
 const webhookSecretOf = (credentials: Exclude<GatewayCredentials, { sandbox: true }>): string =>
   credentials.provider === 'nowpayments' ? credentials.ipnSecret : credentials.webhookSecret
@@ -107,7 +123,7 @@ export const createAdapter = (
   credentials: GatewayCredentials,
   reach: Reach,
 ): PaymentGateway | null => {
-  if (!isSandbox(credentials)) return realAdapter(credentials, reach.send, null)
+  if (!isSandbox(credentials)) return realAdapter(credentials, reach.send, reach.clock, null)
   const { sandbox, callbackUrl } = reach
   if (sandbox === null) return null
   const made = sandboxCredentials(credentials.provider, gatewayId, reach)
@@ -117,5 +133,5 @@ export const createAdapter = (
     webhookUrl: callbackUrl(gatewayId),
     webhookSecret: webhookSecretOf(made),
   }
-  return registered(realAdapter(made, sandbox.send, sandbox.baseUrl), account, sandbox)
+  return registered(realAdapter(made, sandbox.send, reach.clock, sandbox.baseUrl), account, sandbox)
 }

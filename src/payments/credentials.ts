@@ -1,33 +1,34 @@
 import { z } from 'zod'
 
-const text = (min: number, max: number) =>
-  z
-    .string()
-    .min(min)
-    .max(max)
-    .regex(/^[\x21-\x7e]+$/)
+const text = z.string().regex(/^[\x21-\x7e]{1,500}$/)
 
 /** What each provider's adapter needs. Kept sealed in the vault, never in an event, a log or an answer. */
 export const credentialShapes = {
   stripe: z.strictObject({
     /** A secret or restricted key of the account. */
-    secretKey: z.string().regex(/^(sk|rk)_(test|live)_[A-Za-z0-9_]{8,}$/),
+    secretKey: z.string().regex(/^(sk|rk)_(test|live)_[A-Za-z0-9_]{1,300}$/),
     /** The signing secret of the webhook endpoint. */
-    webhookSecret: z.string().regex(/^whsec_[\x21-\x7e]{8,}$/),
+    webhookSecret: z.string().regex(/^whsec_[\x21-\x7e]{1,300}$/),
   }),
   btcpay: z.strictObject({
     /** Where the server answers, e.g. `https://pay.example.com`. */
-    url: z.url({ protocol: /^https$/ }),
-    apiKey: text(8, 200),
-    storeId: z.string().regex(/^[A-Za-z0-9]{4,64}$/),
-    webhookSecret: text(8, 200),
+    url: z
+      .string()
+      .max(2_000)
+      .refine((value) => {
+        const url = URL.parse(value)
+        return url?.protocol === 'https:' && url.username === '' && url.password === '' && url.search === ''
+      }),
+    storeId: z.string().regex(/^[A-Za-z0-9]{1,100}$/),
+    apiKey: text,
+    webhookSecret: text,
   }),
   nowpayments: z.strictObject({
-    apiKey: text(8, 200),
-    ipnSecret: text(8, 200),
+    apiKey: text,
+    ipnSecret: text,
     /** Of the account: the list of an invoice's payments, which finds lost callbacks, is given to a login only. */
     email: z.email(),
-    password: text(1, 200),
+    password: z.string().min(1).max(500),
   }),
 } as const
 
@@ -35,13 +36,23 @@ export type StripeCredentials = z.infer<typeof credentialShapes.stripe>
 export type BtcpayCredentials = z.infer<typeof credentialShapes.btcpay>
 export type NowpaymentsCredentials = z.infer<typeof credentialShapes.nowpayments>
 
-/** Real credentials of one account at a provider, or its stand-in, where this installation runs one. */
-export type GatewayCredentials =
-  | ({ readonly provider: 'stripe' } & StripeCredentials)
-  | ({ readonly provider: 'btcpay' } & BtcpayCredentials)
-  | ({ readonly provider: 'nowpayments' } & NowpaymentsCredentials)
-  | { readonly provider: 'stripe' | 'btcpay' | 'nowpayments'; readonly sandbox: true }
+/** What signs in to a real provider. */
+export const realCredentials = z.discriminatedUnion('provider', [
+  credentialShapes.stripe.extend({ provider: z.literal('stripe') }),
+  credentialShapes.btcpay.extend({ provider: z.literal('btcpay') }),
+  credentialShapes.nowpayments.extend({ provider: z.literal('nowpayments') }),
+])
+export type RealCredentials = z.infer<typeof realCredentials>
+
+/** A provider's stand-in, where this installation runs one. */
+export const sandboxCredentials = z.strictObject({
+  provider: z.enum(['stripe', 'btcpay', 'nowpayments']),
+  sandbox: z.literal(true),
+})
+
+export const gatewayCredentials = z.union([realCredentials, sandboxCredentials])
+export type GatewayCredentials = z.infer<typeof gatewayCredentials>
 
 export const isSandbox = (
   credentials: GatewayCredentials,
-): credentials is Extract<GatewayCredentials, { sandbox: true }> => 'sandbox' in credentials
+): credentials is z.infer<typeof sandboxCredentials> => 'sandbox' in credentials

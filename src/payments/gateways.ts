@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { Clock } from '../clock.ts'
 import type { AccountId } from '../ids.ts'
 import type { MasterKey } from '../vault/master-key.ts'
 import { createAdapter } from './adapters.ts'
@@ -24,13 +25,8 @@ export type ResellerGateways = {
   byId(gatewayId: string): Promise<StoredGateway | null>
 }
 
-export const noResellerGateways: ResellerGateways = {
-  forRail: async () => null,
-  byId: async () => null,
-}
-
 /** Cards first, then the crypto gateways in the order in which they are preferred. */
-const sandboxProviders: readonly Provider[] = ['stripe']
+const sandboxProviders: readonly Provider[] = ['stripe', 'btcpay']
 
 const serviceGateways = (config: PaymentConfig, sandboxUrl: string | null): readonly StoredGateway[] => {
   const { merchantName } = config
@@ -60,8 +56,9 @@ export const createGateways = (deps: {
   readonly sandboxUrl: string | null
   readonly master: MasterKey
   readonly callbackUrl: (gatewayId: string) => string
+  readonly clock: Clock
 }): Gateways & { close(): Promise<void> } => {
-  const { config, resellers, sandboxUrl, master, callbackUrl } = deps
+  const { config, resellers, sandboxUrl, master, callbackUrl, clock } = deps
   const outgoing = publicOutgoing()
   const local = sandboxUrl === null ? null : sandboxOutgoing(sandboxUrl)
   const sandbox = sandboxUrl === null || local === null ? null : { baseUrl: sandboxUrl, send: local.send }
@@ -71,7 +68,13 @@ export const createGateways = (deps: {
   const adapterOf = ({ gatewayId, credentials }: StoredGateway): PaymentGateway | null => {
     const known = adapters.get(gatewayId)
     if (known) return known
-    const made = createAdapter(gatewayId, credentials, { send: outgoing.send, sandbox, master, callbackUrl })
+    const made = createAdapter(gatewayId, credentials, {
+      send: outgoing.send,
+      sandbox,
+      master,
+      callbackUrl,
+      clock,
+    })
     if (made) adapters.set(gatewayId, made)
     return made
   }

@@ -1,11 +1,14 @@
 import type { Closing } from '../closing.ts'
 import type { Core } from '../core.ts'
 import { createDeposits, type Deposits } from '../deposits/service.ts'
+import { createResellerCredentials } from '../resellers/credentials.ts'
 import { postgresRecords } from '../sandbox/records.ts'
 import { type Sandbox, startSandbox } from '../sandbox/server.ts'
-import { createGateways, type ResellerGateways } from './gateways.ts'
+import { createVault } from '../vault/seal.ts'
+import { createGateways } from './gateways.ts'
 import { createInbox, type Inbox } from './inbox.ts'
 import type { Gateways } from './port.ts'
+import { createResellerGateways } from './reseller-gateways.ts'
 import { callbackPath } from './routes.ts'
 
 /** Everything that takes money, as this process has it. */
@@ -48,7 +51,6 @@ export const openPayments = async (
   core: Core,
   closing: Closing,
   parts: {
-    readonly resellers: ResellerGateways
     /** Whether this process may run stand-ins: one that serves. */
     readonly serves: boolean
     /** Where this process listens, once it does. */
@@ -66,10 +68,14 @@ export const openPayments = async (
   const callbackUrl = (gatewayId: string): string => `${publicUrl()}${callbackPath(gatewayId)}`
   const gateways = createGateways({
     config: config.payments,
-    resellers: parts.resellers,
+    resellers: createResellerGateways({
+      pool,
+      credentials: createResellerCredentials({ pool, vault: createVault(keys.master) }),
+    }),
     sandboxUrl,
     master: keys.master,
     callbackUrl,
+    clock,
   })
   closing.add(gateways.close)
   return {

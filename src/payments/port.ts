@@ -87,7 +87,10 @@ export type PaymentGateway = {
   /** The same deposit gives the same invoice, as far as the provider can. */
   createInvoice(request: InvoiceRequest): Promise<CreatedInvoice>
   /** Null when the provider has no such invoice. */
-  readInvoice(invoiceId: string): Promise<InvoiceReport | null>
+  readInvoice(invoice: {
+    readonly invoiceId: string
+    readonly depositId: DepositId
+  }): Promise<InvoiceReport | null>
   /** What a callback's `reference` points to, as the provider says it now; null when it points to nothing of ours. */
   fetch(reference: string): Promise<GatewayReport | null>
   /** Checks the signature over the raw bytes in constant time, and the age where the provider signs one. */

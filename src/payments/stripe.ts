@@ -133,7 +133,7 @@ export const createStripeGateway = (
 
   return {
     provider: 'stripe',
-    readInvoice,
+    readInvoice: ({ invoiceId }) => readInvoice(invoiceId),
     fetch: (reference) => {
       const [kind, id = ''] = reference.split(':', 2)
       return kind === 'dispute' ? readDispute(id) : readInvoice(id)

@@ -1,7 +1,12 @@
 import { type Command, Option } from 'commander'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import type { AccountId } from '../ids.ts'
-import { credentialFields, gatewayCredentials, providersOf } from './credential-forms.ts'
+import {
+  credentialFields,
+  type GatewayCredentials,
+  providersOf,
+  realCredentials,
+} from './credential-forms.ts'
 import { type GatewayProvider, type ResellerRail, resellerRails } from './events.ts'
 import { readCredentials } from './input.ts'
 import { changeOutput } from './output.ts'
@@ -12,6 +17,7 @@ type Gateway = {
   readonly rail: ResellerRail
   readonly provider?: GatewayProvider
   readonly credentials?: string
+  readonly sandbox?: true
   readonly remove?: true
 }
 
@@ -20,12 +26,27 @@ The credentials are a JSON object with the fields of the provider:
 ${Object.entries(credentialFields)
   .map(([provider, form]) => `  ${provider.padEnd(12)}${form}`)
   .join('\n')}
-They are encrypted under FAREBOX_MASTER_KEY and never shown again.
+They are encrypted under FAREBOX_MASTER_KEY and never shown again. At the provider, callbacks go to
+{FAREBOX_PUBLIC_URL}/callbacks/{reference}, with the reference that "reseller show" names.
 
 Examples:
   farebox reseller gateway --account acc_… --rail card --provider stripe --credentials stripe.json
   pass show btcpay | farebox reseller gateway --account acc_… --rail crypto --provider btcpay --credentials -
+  farebox reseller gateway --account acc_… --rail card --provider stripe --sandbox
   farebox reseller gateway --account acc_… --rail card --remove`
+
+/** Null: none, which takes the gateway away. */
+const credentialsOf = async (
+  provider: GatewayProvider | undefined,
+  file: string | undefined,
+  sandbox: true | undefined,
+): Promise<GatewayCredentials | null> => {
+  if (provider === undefined) return null
+  if (sandbox) return { provider, sandbox }
+  return file === undefined
+    ? null
+    : readCredentials(file, realCredentials, { provider }, credentialFields[provider])
+}
 
 /** `reseller gateway`: where the money of a reseller's customers goes, one gateway a rail. */
 export const registerGateway = (
@@ -48,24 +69,28 @@ export const registerGateway = (
       ),
     )
     .option('--credentials <file>', 'a JSON file, "-" for standard input')
-    .addOption(new Option('--remove', 'no gateway for this rail').conflicts(['provider', 'credentials']))
+    .addOption(
+      new Option('--sandbox', 'the stand-in of the provider, where this installation runs one').conflicts(
+        'credentials',
+      ),
+    )
+    .addOption(
+      new Option('--remove', 'no gateway for this rail').conflicts(['provider', 'credentials', 'sandbox']),
+    )
     .addHelpText('after', help)
     .hook('preAction', (command) => {
-      const { rail, provider, credentials, remove } = command.opts<Gateway>()
+      const { rail, provider, credentials, sandbox, remove } = command.opts<Gateway>()
       if (remove) return
-      if (provider === undefined || credentials === undefined)
-        command.error('error: give --provider and --credentials, or --remove')
+      if (provider === undefined || (credentials === undefined && !sandbox))
+        command.error('error: give --provider and --credentials (or --sandbox), or --remove')
       else if (!providersOf[rail].includes(provider))
         command.error(
           `error: the rail ${rail} is served by ${providersOf[rail].join(' or ')}, not ${provider}`,
         )
     })
     .action(
-      cli.action(async (context, { account, rail, provider, credentials }: Gateway) => {
-        const secrets =
-          provider === undefined || credentials === undefined
-            ? null
-            : await readCredentials(credentials, gatewayCredentials, { provider }, credentialFields[provider])
+      cli.action(async (context, { account, rail, provider, credentials, sandbox }: Gateway) => {
+        const secrets = await credentialsOf(provider, credentials, sandbox)
         const result = await resellersOf(context).setGateway(account, rail, secrets, context)
         const what = secrets === null ? 'has no gateway any more' : `is served by ${provider} now`
         return changeOutput(account, result, `the rail ${rail} ${what}`)

@@ -1,8 +1,6 @@
 import { z } from 'zod'
 import type { GatewayProvider, ResellerRail } from './events.ts'
 
-const secret = z.string().min(1).max(500)
-
 const loopback = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
 /** An address of a third party: https, or http on this machine for a stand-in. */
@@ -18,29 +16,7 @@ const address = z
     { error: 'must be an https address without a user name' },
   )
 
-/** What signs in to each provider. `apiUrl` is only needed for a stand-in or a sandbox of the provider. */
-export const gatewayCredentials = z.discriminatedUnion('provider', [
-  z.strictObject({
-    provider: z.literal('stripe'),
-    secretKey: secret,
-    webhookSecret: secret,
-    apiUrl: address.optional(),
-  }),
-  z.strictObject({
-    provider: z.literal('btcpay'),
-    url: address,
-    storeId: secret,
-    apiKey: secret,
-    webhookSecret: secret,
-  }),
-  z.strictObject({
-    provider: z.literal('nowpayments'),
-    apiKey: secret,
-    ipnSecret: secret,
-    apiUrl: address.optional(),
-  }),
-])
-export type GatewayCredentials = z.infer<typeof gatewayCredentials>
+export { type GatewayCredentials, gatewayCredentials, realCredentials } from '../payments/credentials.ts'
 
 export const botCredentials = z.strictObject({
   provider: z.literal('telegram'),
@@ -59,5 +35,5 @@ export const providersOf: { readonly [Rail in ResellerRail]: readonly GatewayPro
 export const credentialFields: Readonly<Record<GatewayProvider, string>> = {
   stripe: '{"secretKey", "webhookSecret"}',
   btcpay: '{"url", "storeId", "apiKey", "webhookSecret"}',
-  nowpayments: '{"apiKey", "ipnSecret"}',
+  nowpayments: '{"apiKey", "ipnSecret", "email", "password"}',
 }

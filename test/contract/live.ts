@@ -132,7 +132,7 @@ export const poolsOf = (live: Live): Pools => ({
   limit: [1, 50, 100],
   offset: [0, 1],
   amount_cents: [1, 1_000, 500_000],
-  method: ['wallet', 'card'],
+  method: ['wallet', 'card', 'crypto'],
   url: [
     nobodyListens,
     'https://127.0.0.1:9/',

@@ -23,6 +23,9 @@ export type Shop = Stage & {
   open(key: string, json: object, headers?: Record<string, string>): Promise<any>
   // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
   read(key: string, depositId: string): Promise<any>
+  untilBalance(key: string, cents: number): Promise<void>
+  /** Moves the clock of the service and of its stand-ins ahead. */
+  ahead(ms: number): void
   /** Waits until the deposit reads like this, and gives it. */
   // biome-ignore lint/suspicious/noExplicitAny: an answer that the client has checked
   reads(key: string, depositId: string, wanted: object): Promise<any>
@@ -37,7 +40,12 @@ export const openShop = async (
   settings: Readonly<Record<string, string>> = {},
   parts: ServiceParts = {},
 ): Promise<Shop> => {
-  const stage = await openStage(t, { FAREBOX_DEPOSIT_LOOK_MS: '3600000', ...settings }, parts)
+  const clock = { aheadMs: 0 }
+  const stage = await openStage(
+    t,
+    { FAREBOX_DEPOSIT_LOOK_MS: '3600000', ...settings },
+    { systemClock: () => Date.now() + clock.aheadMs, ...parts },
+  )
   const { sandbox } = stage.demo
   assert.ok(sandbox)
   const json = async (method: string, path: string, body: unknown) => {
@@ -68,6 +76,12 @@ export const openShop = async (
       return answer.body
     },
     read,
+    ahead: (ms) => {
+      clock.aheadMs = ms
+    },
+    untilBalance: async (key, cents) => {
+      await until(async () => (await stage.balance(key)) === cents, { what: `a balance of ${cents}` })
+    },
     reads: async (key, depositId, wanted) => {
       let last: Record<string, unknown> = {}
       try {

@@ -1,0 +1,153 @@
+import { z } from 'zod'
+import { isoTime } from '../clock.ts'
+import type { BtcpayCredentials } from './credentials.ts'
+import { parseDecimalText, productMicros } from './decimal.ts'
+import { jsonApi } from './json-api.ts'
+import type { Send } from './outgoing.ts'
+import {
+  type CallbackVerdict,
+  type CreatedInvoice,
+  type GatewayPayment,
+  GatewayUnavailable,
+  type InvoiceReport,
+  type InvoiceStatus,
+  type PaymentGateway,
+} from './port.ts'
+import { isHexHmac } from './signature.ts'
+
+const expirationMinutes = 60
+/** BTCPay's own default: a day. */
+const monitoringMinutes = 1_440
+/** Its retries end after about an hour; a delivery that is older than a day is no retry. */
+const oldestMs = 24 * 60 * 60 * 1000
+const newestMs = 5 * 60 * 1000
+
+const seconds = z.coerce.number().int()
+
+/** The parts of `InvoiceData` and `InvoicePaymentMethodDataModel` (Greenfield API) that are used. */
+const Invoice = z.object({
+  id: z.string(),
+  status: z.enum(['New', 'Processing', 'Expired', 'Invalid', 'Settled']),
+  currency: z.string(),
+  amount: z.string(),
+  checkoutLink: z.string(),
+  expirationTime: seconds,
+  monitoringExpiration: seconds.optional(),
+  metadata: z.object({ orderId: z.string().optional() }).nullish(),
+})
+const PaymentMethods = z.array(
+  z.object({
+    rate: z.string(),
+    payments: z.array(z.object({ id: z.string(), value: z.string(), status: z.string() })),
+  }),
+)
+
+const statuses: Readonly<Record<z.infer<typeof Invoice>['status'], InvoiceStatus>> = {
+  New: 'open',
+  Processing: 'processing',
+  Settled: 'paid',
+  Expired: 'expired',
+  Invalid: 'failed',
+}
+
+/** Settled payments in the invoice's currency, at the rate that it was made with. */
+export const settledPayments = (methods: z.input<typeof PaymentMethods>): readonly GatewayPayment[] =>
+  methods.flatMap(({ rate, payments }) =>
+    payments
+      .filter(({ status }) => status === 'Settled')
+      .flatMap(({ id, value }) => {
+        const [amount, price] = [parseDecimalText(value), parseDecimalText(rate)]
+        if (!amount || !price) throw new GatewayUnavailable('btcpay: a payment whose figures are no numbers')
+        const amountMicros = productMicros(amount, price)
+        return amountMicros > 0 ? [{ paymentId: id, amountMicros }] : []
+      }),
+  )
+
+const created = (invoice: z.output<typeof Invoice>): CreatedInvoice => {
+  const { id, checkoutLink, expirationTime, monitoringExpiration } = invoice
+  const watchUntil = monitoringExpiration ?? expirationTime + monitoringMinutes * 60
+  return {
+    invoiceId: id,
+    payUrl: checkoutLink,
+    expiresAt: isoTime(expirationTime * 1000),
+    watchUntil: isoTime(watchUntil * 1000),
+  }
+}
+
+/** BTCPay Server, Greenfield API. It knows no idempotency key: an invoice is looked for before one is made. */
+export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send): PaymentGateway => {
+  const { url, apiKey, storeId, webhookSecret } = credentials
+  const api = jsonApi('btcpay', send, url.replace(/\/+$/, ''), { authorization: `token ${apiKey}` })
+  const store = `/api/v1/stores/${encodeURIComponent(storeId)}/invoices`
+
+  const readInvoice = async (invoiceId: string): Promise<InvoiceReport | null> => {
+    const path = `${store}/${encodeURIComponent(invoiceId)}`
+    const invoice = await api('GET', path, Invoice)
+    const methods = invoice && (await api('GET', `${path}/payment-methods`, PaymentMethods))
+    if (!invoice || !methods) return null
+    return {
+      kind: 'invoice',
+      invoiceId: invoice.id,
+      depositId: invoice.metadata?.orderId ?? null,
+      currency: invoice.currency.toLowerCase(),
+      status: statuses[invoice.status],
+      payments: settledPayments(methods),
+    }
+  }
+
+  return {
+    provider: 'btcpay',
+    readInvoice: ({ invoiceId }) => readInvoice(invoiceId),
+    fetch: (reference) => readInvoice(reference.slice('invoice:'.length)),
+    createInvoice: async ({ depositId, amountCents, merchantName, returnUrl }) => {
+      const wanted = `?orderId=${encodeURIComponent(depositId)}`
+      const standing = await api('GET', `${store}${wanted}`, z.array(Invoice))
+      const own = standing?.find(({ metadata }) => metadata?.orderId === depositId)
+      if (own) return created(own)
+      const invoice = await api('POST', store, Invoice, {
+        body: {
+          amount: `${Math.floor(amountCents / 100)}.${String(amountCents % 100).padStart(2, '0')}`,
+          currency: 'USD',
+          metadata: { orderId: depositId, itemDesc: `${merchantName}: account credit` },
+          checkout: {
+            expirationMinutes,
+            monitoringMinutes,
+            paymentTolerance: 0,
+            redirectURL: returnUrl,
+          },
+        },
+      })
+      if (!invoice) throw new GatewayUnavailable('btcpay: the store is not known')
+      return created(invoice)
+    },
+    verify: (raw, headers, nowMs): CallbackVerdict => {
+      const signature = headers['btcpay-sig']
+      const hex =
+        typeof signature === 'string' ? /^sha256=([0-9a-fA-F]{64})$/.exec(signature)?.[1] : undefined
+      if (hex === undefined) return { ok: false, why: 'no BTCPay-Sig' }
+      if (!isHexHmac('sha256', webhookSecret, raw, hex)) return { ok: false, why: 'signature' }
+      const event = Event.safeParse(jsonOf(raw))
+      if (!event.success) return { ok: false, why: 'no event' }
+      const { deliveryId, timestamp, type, invoiceId } = event.data
+      const ageMs = nowMs - timestamp * 1000
+      if (ageMs > oldestMs || ageMs < -newestMs) return { ok: false, why: 'age' }
+      const about = type.startsWith('Invoice') && type !== 'InvoiceCreated' && invoiceId !== undefined
+      return { ok: true, callback: { eventId: deliveryId, reference: about ? `invoice:${invoiceId}` : null } }
+    },
+  }
+}
+
+const Event = z.object({
+  deliveryId: z.string().min(1).max(200),
+  type: z.string(),
+  timestamp: z.int(),
+  invoiceId: z.string().min(1).max(200).optional(),
+})
+
+const jsonOf = (raw: Buffer): unknown => {
+  try {
+    return JSON.parse(raw.toString('utf8'))
+  } catch {
+    return null
+  }
+}
