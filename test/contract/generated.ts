@@ -106,7 +106,11 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
         }))
     case 'createDeposit':
       return fc
-        .tuple(fc.integer({ min: 1, max: 500_000 }), fc.constantFrom('card', 'crypto', 'alipay', null), fc.boolean())
+        .tuple(
+          fc.integer({ min: 1, max: 500_000 }),
+          fc.constantFrom('card', 'crypto', 'alipay', null),
+          fc.boolean(),
+        )
         .map(([amount_cents, method, returns]) => ({
           ...none,
           body: {
