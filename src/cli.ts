@@ -13,6 +13,7 @@ import { registerReplay } from './finance/replay-cli.ts'
 import { registerWallet } from './ledger/cli.ts'
 import { registerNotices } from './notices/cli.ts'
 import { registerOrders } from './orders/cli.ts'
+import { registerPeriods } from './periods/cli.ts'
 import { registerPlans } from './plans/cli.ts'
 import { registerReseller } from './resellers/cli.ts'
 import { registerStock } from './stock/cli.ts'
@@ -33,6 +34,7 @@ process.exitCode = await runCli(
     registerLedger,
     registerExports,
     registerReplay,
+    registerPeriods,
     registerProjections,
   ],
   {

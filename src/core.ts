@@ -17,6 +17,7 @@ import type { EventLog } from './eventstore/port.ts'
 import { openPostgresLog } from './eventstore/postgres/log.ts'
 import { newEventId } from './ids.ts'
 import { checkKeys, type Keys, loadKeys } from './keys.ts'
+import { startPeriodGuard } from './periods/guard.ts'
 import { migrate } from './postgres/migrate.ts'
 import { allMigrations } from './postgres/migrations.ts'
 import { openPostgres } from './postgres/open.ts'
@@ -34,7 +35,8 @@ export type Core = {
   readonly runner: CommandRunner & RunnerHealth
   /** The service's clock: the system's and the development offset. */
   readonly clock: Clock
-  readonly clockGuard: ClockGuard
+  /** Whether this process may decide: its clock is right, and reads no month that is closed. */
+  readonly clockGuard: Pick<ClockGuard, 'problem' | 'check'>
   readonly logger: Logger
   /** Settles when the embedded Postgres ended by itself. */
   readonly failed: Promise<Error>
@@ -68,7 +70,10 @@ const openLog = (
 }
 
 /** Nothing is decided by a wrong clock (design section 3): commands are turned away as in an overload. */
-const guarded = (runner: CommandRunner & RunnerHealth, guard: ClockGuard): CommandRunner & RunnerHealth => ({
+const guarded = (
+  runner: CommandRunner & RunnerHealth,
+  guard: Pick<ClockGuard, 'problem'>,
+): CommandRunner & RunnerHealth => ({
   ...runner,
   run: async (command) => {
     const problem = guard.problem()
@@ -130,6 +135,14 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
 
   const log = await openLog(options, pool, connection)
   closing.add(() => log.close())
+  const periodGuard = await startPeriodGuard({ log, clock })
+  closing.add(periodGuard.stop)
+  const timeGuard: Core['clockGuard'] = {
+    problem: () => clockGuard.problem() ?? periodGuard.problem(),
+    check: async () => {
+      await Promise.all([clockGuard.check(), periodGuard.check()])
+    },
+  }
   const codec = createCodec()
   const lockPool = createPool({ ...connection, max: defaultLimits.contendedLanes })
   closing.add(() => lockPool.end())
@@ -158,9 +171,9 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     pool,
     log,
     codec,
-    runner: guarded(runner, clockGuard),
+    runner: guarded(runner, timeGuard),
     clock,
-    clockGuard,
+    clockGuard: timeGuard,
     logger,
     failed: postgres.failed,
     close: closing.close,

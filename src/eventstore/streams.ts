@@ -1,4 +1,5 @@
 import type { AccountId, KeyId, NoticeId, OrderId, PlanId, SubscriptionId } from '../ids.ts'
+import type { Period } from '../periods/period.ts'
 import type { StreamName } from './port.ts'
 
 /** Every stream of the log has a name made here (design section 5): the name is the idempotency. */
@@ -25,6 +26,8 @@ export const subscriptionStream = (subscription: SubscriptionId): StreamName =>
 export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${notice}`)
 /** The seals of the whole log and the keys that sign them. */
 export const sealStream: StreamName = named('seal')
+/** The books of a month, `yyyy-mm`: it is closed once for ever. */
+export const periodStream = (period: Period): StreamName => named(`period-${period}`)
 export type StreamOwner = AccountId | OrderId | PlanId | KeyId
 
 /** The prefixes that are ours: the filter of a subscription on a server that holds other streams too. */

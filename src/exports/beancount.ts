@@ -1,4 +1,4 @@
-import { dollarText } from './amount.ts'
+import { plainDollars } from '../finance/amounts.ts'
 import { dayOf, type ExportHead, factsOf, type JournalWriter, legsByBook } from './format.ts'
 
 const roots: Readonly<Record<string, string>> = {
@@ -74,7 +74,7 @@ export const beancountWriter = ({ logId, book: only }: ExportHead): JournalWrite
           if (fresh)
             text += `${lastDay} open ${name} USD\n  account: ${quoted(account)}\n  book: ${quoted(book)}\n`
           balances.set(name, (balances.get(name) ?? 0n) + BigInt(amountMicros))
-          lines += `  ${name}  ${dollarText(amountMicros)} USD\n`
+          lines += `  ${name}  ${plainDollars(BigInt(amountMicros))} USD\n`
         }
         text += `${lastDay} * ${quoted(entry.type)}\n  position: ${entry.position}\n`
         for (const [name, value] of factsOf(entry)) text += `  ${name}: ${quoted(value)}\n`
@@ -86,7 +86,7 @@ export const beancountWriter = ({ logId, book: only }: ExportHead): JournalWrite
       const day = dayAfter(lastDay)
       const names = [...balances.keys()].sort()
       return names
-        .map((name) => `${day} balance ${name}  ${dollarText(balances.get(name) ?? 0n)} USD\n`)
+        .map((name) => `${day} balance ${name}  ${plainDollars(balances.get(name) ?? 0n)} USD\n`)
         .join('')
     },
   }

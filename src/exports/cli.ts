@@ -5,6 +5,8 @@ import { ledgerCommand } from '../cli/group.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../cli/output.ts'
 import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { accountStream } from '../eventstore/streams.ts'
+import { misuseOf, momentOption } from '../finance/cli-input.ts'
+import { type Moment, momentForms } from '../finance/moment.ts'
 import type { AccountId } from '../ids.ts'
 import { serviceBook } from '../ledger/postings.ts'
 import { type Exported, exportLedger } from './export.ts'
@@ -12,13 +14,6 @@ import { type Format, formats } from './format.ts'
 import { ImportBrokeOff, type Imported, importLog, LogNotEmpty } from './import.ts'
 import { NoExport } from './jsonl-file.ts'
 import { fileSink, type Sink, streamSink, UnwritableFile } from './sink.ts'
-import { parseUntil, type Until, untilForm } from './until.ts'
-
-const untilOption = (text: string): Until => {
-  const until = parseUntil(text)
-  if (until === null) throw new InvalidArgumentError(`It must be ${untilForm}.`)
-  return until
-}
 
 const bookOption = (text: string): string => {
   if (text === serviceBook || /^reseller:acc_[A-Za-z0-9]+$/.test(text)) return text
@@ -28,7 +23,7 @@ const bookOption = (text: string): string => {
 type ExportGiven = {
   readonly format: Format
   readonly book?: string
-  readonly until?: Until
+  readonly until?: Moment
   readonly out?: string
   readonly json?: boolean
 }
@@ -39,12 +34,6 @@ const assertBook = async ({ log }: CliContext, book: string): Promise<void> => {
   for await (const { type, data } of log.readStream(accountStream(accountId)))
     if (type === 'AccountCreated' && (JSON.parse(data) as { reseller: boolean }).reseller) return
   throw new CliMisuse(`there is no reseller ${accountId}, so it has no book`, {}, 'not_found')
-}
-
-const assertUntil = async ({ log }: CliContext, until: Until | undefined): Promise<void> => {
-  if (until?.kind !== 'position') return
-  const head = await log.head()
-  if (until.position > head) throw new CliMisuse(`the log ends at position ${head}, before ${until.position}`)
 }
 
 const openSink = async (out: string | undefined): Promise<Sink> => {
@@ -67,7 +56,6 @@ const runExport = async (context: CliContext, given: ExportGiven): Promise<CliOu
   if (given.json === true && out === undefined)
     throw new CliMisuse('--json tells of an export into a file: give --out as well')
   if (format === 'jsonl' && book !== null) throw new CliMisuse('jsonl is the whole log: it takes no --book')
-  await assertUntil(context, given.until)
   if (book !== null) await assertBook(context, book)
   const bar = createProgressBar(process.stderr)
   const step = stepsOf(bar, 'export', await context.log.head())
@@ -77,7 +65,7 @@ const runExport = async (context: CliContext, given: ExportGiven): Promise<CliOu
     return exported(await exportLedger(deps, sink, { format, book, until, onProgress: step }), out ?? null)
   } catch (error) {
     await sink.abandon()
-    throw error
+    throw misuseOf(error)
   } finally {
     bar.end()
   }
@@ -91,7 +79,7 @@ const openExport = (file: string) =>
     throw new CliMisuse(`${file} cannot be read: ${cause.message}`)
   })
 
-const misuseOf = (error: unknown, file: string): unknown => {
+const importMisuse = (error: unknown, file: string): unknown => {
   if (error instanceof NoExport)
     return new CliMisuse(`${file} is refused, nothing was written: ${error.message}`, {}, 'no_export')
   if (error instanceof LogNotEmpty)
@@ -116,7 +104,7 @@ const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOu
     const steps = { check: stepsOf(bar, 'check ', size), import: stepsOf(bar, 'import', size) }
     return imported(await importLog(log, file, ({ phase, bytes, events }) => steps[phase](bytes, events)))
   } catch (error) {
-    throw misuseOf(error, path)
+    throw importMisuse(error, path)
   } finally {
     bar.end()
     // Its session ends, and with it the lock.
@@ -128,7 +116,7 @@ const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOu
 const exportExamples = `
 Examples:
   farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:
-  farebox ledger export --format beancount --book service --until 2026-11-30 --out november.beancount
+  farebox ledger export --format beancount --book service --until 2026-12-01 --out november.beancount
   farebox ledger export --format csv | gzip > postings.csv.gz
   farebox ledger export --format jsonl --out log.jsonl        (complete: "ledger import" makes the same log of it)`
 
@@ -148,7 +136,7 @@ export const registerExports = (program: Command, cli: Cli): void => {
       new Option('--format <format>', 'of what is written').choices([...formats]).makeOptionMandatory(),
     )
     .option('--book <book>', 'service or reseller:<account>; without it every book', bookOption)
-    .option('--until <when>', untilForm, untilOption)
+    .option('--until <moment>', `through the last event at or before it: ${momentForms}`, momentOption)
     .option('--out <file>', 'replaced whole or not at all; without it standard output')
     .addHelpText('after', exportExamples)
     .action(cli.action(runExport))

@@ -1,4 +1,4 @@
-import { dollarText } from './amount.ts'
+import { plainDollars } from '../finance/amounts.ts'
 import { type ExportHead, type JournalWriter, legsByBook } from './format.ts'
 
 const columns = [
@@ -36,8 +36,8 @@ export const csvWriter = ({ book: only }: ExportHead): JournalWriter => ({
     let text = ''
     for (const legs of legsByBook(entry, only).values())
       for (const { book, account, amountMicros } of legs) {
-        const debit = amountMicros > 0 ? dollarText(amountMicros) : ''
-        const credit = amountMicros < 0 ? dollarText(-amountMicros) : ''
+        const debit = amountMicros > 0 ? plainDollars(BigInt(amountMicros)) : ''
+        const credit = amountMicros < 0 ? plainDollars(BigInt(-amountMicros)) : ''
         text += `${before},${field(book)},${field(account)},${debit},${credit},${after}\n`
       }
     return text

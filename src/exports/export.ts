@@ -1,20 +1,22 @@
+import { isoTime } from '../clock.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
+import { readLog } from '../eventstore/read-log.ts'
 import { createEntryStream } from '../finance/entries.ts'
+import { type Moment, PastTheEnd } from '../finance/moment.ts'
 import { beancountWriter } from './beancount.ts'
 import { csvWriter } from './csv.ts'
 import type { ExportHead, Format, JournalFormat, JournalWriter } from './format.ts'
 import { hledgerWriter } from './hledger.ts'
 import { createJsonlWriter } from './jsonl.ts'
-import { readLog } from './read-log.ts'
 import type { Sink } from './sink.ts'
-import type { Until } from './until.ts'
 
 export type ExportOptions = {
   readonly format: Format
   /** One book of the journal; null for every book. `jsonl` knows no books. */
   readonly book: string | null
-  readonly until: Until | null
+  /** Through the last event at or before it; null through the head of the log as it is now. */
+  readonly until: Moment | null
   readonly onProgress?: (position: number, events: number) => void
 }
 
@@ -52,12 +54,13 @@ const journalPages = (writer: JournalWriter, decode: EventCodec['decode']): Page
 }
 
 /** Cuts pages at the first event that was booked after an instant; null once that was reached. */
-const cutAtTime = (until: Until | null) => {
+const cutAtTime = (until: Moment | null) => {
   if (until?.kind !== 'time') return (page: readonly StoredEvent[]) => ({ page, over: false })
+  const limit = isoTime(until.atMs)
   return (page: readonly StoredEvent[]) => {
     // Accounting time is the running maximum, so it passes the instant with the first event that is later.
     const first = page.findIndex(
-      ({ metadata }) => (JSON.parse(metadata) as { recordedAt: string }).recordedAt > until.at,
+      ({ metadata }) => (JSON.parse(metadata) as { recordedAt: string }).recordedAt > limit,
     )
     return first === -1 ? { page, over: false } : { page: page.slice(0, first), over: true }
   }
@@ -66,7 +69,7 @@ const cutAtTime = (until: Until | null) => {
 /**
  * Writes the ledger through the head of the log as it is now, or less. Memory does not grow with the log: two pages, and
  * for hledger and beancount a balance an account.
- * @throws LogUnavailable, and what the sink throws
+ * @throws PastTheEnd before anything is written; LogUnavailable, and what the sink throws
  */
 export const exportLedger = async (
   { log, decode }: { readonly log: EventLog; readonly decode: EventCodec['decode'] },
@@ -74,7 +77,9 @@ export const exportLedger = async (
   { format, book, until, onProgress }: ExportOptions,
 ): Promise<Exported> => {
   const logId = await log.logId()
-  const through = until?.kind === 'position' ? until.position : await log.head()
+  const head = await log.head()
+  const through = until?.kind === 'position' ? until.position : head
+  if (through > head) throw new PastTheEnd(through, head)
   const pages: PageWriter =
     format === 'jsonl' ? createJsonlWriter() : journalPages(writers[format]({ logId, book }), decode)
   const cut = cutAtTime(until)

@@ -1,4 +1,4 @@
-import { dollarText } from './amount.ts'
+import { plainDollars } from '../finance/amounts.ts'
 import { dayOf, type ExportHead, factsOf, type JournalWriter, legsByBook } from './format.ts'
 
 /** hledger's letters for the kinds of accounts (its manual, "Account types"), by our first part. */
@@ -52,7 +52,7 @@ export const hledgerWriter = ({ logId, book: only }: ExportHead): JournalWriter 
           const name = nameOf(book, account)
           text += declare(name, account)
           balances.set(name, (balances.get(name) ?? 0n) + BigInt(amountMicros))
-          lines += `    ${name}  ${dollarText(amountMicros)} USD\n`
+          lines += `    ${name}  ${plainDollars(BigInt(amountMicros))} USD\n`
         }
         text += `${lastDay} * (${entry.position}) ${entry.type}\n`
         text += `${factsOf(entry).map(comment).join('')}${lines}\n`
@@ -62,7 +62,9 @@ export const hledgerWriter = ({ logId, book: only }: ExportHead): JournalWriter 
     end: () => {
       if (balances.size === 0) return ''
       const names = [...balances.keys()].sort()
-      const lines = names.map((name) => `    ${name}  0 USD = ${dollarText(balances.get(name) ?? 0n)} USD\n`)
+      const lines = names.map(
+        (name) => `    ${name}  0 USD = ${plainDollars(balances.get(name) ?? 0n)} USD\n`,
+      )
       return `${lastDay} * balances\n${lines.join('')}`
     },
   }

@@ -9,8 +9,8 @@ import {
   type StoredEvent,
   type StreamName,
 } from '../eventstore/port.ts'
+import { readLog } from '../eventstore/read-log.ts'
 import { type JsonlBatch, NoExport, readJsonl } from './jsonl-file.ts'
-import { readLog } from './read-log.ts'
 
 /** The log is not one that this file can be imported into; nothing was written. */
 export class LogNotEmpty extends Error {

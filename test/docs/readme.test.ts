@@ -50,6 +50,7 @@ test('every link between the documents leads somewhere', () => {
     'docs/architecture.md',
     'docs/operations.md',
     'docs/exports.md',
+    'docs/periods.md',
     'docs/catalog.md',
   ]
   for (const document of documents)

@@ -11,7 +11,7 @@ import { accountStream, ledgerStream } from '../../src/eventstore/streams.ts'
 import { exportLedger } from '../../src/exports/export.ts'
 import type { Format } from '../../src/exports/format.ts'
 import { fileSink } from '../../src/exports/sink.ts'
-import type { Until } from '../../src/exports/until.ts'
+import type { Moment } from '../../src/finance/moment.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { play, type Step, startMs, steps } from '../ledger/support.ts'
 
@@ -77,5 +77,5 @@ export const exportTo = async (
   log: EventLog,
   path: string,
   format: Format,
-  { book = null, until = null }: { book?: string | null; until?: Until | null } = {},
+  { book = null, until = null }: { book?: string | null; until?: Moment | null } = {},
 ) => exportLedger({ log, decode: codec.decode }, await fileSink(path), { format, book, until })

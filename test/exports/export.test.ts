@@ -143,7 +143,7 @@ test('up to an instant means accounting time: what a slow clock recorded late is
     ])
   const path = join(directory, 'log.jsonl')
   const eventsUntil = async (at: string): Promise<number> => {
-    await exportTo(log, path, 'jsonl', { until: { kind: 'time', at } })
+    await exportTo(log, path, 'jsonl', { until: { kind: 'time', atMs: Date.parse(at) } })
     return readSecondly(path).events
   }
   assert.equal(await eventsUntil('2026-11-20T23:59:59.999Z'), 0)

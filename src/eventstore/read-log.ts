@@ -1,4 +1,4 @@
-import type { EventLog, StoredEvent } from '../eventstore/port.ts'
+import type { EventLog, StoredEvent } from './port.ts'
 
 /** Events of one page: memory holds two pages, whatever the length of the log. */
 export const pageSize = 2_000

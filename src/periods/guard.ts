@@ -1,0 +1,53 @@
+import type { Clock } from '../clock.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { periodStream } from '../eventstore/streams.ts'
+import { endOfPeriodMs, periodBefore, periodOf } from './period.ts'
+
+/** Keeps a process whose clock reads a closed month from deciding anything. */
+export type PeriodGuard = {
+  /** Null while the clock reads an open month, else what is wrong. */
+  problem(): string | null
+  /** Looks at the log now; keeps the last finding when it does not answer. */
+  check(): Promise<void>
+  stop(): void
+}
+
+const everyMs = 5_000
+
+/**
+ * Looks now and every 5 seconds whether the month of the service's clock, or the one before it, is closed; so a clock that
+ * jumps back is noticed at once. What is decided before a process knows of a closing is booked in the first open month
+ * all the same, for accounting time never runs back: this refusal is for people, the books do not need it.
+ */
+export const startPeriodGuard = async ({
+  log,
+  clock,
+}: {
+  readonly log: Pick<EventLog, 'lastOf'>
+  readonly clock: Clock
+}): Promise<PeriodGuard> => {
+  let closedUntilMs = Number.NEGATIVE_INFINITY
+
+  const check = async (): Promise<void> => {
+    const month = periodOf(new Date(clock()).toISOString())
+    for (const period of [month, periodBefore(month)])
+      if ((await log.lastOf(periodStream(period))) !== null) {
+        closedUntilMs = Math.max(closedUntilMs, endOfPeriodMs(period))
+        return
+      }
+  }
+
+  await check().catch(() => undefined) // the log itself tells of its outage
+  const timer = setInterval(() => void check().catch(() => undefined), everyMs)
+  timer.unref()
+  return {
+    problem: () => {
+      const nowMs = clock()
+      if (nowMs >= closedUntilMs) return null
+      const period = periodOf(new Date(nowMs).toISOString())
+      return `the service's clock reads ${new Date(nowMs).toISOString()}, and ${period} is closed`
+    },
+    check,
+    stop: () => clearInterval(timer),
+  }
+}
