@@ -10,6 +10,7 @@ import type {
   JournalResellerRow,
   JournalSecondRow,
 } from './journal.ts'
+import type { LowTrafficRow } from './low-traffic.ts'
 import type { NoticeRow } from './notices.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
@@ -46,4 +47,5 @@ export type ReadDatabase = {
   'read.journal_resellers': JournalResellerRow
   'read.reseller_terms': ResellerTermsRow
   'read.notices': NoticeRow
+  'read.low_traffic': LowTrafficRow
 }

@@ -5,6 +5,7 @@ import { customers } from './customers.ts'
 import { deposits } from './deposits.ts'
 import type { ReadModelGroup } from './engine/read-model.ts'
 import { journal } from './journal.ts'
+import { lowTraffic } from './low-traffic.ts'
 import { notices } from './notices.ts'
 import { openMovements } from './open-movements.ts'
 import { openOrders } from './open-orders.ts'
@@ -33,6 +34,7 @@ export const hot: ReadModelGroup = {
     resellerTerms,
     notices,
     deposits,
+    lowTraffic,
   ],
 }
 

@@ -30,6 +30,7 @@ import { createOrderService } from './orders/service.ts'
 import type { Payments } from './payments/open.ts'
 import { readTerms } from './payments/reseller-gateways.ts'
 import { callbackRoutes } from './payments/routes.ts'
+import type { TrafficDatabase } from './plans/migrations.ts'
 import { planRoutes } from './plans/routes.ts'
 import type { Projecting } from './projecting.ts'
 import { proxyRoutes } from './proxies/routes.ts'
@@ -142,7 +143,7 @@ export const createApi = (parts: ApiParts): Api => {
     customers: createCustomers({ pool, master: core.keys.master }),
     termsOf: terms.termsOf,
     credentials: createCredentials(core.keys.master),
-    db: new Kysely<ReadDatabase & LabelDatabase & ReadMarkDatabase>({
+    db: new Kysely<ReadDatabase & LabelDatabase & ReadMarkDatabase & TrafficDatabase>({
       dialect: new PostgresDialect({ pool }),
     }),
     reads,

@@ -6,6 +6,8 @@ import { createWallets } from './ledger/service.ts'
 import { createCompletion } from './orders/completion.ts'
 import { startCompletionReactor } from './orders/open-orders.ts'
 import type { Payments } from './payments/open.ts'
+import { createMeter } from './plans/metering.ts'
+import { startTrafficSweep } from './plans/traffic-sweep.ts'
 import { type Projecting, tablesMade } from './projecting.ts'
 import { startRentalExpiry } from './stock/expiry.ts'
 import type { QueueProgress } from './webhooks/reactor/progress.ts'
@@ -13,8 +15,8 @@ import { startWebhooks } from './webhooks/start.ts'
 
 /**
  * Starts what works on by itself, once the tables are made that tell it where to look: orders and movements that a
- * crash left open are completed, rentals whose time is over are ended, payments are found and credited,
- * webhooks are sent.
+ * crash left open are completed, rentals whose time is over are ended, payments are found and credited, webhooks are
+ * sent, counted traffic is written to the log.
  */
 export const startReactors = (
   core: Core,
@@ -45,6 +47,7 @@ export const startReactors = (
             monotonicMs: parts.monotonicMs,
           }),
           startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),
+          startTrafficSweep({ meter: createMeter(core), clock, logger }),
         ]
       : [],
   )

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { type Cli, wholeNumber } from '../cli/cli.ts'
 import { CliRefusal, dollars, fields } from '../cli/output.ts'
 import { newId, type OrderId, type ProxyId } from '../ids.ts'
+import { createMeter } from '../plans/metering.ts'
 import type { Order } from './fold.ts'
 import { orderRecord } from './record.ts'
 import type { RefundRequest } from './refund.ts'
@@ -74,10 +75,11 @@ export const registerOrders = (program: Command, cli: Cli): void => {
     .option('--proxy <id...>', 'these addresses; their rentals end and each gives back its share')
     .option('--reference <text>', 'what it is for; the same reference is refunded once')
     .action(
-      cli.action(async ({ log, runner, actor, correlationId }, options: RefundOptions) => {
+      cli.action(async (context, options: RefundOptions) => {
+        const { log, runner, actor, correlationId } = context
         const orderId = options.order as OrderId
         const answer = await refundOrder(
-          { log, runner },
+          { log, runner, settleTraffic: createMeter(context).settle },
           {
             orderId,
             refundId: options.reference === undefined ? newId('ref') : refundIdOf(orderId, options.reference),

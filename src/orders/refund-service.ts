@@ -3,7 +3,7 @@ import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
-import { deriveId, type OrderId } from '../ids.ts'
+import { deriveId, type OrderId, type PlanId } from '../ids.ts'
 import { ledgerFold } from '../ledger/fold.ts'
 import { arbiterOf } from './arbiter.ts'
 import type { OrderEvent } from './events.ts'
@@ -26,7 +26,12 @@ export const refundIdOf = (orderId: OrderId, reference: string): string =>
  * Rejects as the command runner does.
  */
 export const refundOrder = async (
-  deps: { readonly log: EventLog; readonly runner: CommandRunner },
+  deps: {
+    readonly log: EventLog
+    readonly runner: CommandRunner
+    /** Brings what was counted of a plan's traffic to the log: a refund takes back what is unused. */
+    readonly settleTraffic: (planId: PlanId) => Promise<void>
+  },
   refund: {
     readonly orderId: OrderId
     readonly refundId: string
@@ -40,6 +45,10 @@ export const refundOrder = async (
   if (!order) return null
   const { details } = order
   const arbiter = arbiterOf(details)
+  const settle = async (): Promise<void> => {
+    if (details.planId !== null) await deps.settleTraffic(details.planId)
+  }
+  await settle()
   const { answer } = await deps.runner.run({
     name: 'refund-order',
     streams: {
@@ -52,5 +61,7 @@ export const refundOrder = async (
     actor,
     account: details.accountId,
   })
+  // The total may have changed, and with it what the counter looks out for; a sweep finds that out within five minutes.
+  await settle().catch(() => undefined)
   return answer
 }

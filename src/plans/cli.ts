@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type Cli, wholeNumber } from '../cli/cli.ts'
 import { CliRefusal, fields } from '../cli/output.ts'
 import { newId, type PlanId } from '../ids.ts'
-import { meterPlan } from './metering.ts'
+import { createMeter } from './metering.ts'
 
 type MeterOptions = { readonly plan: string; readonly bytes: number; readonly report?: string }
 
@@ -17,14 +17,12 @@ export const registerPlans = (program: Command, cli: Cli): void => {
     .requiredOption('--bytes <n>', 'bytes that were used; 1 GB is 1,000,000,000', wholeNumber(1, 1e15))
     .option('--report <id>', 'names the report; the same name is counted once')
     .action(
-      cli.action(async ({ runner, actor, correlationId }, options: MeterOptions) => {
+      cli.action(async (context, options: MeterOptions) => {
         const { plan, bytes, report = newId('rep') } = options
-        const answer = await meterPlan(runner, {
+        const answer = await createMeter(context).reportOnce({
           planId: plan as PlanId,
           reportId: report,
           bytes,
-          actor,
-          correlationId,
         })
         if (!answer.metered)
           throw answer.reason === 'unknown_plan'

@@ -3,6 +3,7 @@ import { recall } from '../ledger/remembered.ts'
 import type { OrderDetails } from '../orders/details.ts'
 import type { PlanEvent } from './events.ts'
 import type { PlanAnswer, PlanState } from './fold.ts'
+import { isLow, thresholdPct } from './low.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 
@@ -68,30 +69,76 @@ export const recordRefusal = (orderId: string): PlanEvent => ({
   data: { orderId, reason: 'plan_expired' },
 })
 
-export type MeterAnswer =
-  | { readonly metered: true; readonly usedBytes: number; readonly remainingBytes: number | null }
-  | { readonly metered: false; readonly reason: 'unknown_plan' | 'already_reported' }
+/** A plan's counter is written to the log at most this often while nothing happens to it (design section 5). */
+export const meteringIntervalMs = 5 * 60 * 1000
 
-/** Counts a traffic report once. What passes the total is counted too; the plan is then exhausted. */
+/** When the log is to hear of the plan at once: used bytes, and an instant. Null: at no figure. */
+export type Alarms = { readonly bytes: number | null; readonly atMs: number | null }
+
+type Held = NonNullable<PlanState['plan']>
+
+/** The fewest used bytes at which a plan of this total is low. */
+const lowFromBytes = (totalBytes: number): number =>
+  totalBytes - Math.floor((totalBytes * thresholdPct) / 100)
+
+/** What a plan's counter is to look out for. */
+export const alarmsOf = ({ plan }: PlanState, nowMs: number): Alarms => {
+  if (!plan) return { bytes: null, atMs: null }
+  const { totalBytes, usedBytes, expiresAtMs } = plan
+  const steps = totalBytes === null ? [] : [lowFromBytes(totalBytes), totalBytes]
+  return {
+    bytes: steps.find((step) => step > usedBytes) ?? null,
+    atMs: expiresAtMs !== null && expiresAtMs > nowMs ? expiresAtMs : null,
+  }
+}
+
+const ranLow = (plan: Held): PlanEvent => ({
+  type: 'PlanRanLow',
+  data: {
+    planId: plan.planId,
+    accountId: plan.accountId,
+    customerId: plan.customerId,
+    productId: plan.productId,
+    totalBytes: plan.totalBytes ?? 0,
+    usedBytes: plan.usedBytes,
+    expiresAt: plan.expiresAtMs === null ? null : isoTime(plan.expiresAtMs),
+  },
+})
+
+/** The plan has just passed to 10 % or less; one that is over runs low no more. */
+const lowEvents = (plan: Held, nowMs: number): readonly PlanEvent[] => {
+  const over = plan.expiresAtMs !== null && plan.expiresAtMs <= nowMs
+  return !over && !plan.low && isLow(plan.totalBytes, plan.usedBytes) ? [ranLow(plan)] : []
+}
+
+/**
+ * Writes a plan's counter to the log: when five minutes have passed since the last time, and at once when the plan has
+ * become low, exhausted or expired since. `anyway` writes it before something is decided on what is left. A counter
+ * that the log has already adds nothing. What passes the total is counted too.
+ */
 export const decideMetering = (
   state: PlanState,
-  report: { readonly reportId: string; readonly bytes: number },
-): { readonly events: readonly PlanEvent[]; readonly answer: MeterAnswer } => {
+  counted: { readonly usedBytes: number; readonly anyway?: boolean },
+  nowMs: number,
+): readonly PlanEvent[] => {
   const { plan } = state
-  if (!plan) return { events: [], answer: { metered: false, reason: 'unknown_plan' } }
-  if (recall(state.reports, report.reportId))
-    return { events: [], answer: { metered: false, reason: 'already_reported' } }
-  const usedBytes = plan.usedBytes + report.bytes
-  if (!Number.isSafeInteger(usedBytes)) throw new Error('the traffic of a plan passes 9 PB')
-  const events: PlanEvent[] = [
-    { type: 'TrafficMetered', data: { reportId: report.reportId, bytes: report.bytes, usedBytes } },
+  if (!plan) return []
+  const { usedBytes, anyway = false } = counted
+  // A plan that ran low under release 0.1.0, which did not record that, is low without any more traffic.
+  const low = lowEvents({ ...plan, usedBytes: Math.max(usedBytes, plan.usedBytes) }, nowMs)
+  const { expiresAtMs, meteredAtMs } = plan
+  const expired = expiresAtMs !== null && expiresAtMs <= nowMs && (meteredAtMs ?? 0) < expiresAtMs
+  const waited = meteredAtMs === null || nowMs - meteredAtMs >= meteringIntervalMs
+  const more = usedBytes > plan.usedBytes
+  const exhausted = more && plan.totalBytes !== null && usedBytes >= plan.totalBytes && !plan.exhausted
+  if (!(low.length > 0 || exhausted || (more && (anyway || waited || expired)))) return []
+  return [
+    ...(more
+      ? [{ type: 'TrafficMetered', data: { bytes: usedBytes - plan.usedBytes, usedBytes } } as const]
+      : []),
+    ...(exhausted ? [{ type: 'PlanExhausted', data: { usedBytes } } as const] : []),
+    ...low,
   ]
-  const empty = plan.totalBytes !== null && usedBytes >= plan.totalBytes
-  if (empty && !plan.exhausted) events.push({ type: 'PlanExhausted', data: { usedBytes } })
-  return {
-    events,
-    answer: { metered: true, usedBytes, remainingBytes: remainingBytes({ ...plan, usedBytes }) },
-  }
 }
 
 /**
@@ -109,7 +156,9 @@ export const decideWithdrawal = (
   if (plan.totalBytes === null)
     return isExpired(state, nowMs) ? [] : [{ type: 'PlanExpired', data: { expiredAt: isoTime(nowMs) } }]
   const bytes = Math.min(order.bytes ?? 0, remainingBytes(plan) ?? 0)
-  return bytes === 0
-    ? []
-    : [{ type: 'PlanUnitsWithdrawn', data: { orderId: order.orderId, refundId, bytes } }]
+  if (bytes === 0) return []
+  return [
+    { type: 'PlanUnitsWithdrawn', data: { orderId: order.orderId, refundId, bytes } },
+    ...lowEvents({ ...plan, totalBytes: plan.totalBytes - bytes }, nowMs),
+  ]
 }

@@ -3,14 +3,23 @@ import type { ReadDatabase } from '../../projections/database.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId } from '../ids.ts'
 import type { LabelDatabase } from '../labels/database.ts'
+import type { TrafficDatabase } from './migrations.ts'
 import type { PlanRow, PlanStatus } from './record.ts'
 
-export type PlanQueries = Kysely<ReadDatabase & LabelDatabase>
+export type PlanQueries = Kysely<ReadDatabase & LabelDatabase & TrafficDatabase>
+
+/**
+ * What was used of a plan, counters included: whatever any process metered shows at once, also before the log hears of
+ * it.
+ */
+const usedBytes = sql<number>`greatest(plan.used_bytes, counter.used_bytes)`
 
 const plansOf = (db: PlanQueries, account: AccountId) =>
   db
     .selectFrom('read.plans as plan')
     .leftJoin('vault.labels as label', 'label.resource_id', 'plan.plan_id')
+    .leftJoin('work.traffic as counter', 'counter.plan_id', 'plan.plan_id')
+    .leftJoin('read.low_traffic as low', 'low.plan_id', 'plan.plan_id')
     .where('plan.account_id', '=', account)
 
 /** A plan names at most this many of its orders, newest first. */
@@ -25,7 +34,8 @@ export const findPlan = (db: PlanQueries, account: AccountId, planId: string): P
   plansOf(db, account)
     .where('plan.plan_id', '=', planId)
     .selectAll('plan')
-    .select(['label.label', orderIds])
+    // The later column of a name is the one that is read.
+    .select(['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds])
     .executeTakeFirst()
 
 /** A page of the account's plans, newest first, and how many fit the filter. */
@@ -51,18 +61,18 @@ export const listPlans = async (
     )
     fitting =
       filter.status === 'depleted'
-        ? fitting.whereRef('plan.used_bytes', '>=', 'plan.total_bytes')
+        ? fitting.where(usedBytes, '>=', sql.ref<number>('plan.total_bytes'))
         : fitting.where((is) =>
             is.or([
               is('plan.total_bytes', 'is', null),
-              is('plan.used_bytes', '<', is.ref('plan.total_bytes')),
+              is(usedBytes, '<', sql.ref<number>('plan.total_bytes')),
             ]),
           )
   }
   const [plans, counted] = await Promise.all([
     fitting
       .selectAll('plan')
-      .select(['label.label', orderIds])
+      .select(['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds])
       .orderBy('plan.started_at', 'desc')
       .orderBy('plan.plan_id', 'desc')
       .limit(filter.limit)

@@ -24,6 +24,10 @@ export const PlanRecord = z
     dataGbRemaining: gigabytes.nullable(),
     bytesUsed: z.int(),
     thresholdPct: z.int().meta({ description: 'The plan counts as low from this share of its total on.' }),
+    lowTrafficSince: instant.nullable().meta({
+      description:
+        'Since when this share of the total or less is left; null while more is, and for a plan that is sold by time.',
+    }),
     speedUnits: z
       .int()
       .nullable()
@@ -59,6 +63,8 @@ export type PlanRow = {
   readonly order_ids: readonly string[]
   readonly generation: number
   readonly label: string | null
+  /** When it passed to the threshold; null while more is left. */
+  readonly low_since: string | null
 }
 
 /** Expired and depleted are computed at read, so that they hold from the instant on. */
@@ -93,6 +99,7 @@ export const planRecord = (
     dataGbRemaining: row.total_bytes === null ? null : gb(Math.max(0, row.total_bytes - row.used_bytes)),
     bytesUsed: row.used_bytes,
     thresholdPct,
+    lowTrafficSince: row.low_since,
     speedUnits: row.speed_units,
     startedAt: row.started_at,
     expiresAt: row.expires_at,
@@ -115,6 +122,7 @@ export const planExample: PlanRecord = {
   dataGbRemaining: 7.65,
   bytesUsed: 2_350_000_000,
   thresholdPct: 10,
+  lowTrafficSince: null,
   speedUnits: null,
   startedAt: '2026-11-21T02:30:00.000Z',
   expiresAt: null,

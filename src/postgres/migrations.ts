@@ -10,6 +10,7 @@ import { migrations as keys } from '../keys.ts'
 import { migrations as labels } from '../labels/migrations.ts'
 import { migrations as noticeReads } from '../notices/read-marks.ts'
 import { migrations as payments } from '../payments/migrations.ts'
+import { migrations as traffic } from '../plans/migrations.ts'
 import { migrations as resellers } from '../resellers/migrations.ts'
 import { migrations as sandbox } from '../sandbox/records.ts'
 import { migrations as webhooks } from '../webhooks/migrations.ts'
@@ -42,6 +43,7 @@ const rooms: readonly Migrations[] = [
   payments,
   sandbox,
   deposits,
+  traffic,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

@@ -144,14 +144,14 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
 
   place(planOrder('ord_golden_plan', mine))
   place(planOrder('ord_golden_topup', { ...mine, kind: 'topup', planId }))
-  const meter = (reportId: string, bytes: number): void =>
+  const meter = (usedBytes: number): void =>
     fact(
       planStream(planId),
-      ...decideMetering(state(planStream(planId), planFold), { reportId, bytes }).events,
+      ...decideMetering(state(planStream(planId), planFold), { usedBytes, anyway: true }, now()),
     )
-  meter('report-1', 3_000_000_000)
+  meter(3_000_000_000)
   refund('ord_golden_topup', { kind: 'whole' })
-  meter('report-2', 2_000_000_000)
+  meter(5_000_000_000)
   fact(planStream(planId), { type: 'PlanCredentialRotated', data: { generation: 1 } })
 
   const timed = {

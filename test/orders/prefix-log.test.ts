@@ -132,7 +132,7 @@ const intrude = async (at: Case, stream: StreamName, n: number): Promise<void> =
   const { other, accountId, productId } = at
   if (stream.startsWith('ledger-')) await other.credit(accountId, 1, `meanwhile-${n}`)
   else if (stream.startsWith('stock-')) await other.stock(productId, at.nextIps(1))
-  else if (stream.startsWith('plan-')) await other.meter(stream.slice('plan-'.length) as never, `report-${n}`)
+  else if (stream.startsWith('plan-')) await other.meter(stream.slice('plan-'.length) as never)
 }
 
 const intrusions = new Set(['AddressesStocked', 'TrafficMetered'])

@@ -3,9 +3,17 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { FoldedEvent } from '../../src/eventstore/fold.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
-import { decideMetering, decidePlanOrder, decideWithdrawal, remainingBytes } from '../../src/plans/decide.ts'
+import {
+  alarmsOf,
+  decideMetering,
+  decidePlanOrder,
+  decideWithdrawal,
+  meteringIntervalMs,
+  remainingBytes,
+} from '../../src/plans/decide.ts'
 import type { PlanEvent } from '../../src/plans/events.ts'
 import { type PlanState, planFold } from '../../src/plans/fold.ts'
+import { isLow } from '../../src/plans/low.ts'
 import { planOrder } from '../support/world.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -20,11 +28,43 @@ const after = (state: PlanState, events: readonly PlanEvent[], atMs = start): Pl
   )
 const ordered = (state: PlanState, order: OrderDetails, atMs = start) =>
   after(state, decidePlanOrder(state, order, atMs).events, atMs)
+/** The fewest used bytes at which a plan of this total is low, by its alarm. */
+const lowFrom = (total: number): number =>
+  alarmsOf(ordered(planFold.initial, onePlan('ord_1', { bytes: total })), start).bytes ?? 0
 const onePlan = (orderId: string, over: Partial<OrderDetails> = {}) =>
   planOrder(orderId, { planId: planOrder('ord_held').planId, ...over })
 
+/** The log of a plan with its time, as its counter and its orders write it. */
+const life = () => {
+  let state: PlanState = planFold.initial
+  let nowMs = start
+  const types: string[] = []
+  const write = (events: readonly PlanEvent[]): readonly PlanEvent[] => {
+    state = after(state, events, nowMs)
+    types.push(...events.map(({ type }) => type))
+    return events
+  }
+  return {
+    state: () => state,
+    plan: () => state.plan!,
+    types,
+    wait: (ms: number) => {
+      nowMs += ms
+    },
+    order: (id: string, over: Partial<OrderDetails> = {}) =>
+      write(decidePlanOrder(state, onePlan(id, over), nowMs).events),
+    meter: (usedBytes: number, anyway = false) => write(decideMetering(state, { usedBytes, anyway }, nowMs)),
+    withdraw: (id: string, bytes: number) =>
+      write(decideWithdrawal(state, { order: onePlan(id, { bytes }), refundId: `ref_${id}` }, nowMs)),
+    alarms: () => alarmsOf(state, nowMs),
+    restart: () => {
+      state = planFold.snapshot!.fromJson(JSON.parse(JSON.stringify(planFold.snapshot!.toJson(state))))
+    },
+  }
+}
+
 describe('a plan', () => {
-  test('counts every order and every report once, and what is left is never below zero', () => {
+  test('comes to say what its counter says, says low once a passing, and is asked for nothing that is not due', () => {
     const step = fc.oneof(
       fc.record({
         do: fc.constant('order' as const),
@@ -32,50 +72,149 @@ describe('a plan', () => {
         quantity: fc.integer({ min: 1, max: 9 }),
       }),
       fc.record({
-        do: fc.constant('meter' as const),
-        id: fc.nat(20),
+        do: fc.constant('count' as const),
         bytes: fc.integer({ min: 0, max: 4 * gb }),
+        anyway: fc.boolean(),
       }),
+      fc.record({ do: fc.constant('again' as const) }),
+      fc.record({ do: fc.constant('refund' as const), id: fc.nat(8) }),
+      fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 10 * 60_000 }) }),
       fc.record({ do: fc.constant('restart' as const) }),
     )
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        let state = ordered(planFold.initial, onePlan('ord_first'))
-        const orders = new Map<string, number>([['ord_first', 5 * gb]])
-        const reports = new Map<string, number>()
-        let exhaustions = 0
-        let full = true
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const one = life()
+        one.order('ord_first')
+        let counter = 0
+        let loggedAtMs: number | null = null
+        let nowMs = start
+        const bought = new Map<string, number>([['ord_first', 5 * gb]])
+        const refunded = new Set<string>()
         for (const current of steps) {
-          let events: readonly PlanEvent[] = []
-          if (current.do === 'restart')
-            state = planFold.snapshot!.fromJson(JSON.parse(JSON.stringify(planFold.snapshot!.toJson(state))))
+          const before = one.plan()
+          const alarm = one.alarms().bytes
+          if (current.do === 'wait') {
+            one.wait(current.ms)
+            nowMs += current.ms
+          }
+          if (current.do === 'restart') one.restart()
           if (current.do === 'order') {
-            const bytes = current.quantity * gb
             const id = `ord_${current.id}`
-            events = decidePlanOrder(state, onePlan(id, { bytes, quantity: current.quantity }), start).events
-            if (!orders.has(id)) orders.set(id, bytes)
-            full = true
+            one.order(id, { bytes: current.quantity * gb, quantity: current.quantity })
+            if (!bought.has(id)) bought.set(id, current.quantity * gb)
           }
-          if (current.do === 'meter') {
-            const id = `report-${current.id}`
-            events = decideMetering(state, { reportId: id, bytes: current.bytes }).events
-            if (!reports.has(id)) reports.set(id, current.bytes)
+          if (current.do === 'refund') {
+            const id = `ord_${current.id}`
+            const bytes = bought.get(id)
+            if (bytes !== undefined && !refunded.has(id)) {
+              refunded.add(id)
+              const events = one.withdraw(id, bytes)
+              const gone = events.find(({ type }) => type === 'PlanUnitsWithdrawn')
+              if (gone?.type === 'PlanUnitsWithdrawn') bought.set(id, bytes - gone.data.bytes)
+            }
           }
-          exhaustions += events.filter(({ type }) => type === 'PlanExhausted').length
-          state = after(state, events)
-          const sum = (of: Map<string, number>) => [...of.values()].reduce((total, bytes) => total + bytes, 0)
-          assert.equal(state.plan?.totalBytes, sum(orders))
-          assert.equal(state.plan?.usedBytes, sum(reports))
-          assert.equal(remainingBytes(state.plan!), Math.max(0, sum(orders) - sum(reports)))
-          if (events.some(({ type }) => type === 'PlanExhausted')) {
-            assert.ok(sum(reports) >= sum(orders))
-            assert.ok(full, 'it was exhausted twice without a top-up between')
-            full = false
+          if (current.do === 'count' || current.do === 'again') {
+            if (current.do === 'count') counter += current.bytes
+            const anyway = current.do === 'count' && current.anyway
+            const events = one.meter(counter, anyway)
+            const metered = events.find(({ type }) => type === 'TrafficMetered')
+            if (metered) {
+              assert.equal(one.plan().usedBytes, counter)
+              const waited: boolean = loggedAtMs === null || nowMs - loggedAtMs >= meteringIntervalMs
+              const alarmed = alarm !== null && counter >= alarm
+              // An exhaustion after a top-up that was too small has no new figure to pass.
+              const exhausted = events.some(({ type }) => type === 'PlanExhausted')
+              assert.ok(waited || alarmed || anyway || exhausted, 'it was written before it was due')
+              loggedAtMs = nowMs
+            } else if (alarm !== null)
+              assert.ok(counter < alarm || counter === before.usedBytes, 'an alarm was missed')
+            assert.deepEqual(one.meter(counter), [], 'the same counter again adds nothing')
           }
+          const total = [...bought.values()].reduce((sum, bytes) => sum + bytes, 0)
+          assert.equal(one.plan().totalBytes, total)
+          assert.ok(one.plan().usedBytes <= counter)
+          if (isLow(total, one.plan().usedBytes)) assert.ok(one.plan().low, 'a low plan was not told')
+          else assert.ok(!one.plan().low, 'it is low no more')
         }
-        assert.ok(exhaustions <= orders.size)
+        one.meter(counter, true)
+        assert.equal(one.plan().usedBytes, counter)
+        assert.equal(
+          remainingBytes(one.plan()),
+          Math.max(0, [...bought.values()].reduce((sum, bytes) => sum + bytes, 0) - counter),
+        )
       }),
     )
+  })
+
+  test('that jumps from half to nothing runs low once, with what it has used', () => {
+    const one = life()
+    one.order('ord_1')
+    one.meter(2.5 * gb)
+    assert.deepEqual(
+      one.meter(6 * gb).map(({ type }) => type),
+      ['TrafficMetered', 'PlanExhausted', 'PlanRanLow'],
+    )
+    assert.deepEqual(one.meter(7 * gb), [], 'nothing more is due before five minutes')
+    one.wait(meteringIntervalMs)
+    assert.deepEqual(
+      one.meter(7 * gb).map(({ type }) => type),
+      ['TrafficMetered'],
+    )
+  })
+
+  test('is low from the byte on at which 10 % remain, and not before', () => {
+    for (const total of [1, 9, 10, 11, 99, 5 * gb, 5 * gb + 1]) {
+      const from = lowFrom(total)
+      assert.ok(isLow(total, from), `${total}`)
+      assert.ok(from === 0 || !isLow(total, from - 1), `${total}`)
+    }
+    assert.ok(!isLow(null, 5), 'sold by time')
+    assert.ok(!isLow(0, 0), 'refunds took everything')
+  })
+
+  test('runs low again after a top-up lifted it, and stays low when the top-up was too small', () => {
+    const one = life()
+    one.order('ord_1', { bytes: 10 * gb })
+    one.meter(9.5 * gb)
+    one.order('ord_2', { bytes: 100_000_000 })
+    assert.ok(one.plan().low)
+    one.order('ord_3', { bytes: 10 * gb })
+    assert.ok(!one.plan().low)
+    assert.ok(one.meter(19 * gb).some(({ type }) => type === 'PlanRanLow'))
+    assert.equal(one.types.filter((type) => type === 'PlanRanLow').length, 2)
+  })
+
+  test('that a refund leaves with little runs low with the refund', () => {
+    const one = life()
+    one.order('ord_1')
+    one.order('ord_2')
+    one.meter(4.6 * gb, true)
+    assert.deepEqual(
+      one.withdraw('ord_2', 5 * gb).map(({ type }) => type),
+      ['PlanUnitsWithdrawn', 'PlanRanLow'],
+    )
+    const unused = life()
+    unused.order('ord_1')
+    assert.deepEqual(
+      unused.withdraw('ord_1', 5 * gb).map(({ type }) => type),
+      ['PlanUnitsWithdrawn'],
+      'a plan that nothing is left of is not low',
+    )
+  })
+
+  test('that is sold by time is metered when it ends, once', () => {
+    const one = life()
+    one.order('ord_1', { shape: 'gateway_time', renewal: 'repurchase', bytes: null, periodDays: 30 })
+    one.meter(gb)
+    one.wait(30 * dayMs - 1)
+    one.meter(2 * gb)
+    assert.deepEqual(one.meter(3 * gb), [])
+    one.wait(1)
+    assert.deepEqual(
+      one.meter(3 * gb).map(({ type }) => type),
+      ['TrafficMetered'],
+    )
+    assert.deepEqual(one.meter(4 * gb), [], 'what is late waits its five minutes')
   })
 
   test('that is sold by time ends with its period, and takes no order after that', () => {
@@ -94,12 +233,14 @@ describe('a plan', () => {
 
   test('gives back what is unused of a refunded order, once for a refund', () => {
     let state = ordered(planFold.initial, onePlan('ord_1'))
-    state = after(state, decideMetering(state, { reportId: 'r', bytes: 3 * gb }).events)
+    state = after(state, decideMetering(state, { usedBytes: 3 * gb }, start))
     const withdrawal = { order: onePlan('ord_1'), refundId: 'ref_1' }
     const events = decideWithdrawal(state, withdrawal, start)
-    assert.deepEqual(events, [
-      { type: 'PlanUnitsWithdrawn', data: { orderId: 'ord_1', refundId: 'ref_1', bytes: 2 * gb } },
-    ])
+    assert.deepEqual(events[0], {
+      type: 'PlanUnitsWithdrawn',
+      data: { orderId: 'ord_1', refundId: 'ref_1', bytes: 2 * gb },
+    })
+    assert.equal(events[1]?.type, 'PlanRanLow', 'nothing of what is left is unused')
     assert.deepEqual(decideWithdrawal(after(state, events), withdrawal, start), [])
   })
 

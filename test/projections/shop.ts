@@ -176,7 +176,8 @@ export const createShop = (log: EventLog, startMs: number) => {
     },
     meter: async (planId: PlanId, bytes: number) => {
       const state = stateOf(planStream(planId), planFold)
-      const { events } = decideMetering(state, { reportId: randomUUID(), bytes })
+      const usedBytes = (state.plan?.usedBytes ?? 0) + bytes
+      const events = decideMetering(state, { usedBytes, anyway: true }, nowMs)
       await append([{ stream: planStream(planId), events }])
     },
     expireRentals: async () => {

@@ -3,7 +3,7 @@ import { accountFold } from '../../src/accounts/fold.ts'
 import type { Clock } from '../../src/clock.ts'
 import type { Actor } from '../../src/eventstore/event.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
-import { accountStream } from '../../src/eventstore/streams.ts'
+import { accountStream, planStream } from '../../src/eventstore/streams.ts'
 import type { Caller } from '../../src/http/auth.ts'
 import type { AccountId, KeyId, OrderId, PlanId } from '../../src/ids.ts'
 import { createWallets } from '../../src/ledger/service.ts'
@@ -12,7 +12,7 @@ import type { OrderDetails } from '../../src/orders/details.ts'
 import type { RefundRequest } from '../../src/orders/refund.ts'
 import { refundIdOf, refundOrder } from '../../src/orders/refund-service.ts'
 import { createOrderService } from '../../src/orders/service.ts'
-import { meterPlan } from '../../src/plans/metering.ts'
+import { planFold } from '../../src/plans/fold.ts'
 import { addAddresses } from '../../src/stock/stocking.ts'
 import { runnerOver } from '../commands/purse.ts'
 import { Crash } from './prefix-log.ts'
@@ -92,10 +92,32 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
         prepare: async (orderId) => detailsOf(accountId, orderId, goods),
       }),
     refund: (orderId: OrderId, reference: string, request: RefundRequest) =>
-      refundOrder({ log, runner }, { orderId, refundId: refundIdOf(orderId, reference), request, ...cause }),
+      refundOrder(
+        { log, runner, settleTraffic: async () => undefined },
+        { orderId, refundId: refundIdOf(orderId, reference), request, ...cause },
+      ),
     credit: (accountId: AccountId, amountCents: number, reference: string) =>
       wallets.credit({ accountId, amountCents, reference }, cause),
-    meter: (planId: PlanId, reportId: string) => meterPlan(runner, { planId, reportId, bytes: 0, ...cause }),
+    /** A fact on the plan's stream that changes nothing; on a plan that exists. */
+    meter: (planId: PlanId) => {
+      const stream = planStream(planId)
+      return runner.run({
+        name: 'meter',
+        streams: { plan: { stream, fold: planFold } },
+        decide: ({ plan: { plan } }) => ({
+          appends: plan
+            ? [
+                {
+                  stream,
+                  events: [{ type: 'TrafficMetered', data: { bytes: 0, usedBytes: plan.usedBytes } }],
+                },
+              ]
+            : [],
+          answer: null,
+        }),
+        ...cause,
+      })
+    },
     openAccount: (accountId: AccountId) =>
       runner.run({
         name: 'open-account',
