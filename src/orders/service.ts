@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache'
-import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
-import type { EventLog } from '../eventstore/port.ts'
+import type { CommandRunner, Decision } from '../eventstore/commands/command.ts'
+import type { Actor, DomainEvent } from '../eventstore/event.ts'
+import type { Fold } from '../eventstore/fold.ts'
+import type { EventLog, StreamName } from '../eventstore/port.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
 import { ApiError, refuse } from '../http/errors.ts'
@@ -12,7 +13,7 @@ import type { CompleteOrder } from './completion.ts'
 import type { OrderDetails } from './details.ts'
 import { refuseForPlacement } from './errors.ts'
 import { type Order, orderFold } from './fold.ts'
-import { decidePlacement, type OrderDraft } from './place.ts'
+import { decidePlacement, type OrderDraft, type PlacementAnswer } from './place.ts'
 import { readOrder } from './refund-service.ts'
 
 /** What stands after an order was asked for. */
@@ -24,6 +25,22 @@ export type Placed = {
   readonly position: number | null
 }
 
+/**
+ * A stream that is decided with the order, such as that of the subscription whose period it pays. What it says lands
+ * with the order; null turns the order away, and nothing is written.
+ */
+export type Beside<State> = {
+  readonly stream: StreamName
+  // biome-ignore lint/suspicious/noExplicitAny: it is handed its own stream's events only
+  readonly fold: Fold<State, any>
+  decide(state: State, order: Order): readonly DomainEvent[] | null
+}
+
+/** The stream beside the order turned it away. */
+export class OrderTurnedAway extends Error {
+  override readonly name = 'OrderTurnedAway'
+}
+
 export type OrderRequest = {
   readonly caller: Caller
   readonly requestId: string
@@ -33,6 +50,8 @@ export type OrderRequest = {
   readonly orderId?: OrderId
   /** Left out: the caller's key. */
   readonly actor?: Actor
+  // biome-ignore lint/suspicious/noExplicitAny: its state is between it and its fold
+  readonly beside?: Beside<any>
   /** What a retry under the same key must ask for again (src/orders/fingerprint.ts). */
   readonly fingerprint: string
   /** Everything that is decided before the log is asked: product, quantity, targeting, price. It throws refusals. */
@@ -45,7 +64,7 @@ export type OrderService = {
   /**
    * Places a wallet order, or answers the one that stands under its key, whatever price, stock or catalogue did since.
    * @throws ApiError: what `prepare` refuses, idempotency_conflict, out_of_stock, product_unavailable (an expired
-   * plan), spend_cap_reached, insufficient_balance; CommandOverload
+   * plan), spend_cap_reached, insufficient_balance; CommandOverload; OrderTurnedAway
    */
   submit(request: OrderRequest): Promise<Placed>
 }
@@ -67,6 +86,7 @@ export const createOrderService = (deps: {
 
   const place = (request: OrderRequest, draft: OrderDraft) => {
     const { accountId, keyId, dailyCapCents } = request.caller
+    const { beside } = request
     const arbiter = arbiterOf(draft as OrderDetails)
     return runner.run({
       name: `place-${draft.kind}`,
@@ -74,8 +94,15 @@ export const createOrderService = (deps: {
         ledger: { stream: ledgerStream(accountId), fold: ledgerFold },
         arbiter: { stream: arbiter.stream, fold: arbiter.fold },
         order: { stream: orderStream(draft.orderId), fold: orderFold, ...orderAssumed },
+        ...(beside && { beside: { stream: beside.stream, fold: beside.fold } }),
       },
-      decide: (states, { nowMs }) => decidePlacement(states, { draft, capCents: dailyCapCents }, nowMs),
+      decide: (states, { nowMs }): Decision<PlacementAnswer | { readonly kind: 'turned_away' }> => {
+        const decision = decidePlacement(states, { draft, capCents: dailyCapCents }, nowMs)
+        if (!beside || decision.answer.kind !== 'placed') return decision
+        const events = beside.decide(states.beside, decision.answer.order)
+        if (events === null) return { appends: [], answer: { kind: 'turned_away' } }
+        return { ...decision, appends: [...decision.appends, { stream: beside.stream, events }] }
+      },
       correlationId: request.requestId,
       actor: request.actor ?? { kind: 'key', accountId, keyId },
       account: accountId,
@@ -149,6 +176,8 @@ export const createOrderService = (deps: {
         }
         case 'forgotten':
           throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
+        case 'turned_away':
+          throw new OrderTurnedAway(`${orderId} was turned away`)
         case 'refused':
           throw refuseForPlacement(answer.refusal)
         default: {
