@@ -11,6 +11,7 @@ import type {
   JournalSecondRow,
 } from './journal.ts'
 import type { LowTrafficRow } from './low-traffic.ts'
+import type { MarginLineRow, MarginSumRow } from './margins.ts'
 import type { NoticeRow } from './notices.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
@@ -45,6 +46,8 @@ export type ReadDatabase = {
   'read.journal_seconds': JournalSecondRow
   'read.journal_clock': JournalClockRow
   'read.journal_resellers': JournalResellerRow
+  'read.margin_lines': MarginLineRow
+  'read.margin_sums': MarginSumRow
   'read.reseller_terms': ResellerTermsRow
   'read.notices': NoticeRow
   'read.low_traffic': LowTrafficRow

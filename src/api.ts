@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { Kysely, PostgresDialect } from 'kysely'
 import type { Registry } from 'prom-client'
 import type { ReadDatabase } from '../projections/database.ts'
-import type { Reads } from '../projections/engine/reads.ts'
-import { hot } from '../projections/groups.ts'
+import { createReads, type Reads } from '../projections/engine/reads.ts'
+import { books, hot } from '../projections/groups.ts'
 import { createLiveStock } from '../projections/live-stock.ts'
 import { createDirectory } from './accounts/directory.ts'
 import { accountRoutes } from './accounts/routes.ts'
@@ -34,7 +34,9 @@ import type { TrafficDatabase } from './plans/migrations.ts'
 import { planRoutes } from './plans/routes.ts'
 import type { Projecting } from './projecting.ts'
 import { proxyRoutes } from './proxies/routes.ts'
+import { resellerFinanceRoutes } from './resellers/finance-routes.ts'
 import { createLiveTerms, type LiveTerms } from './resellers/live.ts'
+import { resellerCustomerRoutes } from './resellers/routes.ts'
 import { createCredentials } from './vault/credentials.ts'
 import { createVault } from './vault/seal.ts'
 import { webhookDeclarations } from './webhooks/declarations.ts'
@@ -165,6 +167,11 @@ export const createApi = (parts: ApiParts): Api => {
       values: webhookValues,
       checkTarget: (url) => checkTarget(url, { resolve, rules }),
       queue: parts.webhookQueue,
+    }),
+    ...resellerCustomerRoutes(shared),
+    ...resellerFinanceRoutes({
+      pool,
+      reads: createReads({ progress: projecting.progress, log, group: books.name }),
     }),
     ...noticeRoutes(shared),
     ...depositRoutes({

@@ -20,6 +20,7 @@ const orders = '/api/v1/orders'
 const extend = '/api/v1/proxies/extend'
 const deposits = '/api/v1/deposits'
 const webhooks = '/api/v1/webhooks'
+const resellers = '/api/v1/reseller'
 const demoFile = new URL('../../src/catalog/demo/catalog.json', import.meta.url)
 
 const addresses = (productId: string, quantity: number, meta: object = {}): Body => ({
@@ -72,6 +73,13 @@ const prepare = async (stage: Stage) => {
     client.post(deposits, { amount_cents: 1234 }, { key: buyer.key, headers: idempotency('again') }),
   )
 
+  // An order without credit is refused and makes the customer.
+  await client.post(orders, plan('residential-basic', 1), {
+    key: demo.reseller.key,
+    headers: { ...idempotency('first'), 'X-Reseller-Customer-Id': 'c-1' },
+  })
+  const customers = await done(client.get(`${resellers}/customers`, { key: demo.reseller.key }))
+
   const blocked = await stage.customer({ cents: 1_000 })
   await accounts.block(blocked.accountId, 'chargebacks', operator)
 
@@ -114,6 +122,7 @@ const prepare = async (stage: Stage) => {
     bought,
     replays,
     depositId: deposit.body.deposit_id as string,
+    customerId: customers.body.customers[0].customerId as string,
     blocked,
     poor,
     poorPlan,
@@ -141,7 +150,7 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
     [
       '401 unauthorized',
       'with two different keys in the two headers',
-      (request) => ({ ...request, headers: { authorization: `Bearer ${reseller.key}` } }),
+      (request) => ({ ...request, headers: { authorization: `Bearer ${prepared.cappedKey}` } }),
     ],
     [
       '400 invalid_parameter',
@@ -155,7 +164,7 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       'an id that nothing has',
       (request) => ({
         ...request,
-        path: request.path.replace(/(isp-static|(?:ord|pln|prx|dep|whs)_[^/?]+)/, 'nothing'),
+        path: request.path.replace(/(isp-static|(?:ord|pln|prx|dep|whs|cus)_[^/?]+)/, 'nothing'),
         ...(request.path === extend && { json: { proxy_ids: ['prx_nothing'], period_days: 30 } }),
       }),
     ],
@@ -383,6 +392,27 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     },
     get('listDeposits', '400 invalid_parameter', 'a status that is none', `${deposits}?status=gone`),
 
+    ...Object.entries({
+      listResellerCustomers: 'customers',
+      getResellerCustomer: `customers/${prepared.customerId}`,
+      listMargins: 'margins',
+      getStatement: 'statement',
+    }).map(([operation, path]) =>
+      get(operation, '403 reseller_forbidden', 'an ordinary key', `${resellers}/${path}`),
+    ),
+    {
+      operation: 'updateResellerCustomer',
+      answer: '403 reseller_forbidden',
+      how: 'an ordinary key',
+      send: () =>
+        client.call('PATCH', `${resellers}/customers/${prepared.customerId}`, { key, json: { label: 'x' } }),
+    },
+    {
+      operation: 'getStatement',
+      answer: '200',
+      how: 'as CSV',
+      send: () => client.get(`${resellers}/statement?format=csv`, { key: reseller.key }),
+    },
     get('listProducts', '400 invalid_parameter', 'a state that is none', '/api/v1/products?state=gone'),
     get(
       'listAnnouncements',
@@ -485,6 +515,8 @@ export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case
     depositId: prepared.depositId,
     webhookId: prepared.webhook.id,
     deliveryId: prepared.deliveryId,
+    resellerKey: stage.demo.reseller.key,
+    customerId: prepared.customerId,
   })
   return { cases: [...commonCases(stage, prepared, good), ...ownCases(stage, prepared)], prepared }
 }

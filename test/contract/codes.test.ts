@@ -42,6 +42,7 @@ const holdings = {
   depositId: 'dep_none',
   webhookId: 'whs_none',
   deliveryId: 'dlv_none',
+  customerId: 'cus_none',
 }
 
 test('every answer that the interface description declares is given', async (t) => {
@@ -50,6 +51,7 @@ test('every answer that the interface description declares is given', async (t) 
   const { client, farebox, demo } = stage
   const key = demo.buyer.key
   const played = new Set<string>()
+  const good = goodRequests({ ...holdings, resellerKey: demo.reseller.key })
 
   const { cases, prepared } = await orderlyCases(stage)
   await playAll(t, cases, played)
@@ -76,13 +78,14 @@ test('every answer that the interface description declares is given', async (t) 
   await t.test('503: each operation, while it cannot see what it must see', async () => {
     await farebox.projecting.pause()
     await stage.credit(demo.buyer.accountId, 100)
-    const reads = Object.entries(goodRequests(holdings)).filter(([name]) => !decidedAlone.includes(name))
+    await stage.credit(demo.reseller.accountId, 100)
+    const reads = Object.entries(good).filter(([name]) => !decidedAlone.includes(name))
     const answers = reads.map(([operation, { method, path, ...options }]) =>
       play({
         operation,
         answer: '503 overloaded',
         how: 'the projections are paused',
-        send: () => client.call(method, path, { ...options, key }),
+        send: () => client.call(method, path, { key, ...options }),
       }),
     )
     for (const answer of await Promise.all(answers)) played.add(answer)
@@ -95,7 +98,7 @@ test('every answer that the interface description declares is given', async (t) 
       clock.aheadMs = 10_000
       await farebox.core.clockGuard.check()
       for (const operation of decidedAlone) {
-        const { method, path, ...options } = goodRequests(holdings)[operation]!
+        const { method, path, ...options } = good[operation]!
         const send = () => client.call(method, path, { ...options, key })
         played.add(await play({ operation, answer: '503 overloaded', how: 'wrong clock', send }))
       }
@@ -106,12 +109,14 @@ test('every answer that the interface description declares is given', async (t) 
 
   await t.test('429: each operation, for a key that asks too often', async (t) => {
     const limited = await openStage(t, { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1/1' })
-    const { buyer } = limited.demo
+    const { buyer, reseller } = limited.demo
     const { log } = limited.farebox.core
     const before = await log.head()
     let ordered = 0
-    for (const [operation, { method, path, ...options }] of Object.entries(goodRequests(holdings))) {
-      const send = () => limited.client.call(method, path, { ...options, key: buyer.key })
+    for (const [operation, { method, path, ...options }] of Object.entries(
+      goodRequests({ ...holdings, resellerKey: reseller.key }),
+    )) {
+      const send = () => limited.client.call(method, path, { key: buyer.key, ...options })
       // Of requests of one key that come at once, only the first may have a token.
       const refused = async () => {
         const answers = await Promise.all([send(), send(), send()])
@@ -127,6 +132,6 @@ test('every answer that the interface description declares is given', async (t) 
   await t.test('and nothing is declared that no case gives', () => {
     const missing = [...declaredOf(stage.document)].filter((answer) => !played.has(answer))
     assert.deepEqual(missing, [])
-    t.diagnostic(`${played.size} answers of ${Object.keys(goodRequests(holdings)).length} operations`)
+    t.diagnostic(`${played.size} answers of ${Object.keys(good).length} operations`)
   })
 })

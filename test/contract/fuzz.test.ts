@@ -16,7 +16,7 @@ const callersOf = async ({ client, demo, credit }: Stage): Promise<Caller[]> => 
     [demo.reseller, true],
   ] as const) {
     await credit(account.accountId, 1_000_000_000)
-    callers.push({ key: account.key, live: await liveOf(client, account.key), reseller })
+    callers.push({ key: account.key, live: await liveOf(client, account.key, reseller), reseller })
   }
   return callers
 }

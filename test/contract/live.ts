@@ -33,6 +33,8 @@ export type Live = {
   readonly spareWebhookIds: readonly string[]
   /** An endpoint and a delivery of it, with a `|` between. */
   readonly deliveryIds: readonly string[]
+  /** Of a reseller. */
+  readonly customerIds: readonly string[]
 }
 
 type Product = {
@@ -73,7 +75,7 @@ const order = async (client: HttpClient, key: string, { amountCents: _, ...offer
 }
 
 /** Reads the catalogue, buys some of each product, and reads back what the customer holds then. */
-export const liveOf = async (client: HttpClient, key: string): Promise<Live> => {
+export const liveOf = async (client: HttpClient, key: string, reseller = false): Promise<Live> => {
   const products: readonly Product[] = (await done(client.get('/api/v1/products', { key }))).body.products
   const offers = await offersOf(client, key, products)
   const rentals: Rental[] = []
@@ -95,11 +97,22 @@ export const liveOf = async (client: HttpClient, key: string): Promise<Live> => 
     await done(client.get(`/api/v1/webhooks/${id}/deliveries`, { key }))
     deliveryIds.push(`${id}|${body.deliveryId}`)
   }
+  // An order without credit is refused and makes the customer.
+  const line = offers.find(({ fulfillment_meta }) => fulfillment_meta === null)
+  for (const customer of reseller ? ['ann', 'bob'] : [])
+    await client.post(
+      '/api/v1/orders',
+      { product_id: line?.product_id, quantity: line?.quantity },
+      { key, headers: { 'Idempotency-Key': `live-${customer}`, 'X-Reseller-Customer-Id': customer } },
+    )
   const list = async (path: string) => (await done(client.get(`/api/v1/${path}?limit=100`, { key }))).body
   const orders: readonly { orderId: string }[] = (await list('orders')).orders
   const plans: readonly { planId: string; productId: string }[] = (await list('plans')).plans
   const proxies: readonly { proxyId: string }[] = (await list('proxies')).proxies
   const deposits: readonly { deposit_id: string }[] = (await list('deposits')).deposits
+  const customers: readonly { customerId: string }[] = reseller
+    ? (await list('reseller/customers')).customers
+    : []
   const timed = products.filter(({ shape }) => shape === 'gateway_time').map(({ id }) => id)
   return {
     offers,
@@ -113,6 +126,7 @@ export const liveOf = async (client: HttpClient, key: string): Promise<Live> => 
     webhookIds,
     spareWebhookIds,
     deliveryIds,
+    customerIds: customers.map(({ customerId }) => customerId),
   }
 }
 
@@ -129,6 +143,11 @@ export const poolsOf = (live: Live): Pools => ({
   service: ['shared', 'dedicated'],
   rotation_minutes: [0, 5, 30],
   label: ['acme', '', 'Grüße 客户', '👩‍👩‍👧'],
+  bot_chat_id: ['123456', '-100123', '@acme_news', ''],
+  customer: ['ann', 'zoe'],
+  from: ['2026-11-01', '2026-11-21T02:30:00Z'],
+  to: ['2126-11-21', '2126-11-21T02:30:00.5+02:00'],
+  after: [0, 100],
   limit: [1, 50, 100],
   offset: [0, 1],
   amount_cents: [1, 1_000, 500_000],
@@ -154,6 +173,7 @@ export const idsOf = (
   if (path.includes('/products/')) return live.productIds
   if (path.includes('/orders/')) return live.orderIds
   if (path.includes('/deposits/')) return live.depositIds
+  if (path.includes('/customers/')) return live.customerIds
   if (path.endsWith('/topup')) return live.topUpPlanIds
   return path.includes('/plans/') ? live.planIds : live.proxyIds
 }

@@ -10,6 +10,9 @@ export type Holdings = {
   readonly depositId: string
   readonly webhookId: string
   readonly deliveryId: string
+  /** A reseller's key, and a customer of that reseller. */
+  readonly resellerKey: string
+  readonly customerId: string
 }
 
 const v1 = '/api/v1'
@@ -38,6 +41,24 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   createDeposit: { method: 'POST', path: `${v1}/deposits`, json: { amount_cents: 2500 } },
   listDeposits: { method: 'GET', path: `${v1}/deposits` },
   getDeposit: { method: 'GET', path: `${v1}/deposits/${held.depositId}` },
+  listResellerCustomers: {
+    method: 'GET',
+    path: `${v1}/reseller/customers`,
+    key: held.resellerKey,
+  },
+  getResellerCustomer: {
+    method: 'GET',
+    path: `${v1}/reseller/customers/${held.customerId}`,
+    key: held.resellerKey,
+  },
+  updateResellerCustomer: {
+    method: 'PATCH',
+    path: `${v1}/reseller/customers/${held.customerId}`,
+    json: { label: 'Alice' },
+    key: held.resellerKey,
+  },
+  listMargins: { method: 'GET', path: `${v1}/reseller/margins`, key: held.resellerKey },
+  getStatement: { method: 'GET', path: `${v1}/reseller/statement`, key: held.resellerKey },
   listPlans: { method: 'GET', path: `${v1}/plans` },
   getPlan: { method: 'GET', path: `${v1}/plans/${held.planId}` },
   updatePlan: { method: 'PATCH', path: `${v1}/plans/${held.planId}`, json: { label: 'acme' } },

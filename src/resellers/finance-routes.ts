@@ -1,0 +1,167 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Reads } from '../../projections/engine/reads.ts'
+import { refuse } from '../http/errors.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
+import { instantQuery, integerQuery, wordQuery } from '../http/query.ts'
+import { type Route, route } from '../http/route.ts'
+import { listMargins, type Period } from './margins.ts'
+import { lineExample, MarginList, marginExample, Statement } from './record.ts'
+import { resellerOnly } from './routes.ts'
+import { maxStatementLines, readStatement, statementCsv } from './statement.ts'
+
+const periodQuery = {
+  from: instantQuery('From this instant or day (UTC) on; from the first sale on when left out.').optional(),
+  to: instantQuery('Before this instant or day (UTC); until now when left out.').optional(),
+}
+
+const latestMs = Date.parse('9999-12-30T00:00:00Z')
+
+/** Nothing happened before 1970, and Postgres knows no year 0 nor 10,000. */
+const inRange = (ms: number): number => Math.min(Math.max(ms, 0), latestMs)
+
+/** @throws invalid_parameter when it ends before it begins */
+const periodOf = ({ from, to }: { from?: number | undefined; to?: number | undefined }): Period => {
+  if (from !== undefined && to !== undefined && to <= from)
+    throw refuse('invalid_parameter', 'to must be later than from: from is included, to is not')
+  return {
+    fromMs: from === undefined ? null : inRange(from),
+    toMs: to === undefined ? null : inRange(to),
+  }
+}
+
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
+
+const statementExample = {
+  from: '2026-11-01T00:00:00.000Z',
+  to: '2026-12-01T00:00:00.000Z',
+  currency: 'USD',
+  totals: { orders: 1, revenueCents: 728, costCents: 490, marginCents: 238 },
+  lines: [lineExample],
+  nextAfter: null,
+} as const
+
+/** What a reseller earns: decisions.md, "Resellers and finance". `reads` are those of the books. */
+export const resellerFinanceRoutes = ({
+  reads,
+  pool,
+}: {
+  readonly reads: Pick<Reads, 'settled'>
+  readonly pool: pg.Pool
+}): readonly Route[] => [
+  route({
+    method: 'GET',
+    path: '/api/v1/reseller/margins',
+    operationId: 'listMargins',
+    summary: 'Read your margins',
+    description:
+      'Revenue, cost and margin of sales to your customers, by day (newest first), product or customer (largest revenue first). Refunds are negative, on their own date.',
+    tag: 'Resellers',
+    access: 'buy',
+    writes: false,
+    query: z.object({
+      ...periodQuery,
+      group_by: wordQuery(['day', 'product', 'customer'], 'What a row stands for.').default('day'),
+      ...pagingQuery,
+    }),
+    codes: { query: pagingCodes },
+    examples: { query: { from: '2026-11-01', to: '2026-12-01', group_by: 'day' } },
+    responses: {
+      200: {
+        description: 'A page of margins.',
+        body: MarginList.extend(pageShape).meta({ id: 'MarginList' }),
+        example: { margins: [marginExample], total: 1, limit: 50, offset: 0 },
+      },
+    },
+    errors: ['reseller_forbidden'],
+    handler: async ({ caller, query, after }) => {
+      resellerOnly(caller)
+      const period = periodOf(query)
+      const { limit, offset, group_by: groupBy } = query
+      await reads.settled(caller.accountId, after ?? 0)
+      const { margins, total } = await listMargins(pool, caller.accountId, {
+        ...period,
+        groupBy,
+        limit,
+        offset,
+      })
+      return {
+        status: 200,
+        body: {
+          margins: margins.map((row) => ({ ...row, currency: 'USD' as const })),
+          total,
+          limit,
+          offset,
+        },
+      }
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/api/v1/reseller/statement',
+    operationId: 'getStatement',
+    summary: 'Read your statement',
+    description: `Every sale to a customer and every refund of one, oldest first, each with its order and the event that moved the money. At most ${maxStatementLines} lines an answer: go on with \`after\`.`,
+    tag: 'Resellers',
+    access: 'buy',
+    writes: false,
+    query: z.object({
+      ...periodQuery,
+      format: wordQuery(['json', 'csv'], 'JSON, or CSV (RFC 4180) with a heading.').default('json'),
+      limit: integerQuery({
+        min: 1,
+        description: `Lines; more than ${maxStatementLines} is read as that.`,
+      }).optional(),
+      after: integerQuery({
+        min: 0,
+        description: 'Only lines after this position, as `nextAfter` gave it.',
+      }).optional(),
+    }),
+    codes: { query: { limit: 'invalid_limit' } },
+    examples: { query: { from: '2026-11-01', to: '2026-12-01', format: 'json' } },
+    responses: {
+      200: {
+        description: 'The statement.',
+        body: Statement,
+        example: statementExample,
+        text: { mediaType: 'text/csv', example: statementCsv([lineExample]) },
+        headers: {
+          'Content-Disposition': 'CSV only: `attachment; filename="statement.csv"`',
+          'X-Farebox-Next-After': 'CSV only: `nextAfter`, when more lines follow',
+        },
+      },
+    },
+    errors: ['reseller_forbidden'],
+    handler: async ({ caller, query, after }) => {
+      resellerOnly(caller)
+      const period = periodOf(query)
+      await reads.settled(caller.accountId, after ?? 0)
+      const { lines, nextAfter, totals } = await readStatement(pool, caller.accountId, {
+        ...period,
+        after: query.after ?? 0,
+        limit: Math.min(query.limit ?? maxStatementLines, maxStatementLines),
+      })
+      if (query.format === 'csv')
+        return {
+          status: 200,
+          text: statementCsv(lines),
+          headers: {
+            'content-disposition': 'attachment; filename="statement.csv"',
+            ...(nextAfter !== null && { 'x-farebox-next-after': String(nextAfter) }),
+          },
+        }
+      return {
+        status: 200,
+        body: {
+          from: isoOrNull(period.fromMs),
+          to: isoOrNull(period.toMs),
+          currency: 'USD' as const,
+          totals,
+          lines,
+          nextAfter,
+        },
+      }
+    },
+  }),
+]

@@ -1,0 +1,135 @@
+import type pg from 'pg'
+import type { MarginLineRow } from '../../projections/margins.ts'
+import type { AccountId } from '../ids.ts'
+import { type Margin, type Period, totalMargin } from './margins.ts'
+
+/** Lines of one answer at most. */
+export const maxStatementLines = 10_000
+
+/** One sale or refund, with the order and the event that it comes from. Whole cents; a refund is negative. */
+export type StatementLine = {
+  readonly at: string
+  readonly type: 'sale' | 'refund'
+  readonly orderId: string
+  /** Of a refund, else null. */
+  readonly refundId: string | null
+  readonly customerId: string
+  /** The reseller's own id of the customer; null once it was erased. */
+  readonly customer: string | null
+  readonly productId: string
+  readonly quantity: number
+  readonly revenueCents: number
+  readonly costCents: number
+  readonly marginCents: number
+  readonly currency: 'USD'
+  readonly eventId: string
+  readonly eventType: 'CustomerCharged' | 'CustomerRefunded'
+  /** Where the event stands in the log. */
+  readonly position: number
+}
+
+type Row = MarginLineRow & { readonly ref: string | null }
+
+const microsPerCent = 10_000
+
+const lineOf = (row: Row): StatementLine => {
+  const revenueCents = row.revenue_micros / microsPerCent
+  const costCents = row.cost_micros / microsPerCent
+  const sale = row.type === 'sale'
+  return {
+    at: row.at,
+    type: row.type,
+    orderId: row.order_id,
+    refundId: sale ? null : row.line_id,
+    customerId: row.customer_id,
+    customer: row.ref,
+    productId: row.product_id,
+    quantity: row.quantity,
+    revenueCents,
+    costCents,
+    marginCents: revenueCents - costCents,
+    currency: 'USD',
+    eventId: row.event_id,
+    eventType: sale ? 'CustomerCharged' : 'CustomerRefunded',
+    position: row.position,
+  }
+}
+
+/**
+ * Lines of a reseller in the order of the log, oldest first, after a position. `nextAfter` is the position to go on
+ * from; null when these are the last ones.
+ */
+const listLines = async (
+  client: pg.ClientBase,
+  reseller: AccountId,
+  asked: Period & { readonly after: number; readonly limit: number },
+): Promise<{ readonly lines: readonly StatementLine[]; readonly nextAfter: number | null }> => {
+  const { fromMs, toMs, after, limit } = asked
+  const bound = (ms: number | null, none: string) => (ms === null ? none : new Date(ms).toISOString())
+  // Times of one ledger never go back, so the order of times is that of positions.
+  const { rows } = await client.query<Row>({
+    name: 'statement',
+    text: `
+      select l.*, c.ref from read.margin_lines l
+      left join vault.customers c on c.customer_id = l.customer_id and c.account_id = l.reseller_id
+      where l.reseller_id = $1::text and l.at >= $2::timestamptz and l.at < $3::timestamptz and l.position > $4::bigint
+      order by l.at, l.position limit $5::bigint`,
+    values: [reseller, bound(fromMs, '-infinity'), bound(toMs, 'infinity'), after, limit + 1],
+  })
+  const lines = rows.slice(0, limit).map(lineOf)
+  return { lines, nextAfter: rows.length > limit ? lines.at(-1)!.position : null }
+}
+
+/** Lines and the totals of the whole period, as of one moment. */
+export const readStatement = async (
+  pool: pg.Pool,
+  reseller: AccountId,
+  asked: Period & { readonly after: number; readonly limit: number },
+): Promise<Awaited<ReturnType<typeof listLines>> & { readonly totals: Margin }> => {
+  const client = await pool.connect()
+  try {
+    await client.query('begin isolation level repeatable read read only')
+    const page = await listLines(client, reseller, asked)
+    const totals = await totalMargin(client, reseller, asked)
+    await client.query('commit')
+    client.release()
+    return { ...page, totals }
+  } catch (error) {
+    client.release(true)
+    throw error
+  }
+}
+
+/** A field of RFC 4180. What a spreadsheet would run as a formula is kept from it by an apostrophe. */
+const csvField = (value: string | number | null): string => {
+  if (value === null) return ''
+  if (typeof value === 'number') return String(value)
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+const columns = {
+  at: 'at',
+  type: 'type',
+  orderId: 'order_id',
+  refundId: 'refund_id',
+  customerId: 'customer_id',
+  customer: 'customer',
+  productId: 'product_id',
+  quantity: 'quantity',
+  revenueCents: 'revenue_cents',
+  costCents: 'cost_cents',
+  marginCents: 'margin_cents',
+  currency: 'currency',
+  eventId: 'event_id',
+  eventType: 'event_type',
+  position: 'position',
+} as const satisfies Record<keyof StatementLine, string>
+
+const fieldNames = Object.keys(columns) as (keyof StatementLine)[]
+
+/** Lines as RFC 4180 text with a heading. */
+export const statementCsv = (lines: readonly StatementLine[]): string =>
+  [Object.values(columns), ...lines.map((line) => fieldNames.map((name) => csvField(line[name])))]
+    .map((row) => `${row.join(',')}\r\n`)
+    .join('')
