@@ -6,6 +6,7 @@ import type { AccountId, OrderId } from '../../src/ids.ts'
 import { createWallets } from '../../src/ledger/service.ts'
 import type { RefundRequest } from '../../src/orders/refund.ts'
 import { refundOrder } from '../../src/orders/refund-service.ts'
+import { createMeter } from '../../src/plans/metering.ts'
 import { createResellerCredentials } from '../../src/resellers/credentials.ts'
 import { createResellers } from '../../src/resellers/service.ts'
 import { createVault } from '../../src/vault/seal.ts'
@@ -95,12 +96,15 @@ export const shopsOf = (service: Service) => {
     },
     demo: () => shopOf(service.demo.reseller.accountId as AccountId, service.demo.reseller.key),
     refund: async (orderId: string, request: RefundRequest = { kind: 'whole' }) => {
-      const answer = await refundOrder(core, {
-        orderId: orderId as OrderId,
-        refundId: `ref_${randomUUID()}`,
-        request,
-        ...cause,
-      })
+      const answer = await refundOrder(
+        { ...core, settleTraffic: createMeter(core).settle },
+        {
+          orderId: orderId as OrderId,
+          refundId: `ref_${randomUUID()}`,
+          request,
+          ...cause,
+        },
+      )
       if (answer?.kind !== 'refunded') assert.fail(JSON.stringify(answer))
       return answer
     },
