@@ -2,6 +2,8 @@
 import { registerProjections } from '../projections/cli.ts'
 import { registerAccounts } from './accounts/cli.ts'
 import { registerKeys } from './accounts/keys-cli.ts'
+import { registerSeals } from './audit/seals-cli.ts'
+import { registerVerify } from './audit/verify-cli.ts'
 import { registerCatalog } from './catalog/cli.ts'
 import { openCliContext } from './cli/open-context.ts'
 import { runCli } from './cli/program.ts'
@@ -35,6 +37,8 @@ process.exitCode = await runCli(
     registerExports,
     registerReplay,
     registerPeriods,
+    registerSeals,
+    registerVerify,
     registerProjections,
   ],
   {

@@ -36,7 +36,19 @@ const decode = (text: string, path: string): Buffer => {
   return key
 }
 
-/** Made once, under another name first: a start that is killed in between leaves no half key. */
+/** Under another name first: whoever is killed in between leaves no half key. */
+const writeKey = async (path: string, key: Buffer): Promise<void> => {
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.writeFile(`${key.toString('base64')}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+}
+
+/** Made once, by the first start. */
 const keptKey = async (dataDir: string, name: string): Promise<Buffer> => {
   const path = join(dataDir, name)
   try {
@@ -45,14 +57,7 @@ const keptKey = async (dataDir: string, name: string): Promise<Buffer> => {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
   const made = randomBytes(32)
-  const file = await open(`${path}.new`, 'w', 0o600)
-  try {
-    await file.writeFile(`${made.toString('base64')}\n`)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(`${path}.new`, path)
+  await writeKey(path, made)
   return made
 }
 
@@ -91,4 +96,28 @@ export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
         `FAREBOX_${name.toUpperCase()}_KEY is not the key that this database was made with. Set the former key (it lies in ${name}.key under FAREBOX_DATA where it was made there); nothing was changed.`,
       )
   }
+}
+
+/**
+ * Makes another seal key the one of this database; where the key lies under `dataDir`, the file is replaced and the
+ * former one kept beside it. Safe to run again after a crash.
+ */
+export const replaceSealKey = async (
+  { dataDir, sealKey }: Pick<Config, 'dataDir' | 'sealKey'>,
+  pool: pg.Pool,
+  next: Uint8Array,
+): Promise<void> => {
+  if (sealKey === null) {
+    const path = join(dataDir, 'seal.key')
+    const former = await keptKey(dataDir, 'seal.key')
+    if (!former.equals(next)) {
+      await writeKey(`${path}.former-${fingerprintOf('seal', former).slice(0, 8)}`, former)
+      await writeKey(path, Buffer.from(next))
+    }
+  }
+  await pool.query(
+    `insert into vault.key_fingerprint (name, fingerprint) values ('seal', $1::text)
+     on conflict (name) do update set fingerprint = excluded.fingerprint`,
+    [fingerprintOf('seal', next)],
+  )
 }

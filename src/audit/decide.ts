@@ -34,16 +34,22 @@ export const decideSeal = (
   return { appends: [{ stream: sealStream, events: [event] }], answer: { outcome: 'sealed', seal } }
 }
 
-/** The key that signs hands over to another one. */
+/**
+ * The key that signs hands over to another one, which signs what was sealed last as well: a verifier who pins the new
+ * key finds a seal of it at once.
+ */
 export const decideRotation = (
   state: SealState,
   rotation: SealKeyRotated['data'],
+  countersigned: LogSealed['data'] | null,
 ): Decision<RotateAnswer> => {
   if (state.publicKey === rotation.publicKey) return { appends: [], answer: { outcome: 'already_rotated' } }
   if (state.publicKey !== null && state.publicKey !== rotation.previousPublicKey)
     return { appends: [], answer: { outcome: 'key_retired', publicKey: state.publicKey } }
   if ((state.last?.throughOrdinal ?? 0) !== rotation.sealedOrdinal)
     return { appends: [], answer: { outcome: 'moved' } }
-  const event: SealKeyRotated = { type: 'SealKeyRotated', data: rotation }
-  return { appends: [{ stream: sealStream, events: [event] }], answer: { outcome: 'rotated' } }
+  const rotated: SealKeyRotated = { type: 'SealKeyRotated', data: rotation }
+  const seals: readonly LogSealed[] =
+    countersigned === null ? [] : [{ type: 'LogSealed', data: countersigned }]
+  return { appends: [{ stream: sealStream, events: [rotated, ...seals] }], answer: { outcome: 'rotated' } }
 }

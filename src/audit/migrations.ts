@@ -20,4 +20,17 @@ export const migrations: Migrations = {
     -- Digests do not compress.
     alter table work.event_digests alter column digests set storage external;
   `,
+  '0602_verifications': `
+    create table work.verifications (
+      run_id text primary key,
+      log_id text not null,
+      actor text not null,
+      started_at timestamptz not null,
+      finished_at timestamptz,
+      outcome text not null check (outcome in ('running', 'clean', 'differs', 'failed')),
+      -- Null while it runs: what src/audit/runs.ts names.
+      result jsonb
+    );
+    create index on work.verifications (started_at desc, run_id desc);
+  `,
 }

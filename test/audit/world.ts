@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test'
 import type pg from 'pg'
 import { createDigestStore, type DigestStore } from '../../src/audit/digest-store.ts'
+import { rotateSealKey } from '../../src/audit/rotate.ts'
 import { type SealKey, sealKeyOf } from '../../src/audit/seal-key.ts'
 import { openSealing, takeToHead } from '../../src/audit/sealing.ts'
 import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
@@ -78,5 +79,33 @@ export const sealable = async (
       await runner.close()
       return seal?.throughOrdinal ?? null
     },
+  }
+}
+
+/** Events of every kind, those of the seals too, with another key from the middle on; all but the last seal are sealed. */
+export const sealedHistory = async ({ log, seal }: Pick<Audited, 'log' | 'seal'>): Promise<void> => {
+  const events = await everyKind()
+  await appendEach(log, events.slice(0, 40))
+  await seal(testKey(1))
+  const runner = runnerOver(log, { clock: () => startMs })
+  const clock = (): number => startMs
+  await rotateSealKey({ runner, clock, key: testKey(1), next: testKey(2) }, cause)
+  await runner.close()
+  await appendEach(log, events.slice(40))
+  await seal(testKey(2))
+}
+
+/** Changes the log as somebody who owns the database: the triggers do not fire. */
+export const tamper = async (
+  pool: pg.Pool,
+  ...statements: (readonly [sql: string, values?: unknown[]])[]
+) => {
+  const client = await pool.connect()
+  try {
+    await client.query('begin; set local session_replication_role = replica')
+    for (const [sql, values] of statements) await client.query(sql, values)
+    await client.query('commit')
+  } finally {
+    client.release()
   }
 }

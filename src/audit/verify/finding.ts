@@ -115,6 +115,7 @@ const ordinalOf = (finding: Finding): number => {
     case 'events':
       return finding.throughOrdinal
     case 'log':
+      return finding.check === 'seals' ? 0 : Number.POSITIVE_INFINITY
     case 'cell':
     case 'group':
       return Number.POSITIVE_INFINITY
@@ -123,7 +124,7 @@ const ordinalOf = (finding: Finding): number => {
   }
 }
 
-/** Earlier events first; what is about the log as a whole and the read tables after them. */
+/** What the seals say of the log as a whole, then events in their order, then the read tables. */
 export const inOrder = (findings: readonly Finding[]): Finding[] =>
   findings.toSorted((one, other) => {
     const [a, b] = [ordinalOf(one), ordinalOf(other)]

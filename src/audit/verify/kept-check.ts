@@ -1,11 +1,13 @@
 import type { StoredEvent } from '../../eventstore/port.ts'
+import { sealStream } from '../../eventstore/streams.ts'
 import { type EventDigest, startDigest } from '../digest.ts'
 import type { DigestStore } from '../digest-store.ts'
-import { type EventPlace, type Findings, placeOf } from './finding.ts'
+import { createDisturbances, type Missing } from './disturbances.ts'
+import { type Findings, placeOf } from './finding.ts'
 import { createKeptRows } from './kept-rows.ts'
 
-/** Told of each ordinal as the log had it when it was digested; `event` is null when what stands there is not what was digested. */
-export type Passed = (ordinal: number, digest: Buffer, event: StoredEvent | null) => void | Promise<void>
+/** Told of each ordinal as the log had it when it was digested; `event` is null when another one stands there now. */
+export type Passed = (ordinal: number, digest: Buffer, event: StoredEvent | null) => Promise<void> | void
 
 export type KeptCheck = {
   /** To be called before so many events are taken. */
@@ -17,37 +19,43 @@ export type KeptCheck = {
   digest(): Buffer
 }
 
-/** So many events that are missing, or that were changed or added in a row, are told apart. */
+/** So many events that are missing, changed or added in a row are told apart. */
 const maxApart = 1_000
 
-type Missing = { readonly ordinal: number; readonly before: Buffer; readonly digest: Buffer }
-type Suspect = { readonly event: StoredEvent; readonly place: EventPlace }
+type Waiting = { readonly event: StoredEvent; readonly ordinal: number; readonly gap: number | null }
+
+/** How many events a seal says that it covers; null for any other event. */
+const coveredBy = ({ stream, data }: StoredEvent): number | null => {
+  const [, through] = (stream === sealStream && /"throughOrdinal":(\d{1,16})/.exec(data)) || []
+  return through === undefined ? null : Number(through)
+}
 
 /**
- * Holds every event against the digest that is kept of it. Where one does not fit, its neighbours tell what happened: if
- * it fits a later ordinal, those between are missing; if the next event fits in its place, it was added; if the next fits
- * the next place, it was changed; if it fits the place of a missing one, it was moved. The check goes on from the kept
- * digest, so that one change is one finding.
+ * Holds every event against the digest that is kept of it, in one pass.
+ *
+ * Where one does not fit, events wait until two that follow one another fit two places that do: there the log is again as
+ * it was digested. What waited before them stands where it did not stand, and the places that were passed over miss
+ * their events; `disturbances.ts` tells from the two what happened. The check goes on from the kept digest, so that one
+ * change is one finding.
  */
 export const createKeptCheck = async (options: {
   readonly store: DigestStore
   readonly digestOf: EventDigest
   readonly findings: Findings
   readonly passed: Passed
-  /** The ordinals that somebody waits for: `passed` is called for no other. */
+  /** The next ordinal that somebody waits for: `passed` is called for none before it. */
   readonly due: () => number
 }): Promise<KeptCheck> => {
   const { store, digestOf, findings, passed, due } = options
   const rows = createKeptRows(store)
   const keptEnd = (await store.end())?.ordinal ?? 0
+  const fits = (event: StoredEvent, { ordinal, before, digest }: Missing): boolean =>
+    digest.equals(digestOf(before, ordinal, event))
+  const disturbances = createDisturbances(findings, fits)
   let digest = startDigest()
   /** The ordinal that the next event had when it was digested. */
   let next = 1
-  let missing: Missing[] = []
-  let suspects: Suspect[] = []
-
-  const fits = (event: StoredEvent, ordinal: number, before: Buffer, wanted: Buffer | null): boolean =>
-    wanted?.equals(digestOf(before, ordinal, event)) === true
+  let waiting: Waiting[] = []
 
   const pass = (after: Buffer, event: StoredEvent | null): Promise<void> | void => {
     const ordinal = next
@@ -56,118 +64,82 @@ export const createKeptCheck = async (options: {
     if (ordinal >= due()) return passed(ordinal, after, event)
   }
 
-  const say = (place: EventPlace, problem: string): void =>
-    findings.add({ where: 'event', check: 'seals', event: place, problem })
-
-  /** What stands in the places of the suspects is not what was digested. */
-  const changed = async (): Promise<void> => {
-    for (const { place } of suspects) {
-      say(place, 'it was changed: its bytes are not those of its digest')
-      const after = rows.at(next)
-      if (after !== null) await pass(after, null)
+  /** How many places further on the event was when it was digested; null when that is not known. */
+  const gapOf = (event: StoredEvent): number | null => {
+    for (let gap = 0; gap <= maxApart; gap += 1) {
+      const before = gap === 0 ? digest : rows.at(next + gap - 1)
+      const after = rows.at(next + gap)
+      if (before === null || after === null) return null
+      if (fits(event, { ordinal: next + gap, before, digest: after })) return gap
     }
-    suspects = []
-  }
-  const added = (): void => {
-    for (const { place } of suspects)
-      say(place, 'it was added: there was no such event here when the log was digested')
-    suspects = []
+    return null
   }
 
-  /** The place of a missing event that this one has. */
-  const missingPlaceOf = (event: StoredEvent): Missing | undefined =>
-    missing.find(({ ordinal, before, digest }) => fits(event, ordinal, before, digest))
-
-  /** How many events are missing before this one; 0 when that does not explain it. */
-  const gapBefore = (event: StoredEvent, from: number): number => {
-    for (let gap = 1; gap <= maxApart; gap += 1) {
-      const before = rows.at(from + gap - 1)
-      const wanted = rows.at(from + gap)
-      if (before === null || wanted === null) return 0
-      if (fits(event, from + gap, before, wanted)) return gap
-    }
-    return 0
-  }
-
-  const noteMissing = async (gap: number): Promise<void> => {
+  /** `strangers` wait in the places of the next `gap` events; those are passed over. */
+  const passOver = async (strangers: readonly Waiting[], gap: number): Promise<void> => {
+    const missing: Missing[] = []
     for (let n = 0; n < gap; n += 1) {
-      const after = rows.at(next)!
+      const after = rows.at(next)
+      if (after === null) break
       missing.push({ ordinal: next, before: digest, digest: after })
       await pass(after, null)
     }
-    if (missing.length > 10 * maxApart) reportMissing()
-  }
-  const reportMissing = (): void => {
-    for (const run of runsOf(missing.map(({ ordinal }) => ordinal)))
-      findings.add({
-        where: 'events',
-        check: 'seals',
-        fromOrdinal: run.first,
-        throughOrdinal: run.last,
-        problem: run.first === run.last ? 'it was removed' : 'they were removed',
-      })
-    missing = []
+    disturbances.add(
+      strangers.map(({ event, ordinal }) => ({ event, place: placeOf(event, ordinal) })),
+      missing,
+    )
   }
 
-  /** True when the event was explained, by itself or with the suspects before it. */
-  const explain = async (event: StoredEvent, place: EventPlace): Promise<boolean> => {
-    const moved = missingPlaceOf(event)
-    if (moved !== undefined) {
-      missing = missing.filter((one) => one !== moved)
-      say(place, `it was moved: it was event ${moved.ordinal} when the log was digested`)
-      return true
+  const passAll = async (events: readonly Waiting[]): Promise<void> => {
+    for (const { event } of events) {
+      const kept = rows.at(next)
+      await pass(kept ?? digestOf(digest, next, event), event)
     }
-    const places = suspects.length
-    // After suspects: they are additions, or changes, or both.
-    if (places > 0 && fits(event, next, digest, rows.at(next))) {
-      added()
-      await pass(rows.at(next)!, event)
-      return true
-    }
-    const gap = gapBefore(event, next)
-    if (gap === 0) return false
-    if (places === 0) await noteMissing(gap)
-    else if (gap === places) await changed()
-    else if (gap < places) {
-      // Some of them were changed and some added; which is which nothing tells.
-      const before = suspects
-      suspects = before.slice(0, gap)
-      await changed()
-      suspects = before.slice(gap)
-      added()
-    } else {
-      await changed()
-      await noteMissing(gap - places)
-    }
-    await pass(rows.at(next)!, event)
-    return true
   }
 
-  /** An event that does not simply fit. */
-  const judge = async (event: StoredEvent, ordinal: number): Promise<void> => {
-    if (rows.at(next + suspects.length) === null) {
-      // Past what is kept: nothing to hold it against, or to tell the suspects by.
-      await changed()
-      return pass(digestOf(digest, next, event), event)
+  /** Nothing more is to come, or too much waits: the last one may fit alone, else all stand in for as many others. */
+  const giveUp = async (): Promise<void> => {
+    const all = waiting
+    waiting = []
+    const last = all.at(-1)
+    if (last === undefined) return
+    if (last.gap !== null) {
+      await passOver(all.slice(0, -1), last.gap)
+      return passAll([last])
     }
-    const place = placeOf(event, ordinal)
-    if (await explain(event, place)) return
-    suspects.push({ event, place })
-    if (suspects.length >= maxApart) await changed()
+    // The seal that covers all that is kept, and what follows it, were never digested.
+    const seal = all.findIndex(({ event }) => coveredBy(event) === keptEnd)
+    const places = Math.max(0, keptEnd - next + 1)
+    const strangers = seal === -1 ? Math.min(all.length, places) : seal
+    await passOver(all.slice(0, strangers), seal === -1 ? strangers : places)
+    await passAll(all.slice(strangers))
+  }
+
+  const wait = async (event: StoredEvent, ordinal: number): Promise<void> => {
+    const before = waiting.at(-1)
+    const gap = gapOf(event)
+    waiting.push({ event, ordinal, gap })
+    if (gap !== null && before?.gap === gap - 1) {
+      const all = waiting
+      waiting = []
+      await passOver(all.slice(0, -2), gap - 1)
+      await passAll(all.slice(-2))
+    } else if (waiting.length > maxApart) await giveUp()
   }
 
   return {
-    prepare: (events) => rows.load(next - 1, next + events + 2 * maxApart),
+    prepare: (events) => rows.load(next - 1, next + waiting.length + events + 2 * maxApart),
     take(event, ordinal) {
-      if (suspects.length > 0) return judge(event, ordinal)
-      const wanted = rows.at(next)
+      if (waiting.length > 0) return wait(event, ordinal)
+      const kept = rows.at(next)
+      if (kept === null && disturbances.isMoved(event, ordinal)) return
       const own = digestOf(digest, next, event)
-      if (wanted === null || own.equals(wanted)) return pass(own, event)
-      return judge(event, ordinal)
+      if (kept === null || own.equals(kept)) return pass(own, event)
+      return wait(event, ordinal)
     },
     async end(ordinal) {
-      await changed()
-      reportMissing()
+      await giveUp()
+      disturbances.report()
       if (next <= keptEnd)
         findings.add({
           where: 'log',
@@ -177,15 +149,4 @@ export const createKeptCheck = async (options: {
     },
     digest: () => digest,
   }
-}
-
-/** Runs of numbers that follow one another. */
-const runsOf = (numbers: readonly number[]): { readonly first: number; readonly last: number }[] => {
-  const runs: { first: number; last: number }[] = []
-  for (const number of numbers) {
-    const run = runs.at(-1)
-    if (run !== undefined && run.last === number - 1) run.last = number
-    else runs.push({ first: number, last: number })
-  }
-  return runs
 }

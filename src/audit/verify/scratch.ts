@@ -18,12 +18,15 @@ const leftOver = `
      select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 1
        and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('farebox ' || nspname, 0))`
 
+/** The schema of a run, and the name of the lock that its process holds. */
+export const scratchSchema = (runId: string): string => `verify_${runId.replace(/[^a-z0-9]/g, '').slice(-24)}`
+
 /**
  * Makes the schema `verify_…`, held by an advisory lock of the first session, and removes those of verifications that were
  * killed.
  */
 export const openScratch = async (pool: pg.Pool, runId: string): Promise<Scratch> => {
-  const schema = `verify_${runId.replace(/[^a-z0-9]/g, '').slice(-24)}`
+  const schema = scratchSchema(runId)
   const sessions: Session[] = []
   const session = async (): Promise<Session> => {
     const opened = await openSession(pool, 'farebox verify')

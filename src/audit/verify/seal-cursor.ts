@@ -2,7 +2,7 @@ import type { EventLog, StoredEvent } from '../../eventstore/port.ts'
 import { sealStream } from '../../eventstore/streams.ts'
 import type { LogSealed, SealEvent } from '../events.ts'
 import { walkKeys } from '../seals-file.ts'
-import { type Findings, placeOf } from './finding.ts'
+import { type EventPlace, type Findings, placeOf } from './finding.ts'
 
 export type NextSeal = {
   readonly seal: LogSealed['data']
@@ -41,6 +41,8 @@ export const createSealCursor = async (options: {
   const events = options.log.readStream(sealStream)[Symbol.asyncIterator]()
   const keys = walkKeys(options.publicKey)
   const problems = new Map<string, string>()
+  /** Where the events of the stream stand that came by. */
+  const places = new Map<string, EventPlace>()
   let current: NextSeal | null = null
   let seals = 0
   let trustedSeals = 0
@@ -78,14 +80,22 @@ export const createSealCursor = async (options: {
       if (!problems.has(eventId)) problems.set(eventId, problem)
     },
     pass(event, ordinal, findings) {
+      const place = placeOf(event, ordinal)
+      places.set(event.id, place)
       const problem = problems.get(event.id)
       if (problem === undefined) return
       problems.delete(event.id)
-      findings.add({ where: 'event', check: 'seals', event: placeOf(event, ordinal), problem })
+      findings.add({ where: 'event', check: 'seals', event: place, problem })
     },
     end(findings) {
-      for (const [id, problem] of problems)
-        findings.add({ where: 'log', check: 'seals', problem: `seal ${id}: ${problem}` })
+      for (const [id, problem] of problems) {
+        const event = places.get(id)
+        findings.add(
+          event === undefined
+            ? { where: 'log', check: 'seals', problem: `seal ${id}: ${problem}` }
+            : { where: 'event', check: 'seals', event, problem },
+        )
+      }
       if (seals > 0 && trustedSeals === 0)
         findings.add({
           where: 'log',

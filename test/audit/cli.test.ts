@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { groups } from '../../projections/groups.ts'
+import { sealKeyOf } from '../../src/audit/seal-key.ts'
+import { registerSeals } from '../../src/audit/seals-cli.ts'
+import { registerVerify } from '../../src/audit/verify-cli.ts'
+import { openCliContext } from '../../src/cli/open-context.ts'
+import { runCli } from '../../src/cli/program.ts'
+import { readConfig } from '../../src/config.ts'
+import { openLog } from '../eventstore/open-postgres.ts'
+import { caughtUp, startEngine } from '../projections/engine.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { appendEach, everyKind, tamper } from './world.ts'
+
+const secret = () => randomBytes(32).toString('base64')
+
+/** A database, a directory for files, and the command line on both. */
+const commandLine = async (t: TestContext) => {
+  const { url, pool } = await testDatabase(t)
+  const log = await openLog(url)
+  t.after(() => log.close())
+  const directory = await mkdtemp(join(tmpdir(), 'farebox-audit-'))
+  t.after(() => rm(directory, { recursive: true }))
+  const env = {
+    DATABASE_URL: url,
+    FAREBOX_DATA: directory,
+    FAREBOX_MASTER_KEY: secret(),
+    FAREBOX_SEAL_KEY: secret(),
+  }
+  const run = async (...args: string[]) => runWith({}, ...args)
+  const runWith = async (over: Record<string, string>, ...args: string[]) => {
+    const out: string[] = []
+    const err: string[] = []
+    const code = await runCli(args, [registerSeals, registerVerify], {
+      out: (text) => out.push(text),
+      err: (text) => err.push(text),
+      open: () => openCliContext(readConfig({ ...env, ...over }), false, Date.now),
+    })
+    const text = out.join('\n')
+    return { code, out: text, err: err.join('\n'), json: () => JSON.parse(text) }
+  }
+  const fold = async (): Promise<void> => {
+    // Opened anew: it remembers nothing of what was appended before the log was changed.
+    const reopened = await openLog(url)
+    const engine = await startEngine(t, pool, reopened, groups)
+    await caughtUp(engine, reopened)
+    await engine.stop()
+    await reopened.close()
+  }
+  const file = (name: string): string => join(directory, name)
+  return { url, pool, log, env, run, runWith, fold, file }
+}
+
+type World = Awaited<ReturnType<typeof commandLine>>
+
+const publicKeyFile = async ({ run, file }: World): Promise<string> => {
+  await writeFile(file('public.pem'), (await run('ledger', 'seals', 'public-key')).out)
+  return file('public.pem')
+}
+
+describe('farebox ledger seal, seals and verify', () => {
+  test('seals, lists, exports and verifies a log, and keeps every run', async (t) => {
+    const world = await commandLine(t)
+    const { run, log, fold, file } = world
+    assert.equal(
+      (await run('ledger', 'seals', 'list')).out,
+      'nothing is sealed yet; "ledger seal" seals the log',
+    )
+    assert.equal((await run('ledger', 'seals', 'export', '--file', file('none.json'))).code, 1)
+    const events = await everyKind()
+    await appendEach(log, events.slice(0, 90))
+    assert.equal((await run('ledger', 'seal')).out, 'sealed the log up to event 90')
+    assert.deepEqual((await run('ledger', 'seal', '--json')).json(), { sealed: false, throughOrdinal: null })
+    assert.equal((await run('ledger', 'seals', 'list', '--json')).json().seals[0].throughOrdinal, 90)
+    const exported = await run('ledger', 'seals', 'export', '--file', file('seals.json'))
+    assert.match(exported.out, /^wrote 1 seals to .*; the last covers 90 events$/)
+    assert.equal((await run('ledger', 'seals', 'export', '--file', file('seals.json'))).code, 2)
+    await appendEach(log, events.slice(90))
+    await fold()
+    const args = ['--seals', file('seals.json'), '--public-key', await publicKeyFile(world)]
+    const { code, out, err } = await run('ledger', 'verify', ...args)
+    assert.equal(code, 0, err)
+    assert.match(out, /not sealed yet +8\n[\s\S]*nothing is wrong$/)
+    const verified = (await run('ledger', 'verify', '--json')).json()
+    assert.equal(verified.outcome, 'clean')
+    assert.equal(verified.result.events, events.length + 1)
+    const runs = (await run('ledger', 'verifications', '--json')).json()
+    assert.equal(runs.total, 2)
+    assert.equal(runs.verifications[0].runId, verified.runId)
+    assert.match(runs.verifications[0].actor, /^operator:/)
+  })
+
+  test('names a changed event and a changed cell, and exits with 1', async (t) => {
+    const { run, log, fold, pool } = await commandLine(t)
+    await appendEach(log, await everyKind())
+    await run('ledger', 'seal')
+    await fold()
+    await tamper(pool, [`update log.events set metadata = metadata || ' ' where position = 50`])
+    await pool.query(
+      'update read.balances set available_micros = available_micros + 1 where account_id = $1',
+      ['acc_golden_buyer'],
+    )
+    const { code, err } = await run('ledger', 'verify')
+    assert.equal(code, 1)
+    assert.match(err, /DIFFERENT seals: event 50 \([^)]*\): it was changed/)
+    assert.match(
+      err,
+      /DIFFERENT projections: read\.balances \{"account_id":"acc_golden_buyer"\}: available_micros is (\d+), the log says \d+/,
+    )
+    const { verifications } = (await run('ledger', 'verifications', '--json')).json()
+    assert.equal(verifications[0].outcome, 'differs')
+    assert.equal(verifications[0].result.findingCount, 2)
+  })
+
+  test('finds a log that was cut off, seals, digests and all, by a seal that was kept elsewhere', async (t) => {
+    const world = await commandLine(t)
+    const { run, log, pool, file } = world
+    await appendEach(log, await everyKind())
+    await run('ledger', 'seal')
+    await run('ledger', 'seals', 'export', '--file', file('seals.json'))
+    await tamper(
+      pool,
+      ['delete from log.events where position > 95'],
+      ['update log.head set last_position = 95'],
+      ['delete from work.event_digests'],
+    )
+    await world.fold()
+    const alone = await run('ledger', 'verify')
+    assert.equal(alone.code, 0, `nothing in the log says that there was more: ${alone.err}`)
+    const args = ['--seals', file('seals.json'), '--public-key', await publicKeyFile(world)]
+    const { code, err } = await run('ledger', 'verify', ...args)
+    assert.equal(code, 1)
+    assert.match(
+      err,
+      /the log ends with event 95, but the exported seal of .* covers 98 events: it was cut off/,
+    )
+  })
+
+  test('finds a log that was rewritten whole and signed with another key', async (t) => {
+    const world = await commandLine(t)
+    const { run, runWith, log, pool, file } = world
+    await appendEach(log, await everyKind())
+    await run('ledger', 'seal')
+    await run('ledger', 'seals', 'export', '--file', file('seals.json'))
+    const pinned = await publicKeyFile(world)
+    // As the owner of the database would: other events, their digests, and seals by a key of his own.
+    await tamper(
+      pool,
+      [`delete from log.events where stream = 'seal'`],
+      ['update log.head set last_position = 98'],
+      ['delete from work.event_digests'],
+      [`update log.events set metadata = replace(metadata, '"golden"', '"somebody"')`],
+      [`delete from vault.key_fingerprint where name = 'seal'`],
+    )
+    const forger = { FAREBOX_SEAL_KEY: secret() }
+    assert.equal((await runWith(forger, 'ledger', 'seal')).code, 0)
+    await world.fold()
+    const byKey = await runWith(forger, 'ledger', 'verify', '--public-key', pinned)
+    assert.equal(byKey.code, 1)
+    assert.match(byKey.err, /none of its 1 seals is by the key [0-9a-f]{64}/)
+    const bySeals = await runWith(
+      forger,
+      'ledger',
+      'verify',
+      '--public-key',
+      pinned,
+      '--seals',
+      file('seals.json'),
+    )
+    assert.equal(bySeals.code, 1)
+    assert.match(
+      bySeals.err,
+      /events 1 to 98: they are not what the exported seal of .* covers: the log was rewritten/,
+    )
+  })
+
+  test('hands over to another key, which the one before it vouches for', async (t) => {
+    const world = await commandLine(t)
+    const { run, runWith, log, file, fold } = world
+    const events = await everyKind()
+    await appendEach(log, events.slice(0, 50))
+    await run('ledger', 'seal')
+    const first = await publicKeyFile(world)
+    const next = secret()
+    await writeFile(file('new.key'), next)
+    const rotated = await run('ledger', 'seals', 'rotate-key', '--new-key-file', file('new.key'), '--json')
+    assert.equal(rotated.code, 0, rotated.out)
+    assert.equal(rotated.json().publicKey, sealKeyOf(Buffer.from(next, 'base64')).publicKey)
+    const former = await run('ledger', 'seal')
+    assert.match(former.err, /FAREBOX_SEAL_KEY is not the key that this database was made with/)
+    const renewed = { FAREBOX_SEAL_KEY: next }
+    await appendEach(log, events.slice(50))
+    assert.equal((await runWith(renewed, 'ledger', 'seal')).code, 0)
+    await runWith(renewed, 'ledger', 'seals', 'export', '--file', file('seals.json'))
+    await fold()
+    await writeFile(file('second.hex'), sealKeyOf(Buffer.from(next, 'base64')).publicKey)
+    // Whoever pinned the first key follows it to the second; whoever starts with the second needs no other.
+    for (const key of [first, file('second.hex')]) {
+      const verified = await runWith(
+        renewed,
+        'ledger',
+        'verify',
+        '--public-key',
+        key,
+        '--seals',
+        file('seals.json'),
+      )
+      assert.equal(verified.code, 0, verified.err)
+    }
+    const again = await runWith(renewed, 'ledger', 'seals', 'rotate-key', '--new-key-file', file('new.key'))
+    assert.equal(again.code, 2)
+  })
+
+  test('refuses files that are not what they should be with exit code 2, and writes nothing', async (t) => {
+    const world = await commandLine(t)
+    const { run, log, file } = world
+    await appendEach(log, (await everyKind()).slice(0, 20))
+    await run('ledger', 'seal')
+    await run('ledger', 'seals', 'export', '--file', file('seals.json'))
+    const good = JSON.parse(await readFile(file('seals.json'), 'utf8'))
+    const key = await publicKeyFile(world)
+    const write = (name: string, content: unknown): Promise<void> =>
+      writeFile(file(name), typeof content === 'string' ? content : JSON.stringify(content))
+    await write('text.json', 'seals')
+    await write('other.json', { format: 'farebox-export' })
+    const changed = structuredClone(good)
+    changed.seals[0].data.throughOrdinal = 19
+    await write('changed.json', changed)
+    await write('elsewhere.json', {
+      ...good,
+      logId: 'another',
+      firstEventId: good.seals[0].data.throughEventId,
+    })
+    await write('key.pem', '-----BEGIN PUBLIC KEY-----\nnothing\n-----END PUBLIC KEY-----')
+    await write('other.hex', sealKeyOf(randomBytes(32)).publicKey)
+    const head = await log.head()
+    const wrong: readonly (readonly [args: string[], says: RegExp])[] = [
+      [['--seals', file('absent.json')], /absent\.json cannot be read: ENOENT/],
+      [['--seals', file('text.json')], /it is no JSON/],
+      [['--seals', file('other.json')], /it is no file of seals/],
+      [
+        ['--seals', file('changed.json')],
+        /seal 1 of the file is not genuine: its signature is not that of its key/,
+      ],
+      [['--seals', file('elsewhere.json')], /holds the seals of the log another/],
+      [['--public-key', file('key.pem')], /holds no Ed25519 public key/],
+      [['--public-key', file('absent.pem')], /cannot be read/],
+      [['--public-key', file('other.hex'), '--seals', file('seals.json')], /none of its seals is by the key/],
+      [['--seals'], /argument missing/],
+    ]
+    for (const [args, says] of wrong) {
+      const { code, err } = await run('ledger', 'verify', ...args)
+      assert.equal(code, 2, `${args.join(' ')}: ${err}`)
+      assert.match(err, says)
+    }
+    for (const args of [['--new-key-file', file('text.json')], ['--new-key-file', file('absent')], []])
+      assert.equal((await run('ledger', 'seals', 'rotate-key', ...args)).code, 2)
+    assert.equal(await log.head(), head)
+    assert.equal((await run('ledger', 'verifications', '--json')).json().total, 0)
+    assert.ok(key)
+  })
+})
