@@ -165,7 +165,7 @@ export const margins: ReadModel = {
   apply: (event, rows) => {
     if (!isMargin(event)) return
     const line = lineOf(event, rows)
-    rows.put(marginLinesTable, line)
+    rows.insert(marginLinesTable, line)
     addTo(rows, line)
   },
 }

@@ -1,5 +1,6 @@
 import type { ReadModel } from '../../../projections/engine/read-model.ts'
 import { capRules } from './caps.ts'
+import { marginRules } from './margins.ts'
 import { movementRules } from './movements.ts'
 import { orderRules } from './orders.ts'
 import { planRules } from './plans.ts'
@@ -22,6 +23,7 @@ export const rules: readonly ReadModel[] = [
   walletRules,
   movementRules,
   orderRules,
+  marginRules,
   stockRules,
   planRules,
   capRules,

@@ -1,13 +1,11 @@
-import type { ReadModel, Rows, Table } from '../../projections/engine/read-model.ts'
-import type { RecordedEvent } from '../eventstore/event.ts'
-import type { AccountId } from '../ids.ts'
-import type { CustomerCharged, CustomerRefunded } from '../ledger/customer-events.ts'
-import { centsToMicros } from '../ledger/money.ts'
-import { postingsOf, resellerBook, serviceBook } from '../ledger/postings.ts'
-import type { OrderPlaced, OrderRefunded, RefundDecided } from '../orders/events.ts'
-
-/** Tells what an event breaks: `rule` names one law, `problem` says it in words. */
-export type Violate = (rows: Rows, event: RecordedEvent, rule: string, problem: string) => void
+import type { ReadModel, Table } from '../../../projections/engine/read-model.ts'
+import type { RecordedEvent } from '../../eventstore/event.ts'
+import type { AccountId } from '../../ids.ts'
+import type { CustomerCharged, CustomerRefunded } from '../../ledger/customer-events.ts'
+import { centsToMicros } from '../../ledger/money.ts'
+import { postingsOf, resellerBook, serviceBook } from '../../ledger/postings.ts'
+import type { OrderPlaced, OrderRefunded, RefundDecided } from '../../orders/events.ts'
+import { inDollars, violate } from './violation.ts'
 
 /** Both sides of an order for a customer. Micro-dollars. */
 type Sides = { readonly revenue: number; readonly cost: number }
@@ -108,7 +106,7 @@ const sidesOf = ({
   readonly costCents?: number
 }): Sides => ({ revenue: centsToMicros(amountCents), cost: centsToMicros(costCents) })
 
-const text = ({ revenue, cost }: Sides): string => `revenue ${revenue}, cost ${cost} micro-dollars`
+const text = ({ revenue, cost }: Sides): string => `revenue ${inDollars(revenue)}, cost ${inDollars(cost)}`
 
 type Say = (rule: string, problem: string) => void
 
@@ -120,7 +118,7 @@ const checkBooks = (event: Ledger, say: Say): void => {
   if (moved.revenue !== revenue || moved.cost !== cost)
     say('margin-books', `it moves ${text(moved)}, the reseller's book says ${text({ revenue, cost })}`)
   else if (moved.cost !== service)
-    say('margin-books', `it costs ${moved.cost} micro-dollars, the service's book earns ${service}`)
+    say('margin-books', `it costs ${inDollars(moved.cost)}, the service's book earns ${inDollars(service)}`)
 }
 
 /** What the ledger and the order's own stream say, once both have said it. */
@@ -207,7 +205,7 @@ const after = (before: OrderRow, event: Known, say: Say): OrderRow => {
  * what an order for a customer was priced at is what was paid and what was booked, on either side; refunds never come
  * to more than was paid on either side, and to all of it when they say so.
  */
-export const createMarginRules = (violate: Violate): ReadModel => ({
+export const marginRules: ReadModel = {
   name: 'audit-margins',
   version: 1,
   tables: [ordersTable],
@@ -225,4 +223,4 @@ export const createMarginRules = (violate: Violate): ReadModel => ({
       after(before, event, (rule, problem) => violate(rows, event, rule, problem)),
     )
   },
-})
+}

@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { marginLinesTable, marginSumsTable, margins } from '../../projections/margins.ts'
+import type { AccountState } from '../../src/accounts/fold.ts'
+import { marginRules } from '../../src/audit/invariants/margins.ts'
+import { violationsTable } from '../../src/audit/invariants/violation.ts'
+import { quote } from '../../src/catalog/pricing.ts'
+import { isDedicated, type Product } from '../../src/catalog/product.ts'
+import { parseMeta } from '../../src/catalog/targeting.ts'
+import { priceListView, quoteView } from '../../src/catalog/views.ts'
+import type { DomainEvent, RecordedEvent } from '../../src/eventstore/event.ts'
+import type { StreamName } from '../../src/eventstore/port.ts'
+import { ledgerStream, orderStream } from '../../src/eventstore/streams.ts'
+import type { Caller } from '../../src/http/auth.ts'
+import { ApiError } from '../../src/http/errors.ts'
+import type { CustomerId, KeyId, OrderId } from '../../src/ids.ts'
+import type { LedgerEvent } from '../../src/ledger/events.ts'
+import { ledgerFold } from '../../src/ledger/fold.ts'
+import { postingsOf, resellerBook } from '../../src/ledger/postings.ts'
+import { customerCreditOf } from '../../src/ledger/state.ts'
+import type { OrderDetails } from '../../src/orders/details.ts'
+import { decidePlacement, type OrderDraft } from '../../src/orders/place.ts'
+import { prepareOrder } from '../../src/orders/prepare.ts'
+import { decideRefund, type RefundRequest } from '../../src/orders/refund.ts'
+import { decideTerms } from '../../src/resellers/decide.ts'
+import { evolveTerms, plainSettings } from '../../src/resellers/fold.ts'
+import { createLiveTerms } from '../../src/resellers/live.ts'
+import { demoCatalog, demoText, imported } from '../catalog/samples.ts'
+import {
+  appendTo,
+  credit,
+  customer,
+  customerCredit,
+  emptyWorld,
+  buyer as reseller,
+  stateOf,
+  statesFor,
+  stock,
+  type World,
+} from '../support/world.ts'
+import { foldInMemory } from './memory-rows.ts'
+
+const atMs = Date.parse('2026-11-21T02:30:00.000Z')
+const dayMs = 86_400_000
+const ips = Array.from({ length: 40 }, (_, n) => `192.0.2.${n + 1}`)
+const caller: Caller = {
+  accountId: reseller,
+  keyId: 'key_one' as KeyId,
+  scopes: ['buy'],
+  dailyCapCents: null,
+  reseller: true,
+  blocked: false,
+  email: '',
+}
+const meta = { country: 'USA', period_days: 30 }
+
+/** Terms as an operator sets them, through their events and the table to what prices are made from. */
+const termsFor = async (product: Product, deal: Deal) => {
+  const account: AccountState = { reseller: true, blocked: false, keys: new Map() as never }
+  const dedicated = isDedicated(product)
+  const decision = decideTerms(
+    { account, catalog: imported(demoText), terms: plainSettings },
+    {
+      discountBp: deal.discountBp,
+      markupMillionths: deal.markupMillionths,
+      ...(deal.retailMicros !== null && {
+        retail: {
+          productId: product.id,
+          countries: dedicated ? ['USA'] : [],
+          periods: dedicated ? [30] : [],
+          unitPriceMicros: deal.retailMicros,
+        },
+      }),
+    },
+  )
+  if (decision.outcome === 'refused') throw new Error(decision.refusal.message)
+  const terms = decision.events.reduce(evolveTerms, plainSettings)
+  const rows = [{ reseller_id: reseller, terms, revision: 3, position: 1 }]
+  const pool = { query: async () => ({ rows }) } as unknown as pg.Pool
+  const live = createLiveTerms({ pool, logger: {} as Logger })
+  await live.refresh()
+  return live.termsOf(caller, product)
+}
+
+type Deal = {
+  readonly discountBp: number
+  readonly markupMillionths: number | null
+  readonly retailMicros: number | null
+}
+/** How much of what is left, in thousandths, or how many addresses. */
+type Part = { readonly thousandths: number } | { readonly addresses: number }
+
+const deal: fc.Arbitrary<Deal> = fc.record({
+  discountBp: fc.oneof(fc.integer({ min: 0, max: 9_999 }), fc.constantFrom(0, 1_250, 3_333)),
+  markupMillionths: fc.option(
+    fc.oneof(fc.integer({ min: 1, max: 5_000_000 }), fc.constantFrom(1_300_000, 1_000_001, 1_305_000)),
+  ),
+  retailMicros: fc.option(
+    fc.oneof(fc.integer({ min: 1, max: 50_000_000 }), fc.constantFrom(3_333_333, 5_000, 2_995_000)),
+  ),
+})
+const part: fc.Arbitrary<Part> = fc.oneof(
+  fc.record({ thousandths: fc.integer({ min: 1, max: 1_000 }) }),
+  fc.record({ addresses: fc.integer({ min: 1, max: 5 }) }),
+)
+const bought = fc.oneof(
+  fc.record({ id: fc.constant('isp-static'), quantity: fc.integer({ min: 1, max: ips.length }) }),
+  fc.record({
+    id: fc.constantFrom('residential-premium', 'residential-basic'),
+    quantity: fc.integer({ min: 1, max: 5_000 }),
+  }),
+)
+
+/** What the world's streams hold, as the log would give it, in the order in which it was written. */
+const eventsOf = (
+  written: readonly { readonly stream: StreamName; readonly event: DomainEvent; readonly atMs: number }[],
+): readonly RecordedEvent[] => {
+  const revisions = new Map<string, number>()
+  return written.map(({ stream, event, atMs }, index) => {
+    const revision = revisions.get(stream) ?? 0
+    revisions.set(stream, revision + 1)
+    return {
+      ...event,
+      id: `event-${index}`,
+      stream,
+      revision,
+      position: index + 1,
+      metadata: {
+        correlationId: 'test',
+        causationId: null,
+        actor: { kind: 'system', name: 'test' },
+        recordedAt: new Date(atMs).toISOString(),
+      },
+    }
+  })
+}
+
+/** The books of all money events: the balance of each account of each book, debits above zero. */
+const booksOf = (events: readonly RecordedEvent[]): ReadonlyMap<string, number> => {
+  const balances = new Map<string, number>()
+  for (const event of events) {
+    if (!event.stream.startsWith('ledger-')) continue
+    const sums = new Map<string, number>()
+    for (const { book, account, debitMicros, creditMicros } of postingsOf(
+      event as RecordedEvent<LedgerEvent>,
+      {
+        accountId: reseller,
+        reseller: true,
+      },
+    )) {
+      const name = `${book} ${account}`
+      balances.set(name, (balances.get(name) ?? 0) + debitMicros - creditMicros)
+      sums.set(book, (sums.get(book) ?? 0) + debitMicros - creditMicros)
+    }
+    for (const [book, sum] of sums) assert.equal(sum, 0, `${event.type} in ${book}`)
+  }
+  return balances
+}
+
+const cents = (micros: number | undefined): number => (micros ?? 0) / 10_000
+
+test('quote, price list, charge, postings, refunds and margins agree to the cent, whatever the terms and parts', async () => {
+  let sold = 0
+  let parts = 0
+  await fc.assert(
+    fc.asyncProperty(
+      deal,
+      bought,
+      fc.array(part, { maxLength: 6 }),
+      async (deal, { id, quantity }, wanted) => {
+        const product = demoCatalog.resolve(id)
+        assert.ok(product)
+        const dedicated = isDedicated(product)
+        const terms = await termsFor(product, deal)
+        const asked = parseMeta(product, dedicated ? meta : undefined)
+        assert.ok(asked.ok)
+        const priced = quote(product, { quantity, wanted: asked.value, terms })
+        assert.ok(priced.ok)
+        const shown = quoteView(product, priced.value, [])
+        assert.equal(shown.marginCents, shown.amountCents - (shown.yourCostCents ?? Number.NaN))
+
+        if (dedicated) {
+          const list = priceListView(
+            product,
+            { country: 'USA', quantity, periodDays: null },
+            { stock: [], terms, importedAt: null },
+          )
+          const line = list.lines.find(({ days }) => days === 30)
+          assert.deepEqual(
+            [line?.listCents, line?.yourCostCents, line?.customerCents, line?.marginCents],
+            [shown.listCents, shown.yourCostCents, shown.amountCents, shown.marginCents],
+          )
+        }
+
+        const prepare = (
+          orderId: string,
+          customerId: CustomerId | null,
+          expectedAmountCents: number | undefined,
+        ) =>
+          prepareOrder(
+            {
+              orderId: orderId as OrderId,
+              caller,
+              customerId,
+              terms,
+              method: 'wallet',
+              expectedAmountCents,
+              catalog: demoCatalog,
+            },
+            { productId: id, quantity, meta: dedicated ? meta : undefined },
+            { of: async () => [], all: async () => new Map() },
+          )
+        const free = shown.amountCents === 0 || shown.yourCostCents === 0
+        if (free) {
+          await assert.rejects(prepare('ord_free', customer, undefined), ApiError)
+          return
+        }
+        const own = await prepare('ord_own', null, shown.yourCostCents)
+        assert.equal(own.amountCents, shown.yourCostCents)
+        const draft: OrderDraft = {
+          ...(await prepare('ord_sold', customer, shown.amountCents)),
+          fingerprint: 'fingerprint',
+        }
+        assert.deepEqual([draft.amountCents, draft.costCents], [shown.amountCents, shown.yourCostCents])
+        sold += 1
+
+        const written: { stream: StreamName; event: DomainEvent; atMs: number }[] = []
+        let world: World = stock(emptyWorld, ips, atMs)
+        world = credit(world, draft.costCents! + 7, atMs)
+        world = customerCredit(world, draft.amountCents + 3, atMs)
+        for (const { event } of world.get(ledgerStream(reseller)) ?? [])
+          written.push({ stream: ledgerStream(reseller), event, atMs })
+        const ledger = () => stateOf(world, ledgerStream(reseller), ledgerFold)
+        const sides = () => [
+          cents(ledger().availableMicros),
+          cents(customerCreditOf(ledger(), customer).creditMicros),
+        ]
+        const before = sides()
+        const write = (appends: Parameters<typeof appendTo>[1], at: number): void => {
+          for (const { stream, events } of appends)
+            for (const event of events) written.push({ stream, event, atMs: at })
+          world = appendTo(world, appends, at)
+        }
+
+        const placement = decidePlacement(
+          statesFor(world, draft as OrderDetails),
+          { draft, capCents: null },
+          atMs,
+        )
+        assert.equal(placement.answer.kind, 'placed', JSON.stringify(placement.answer))
+        write(placement.appends, atMs)
+        assert.deepEqual(sides(), [before[0]! - draft.costCents!, before[1]! - draft.amountCents])
+
+        const sale = foldInMemory(margins, eventsOf(written))(marginLinesTable)
+        assert.deepEqual(
+          sale.map((line) => [line.type, cents(line.revenue_micros), cents(line.cost_micros)]),
+          [['sale', shown.amountCents, shown.yourCostCents]],
+        )
+        assert.equal(cents(sale[0]!.revenue_micros - sale[0]!.cost_micros), shown.marginCents)
+
+        let back = { amountCents: 0, costCents: 0 }
+        const refund = (n: number, request: RefundRequest): boolean => {
+          const states = statesFor(world, draft as OrderDetails)
+          const decision = decideRefund(states, `ref_${n}`, request, atMs + n * dayMs)
+          if (decision.answer.kind !== 'refunded') {
+            assert.equal(decision.answer.kind, 'refused')
+            return false
+          }
+          write(decision.appends, atMs + n * dayMs)
+          const last = decision.answer.order.refunds.at(-1)!
+          back = {
+            amountCents: back.amountCents + last.amountCents,
+            costCents: back.costCents + (last.costCents ?? 0),
+          }
+          assert.ok(back.amountCents <= draft.amountCents && back.costCents <= draft.costCents!)
+          assert.deepEqual(sides(), [
+            before[0]! - draft.costCents! + back.costCents,
+            before[1]! - draft.amountCents + back.amountCents,
+          ])
+          return true
+        }
+        for (const [n, each] of wanted.entries()) {
+          const { order } = statesFor(world, draft as OrderDetails)
+          const left = draft.amountCents - back.amountCents
+          if (!order || left === 0) break
+          const ended = new Set(order.refunds.flatMap(({ proxyIds }) => proxyIds))
+          const proxyIds = order.proxyIds.filter((one) => !ended.has(one))
+          const request: RefundRequest =
+            'addresses' in each && proxyIds.length > 0
+              ? { kind: 'proxies', proxyIds: proxyIds.slice(0, each.addresses) }
+              : {
+                  kind: 'cents',
+                  cents: Math.max(
+                    1,
+                    Math.floor((left * ('thousandths' in each ? each.thousandths : 500)) / 1_000),
+                  ),
+                }
+          if (refund(n + 1, request)) parts += 1
+        }
+        refund(wanted.length + 1, { kind: 'whole' })
+        assert.deepEqual(back, { amountCents: draft.amountCents, costCents: draft.costCents })
+        assert.deepEqual(sides(), before)
+
+        const events = eventsOf(written)
+        const read = foldInMemory(margins, events)
+        const total = (rows: readonly { revenue_micros: number; cost_micros: number }[]) =>
+          rows.reduce((sum, row) => [sum[0]! + row.revenue_micros, sum[1]! + row.cost_micros], [0, 0])
+        assert.deepEqual(total(read(marginLinesTable)), [0, 0])
+        for (const dimension of ['day', 'product', 'customer'])
+          assert.deepEqual(
+            total(read(marginSumsTable).filter((sum) => sum.dimension === dimension)),
+            [0, 0],
+            dimension,
+          )
+        for (const through of events.keys()) {
+          const books = booksOf(events.slice(0, through + 1))
+          const book = resellerBook(reseller)
+          const [revenue, cost] = total(foldInMemory(margins, events.slice(0, through + 1))(marginLinesTable))
+          assert.equal(0 - (books.get(`${book} revenue:sales`) ?? 0), revenue)
+          assert.equal(books.get(`${book} expenses:cost-of-sales`) ?? 0, cost)
+          assert.equal(0 - (books.get(`service revenue:orders:${product.family}`) ?? 0), cost)
+        }
+        const broken = foldInMemory(marginRules, events, [violationsTable])(violationsTable)
+        assert.deepEqual(broken, [])
+        assert.ok(events.some(({ stream }) => stream === orderStream(draft.orderId)))
+      },
+    ),
+    { numRuns: process.env.FAREBOX_SOAK ? 5_000 : 300 },
+  )
+  assert.ok(sold > 100 && parts > 200, `${sold} sales, ${parts} parts`)
+})

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { marginRules } from '../../src/audit/invariants/margins.ts'
+import { violationsTable } from '../../src/audit/invariants/violation.ts'
+import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { StreamName } from '../../src/eventstore/port.ts'
+import { decidePlacement } from '../../src/orders/place.ts'
+import { decideRefund } from '../../src/orders/refund.ts'
+import {
+  appendTo,
+  credit,
+  customerCredit,
+  emptyWorld,
+  forCustomer,
+  planOrder,
+  statesFor,
+  type World,
+} from '../support/world.ts'
+import { foldInMemory } from './memory-rows.ts'
+
+const atMs = Date.parse('2026-11-21T02:30:00.000Z')
+const order = forCustomer(planOrder('ord_sold'), 1_950, 1_350)
+
+/** A sale to a customer, a part of it refunded, then the rest: all events in the order in which they were written. */
+const history = (): RecordedEvent[] => {
+  const written: RecordedEvent[] = []
+  let world: World = customerCredit(credit(emptyWorld, 10_000, atMs), 10_000, atMs)
+  const write = (appends: Parameters<typeof appendTo>[1]): void => {
+    for (const { stream, events } of appends)
+      for (const event of events)
+        written.push({
+          ...structuredClone(event),
+          id: `event-${written.length}`,
+          stream: stream as StreamName,
+          revision: written.length,
+          position: written.length + 1,
+          metadata: {
+            correlationId: 'test',
+            causationId: null,
+            actor: { kind: 'system', name: 'test' },
+            recordedAt: new Date(atMs).toISOString(),
+          },
+        })
+    world = appendTo(world, appends, atMs)
+  }
+  write(decidePlacement(statesFor(world, order), { draft: order, capCents: null }, atMs).appends)
+  write(decideRefund(statesFor(world, order), 'ref_1', { kind: 'cents', cents: 700 }, atMs).appends)
+  write(decideRefund(statesFor(world, order), 'ref_2', { kind: 'whole' }, atMs).appends)
+  return written
+}
+
+/** The types of events that break a rule, with the rule. */
+const brokenBy = (events: readonly RecordedEvent[]): string[] =>
+  foldInMemory(marginRules, events, [violationsTable])(violationsTable).map(
+    ({ position, rule }) => `${events.find((event) => event.position === position)?.type} ${rule}`,
+  )
+
+test('a sale and its refunds break no rule', () => {
+  const events = history()
+  assert.deepEqual(
+    events.map(({ type }) => type).filter((type) => type.startsWith('Customer')),
+    ['CustomerCharged', 'CustomerRefunded', 'CustomerRefunded'],
+  )
+  assert.deepEqual(brokenBy(events), [])
+})
+
+// biome-ignore lint/suspicious/noExplicitAny: events are falsified freely
+type Falsify = (data: any) => void
+
+const changes: readonly (readonly [
+  what: string,
+  type: string,
+  nth: number,
+  change: Falsify,
+  found: string,
+])[] = [
+  [
+    'another price is taken than was ordered',
+    'CustomerCharged',
+    0,
+    (data) => (data.amountMicros += 10_000),
+    'CustomerCharged margin-order',
+  ],
+  [
+    'another cost is taken than was ordered',
+    'CustomerCharged',
+    0,
+    (data) => (data.costMicros -= 10_000),
+    'CustomerCharged margin-order',
+  ],
+  [
+    'the order is placed at another price',
+    'OrderPlaced',
+    0,
+    (data) => (data.order.amountCents -= 1),
+    'OrderPlaced margin-order',
+  ],
+  [
+    'the order is placed at another cost',
+    'OrderPlaced',
+    0,
+    (data) => (data.order.costCents += 1),
+    'OrderPlaced margin-order',
+  ],
+  [
+    'more of the price is decided than was paid',
+    'RefundDecided',
+    1,
+    (data) => (data.amountCents += 1),
+    'RefundDecided margin-refund',
+  ],
+  [
+    'more of the cost is decided than was paid',
+    'RefundDecided',
+    1,
+    (data) => (data.costCents += 1),
+    'RefundDecided margin-refund',
+  ],
+  [
+    'more of the cost comes back than was decided',
+    'CustomerRefunded',
+    0,
+    (data) => (data.costMicros += 10_000),
+    'CustomerRefunded margin-refund',
+  ],
+  [
+    'more of the price comes back than was decided',
+    'CustomerRefunded',
+    0,
+    (data) => (data.amountMicros += 10_000),
+    'CustomerRefunded margin-refund',
+  ],
+  [
+    'more lands than came back',
+    'OrderRefunded',
+    0,
+    (data) => (data.costCents += 1),
+    'OrderRefunded margin-refund',
+  ],
+  [
+    'a whole refund leaves a part of the cost',
+    'OrderRefunded',
+    1,
+    (data) => (data.costCents -= 1),
+    'OrderRefunded margin-refund',
+  ],
+]
+
+for (const [what, type, nth, change, found] of changes)
+  test(`it is found when ${what}`, () => {
+    const events = history()
+    const changed = events.filter((event) => event.type === type)[nth]
+    assert.ok(changed)
+    change(changed.data)
+    const broken = brokenBy(events)
+    assert.equal(broken[0], found, broken.join('; '))
+  })
+
+test('a refund that nobody decided is found', () => {
+  const events = history().filter((event) => event.type !== 'RefundDecided')
+  assert.equal(brokenBy(events)[0], 'CustomerRefunded margin-refund')
+})

@@ -1,0 +1,35 @@
+import type { ReadModel, RowKey, Rows, Table } from '../../projections/engine/read-model.ts'
+import type { RecordedEvent } from '../../src/eventstore/event.ts'
+
+type Row = Readonly<Record<string, unknown>>
+
+/** A read model folded in memory, every row in a map. */
+export const foldInMemory = (
+  model: ReadModel,
+  events: readonly RecordedEvent[],
+  // biome-ignore lint/suspicious/noExplicitAny: tables of many row types stand in one list
+  also: readonly Table<any>[] = [],
+) => {
+  const tables = new Map<string, Map<string, Row>>(
+    [...model.tables, ...also].map(({ name }) => [name, new Map()]),
+  )
+  const rowsOf = ({ name }: Pick<Table, 'name'>): Map<string, Row> => {
+    const rows = tables.get(name)
+    if (!rows) throw new Error(`${model.name} has no table ${name}`)
+    return rows
+  }
+  const text = (key: RowKey['key']): string => JSON.stringify(key)
+  const put = (table: Table, row: Row): void => {
+    rowsOf(table).set(text(table.key.map((name) => row[name] as string)), row)
+  }
+  const rows: Rows = {
+    get: <R extends object>(table: Table<R>, key: RowKey['key']) =>
+      rowsOf(table).get(text(key)) as R | undefined,
+    put: (table, row) => put(table as Table, row as Row),
+    add: (table, row) => put(table as Table, row as Row),
+    insert: (table, row) => put(table as Table, row as Row),
+    remove: (table, key) => void rowsOf(table).delete(text(key)),
+  }
+  for (const event of events) model.apply(event, rows)
+  return <R extends object>(table: Table<R>): readonly R[] => [...rowsOf(table).values()] as readonly R[]
+}
