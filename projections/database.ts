@@ -15,6 +15,7 @@ import type { MarginLineRow, MarginSumRow } from './margins.ts'
 import type { NoticeRow } from './notices.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
+import type { OrderOutcomeRow, OrderPaymentRow } from './order-payments.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
 import type { PlanRow } from './plans.ts'
 import type { ProxyRow } from './proxies.ts'
@@ -30,6 +31,8 @@ export type ReadDatabase = {
   'read.transactions': TransactionRow
   'read.customers': CustomerRow
   'read.orders': OrderRow
+  'read.order_payments': OrderPaymentRow
+  'read.order_outcomes': OrderOutcomeRow
   'read.order_counts': OrderCountRow
   'read.open_orders': OpenOrderRow
   'read.open_movements': OpenMovementRow

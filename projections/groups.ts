@@ -10,6 +10,7 @@ import { margins } from './margins.ts'
 import { notices } from './notices.ts'
 import { openMovements } from './open-movements.ts'
 import { openOrders } from './open-orders.ts'
+import { orderPayments } from './order-payments.ts'
 import { orders } from './orders.ts'
 import { plans } from './plans.ts'
 import { proxies } from './proxies.ts'
@@ -24,6 +25,7 @@ export const hot: ReadModelGroup = {
     balances,
     customers,
     orders,
+    orderPayments,
     openOrders,
     openMovements,
     plans,

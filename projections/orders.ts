@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { OrderDetails } from '../src/orders/details.ts'
 import type { OrderEvent } from '../src/orders/events.ts'
 import type { OrderStatus } from '../src/orders/fold.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
@@ -77,6 +78,22 @@ export const orderCountsTable: Table<OrderCountRow> = {
   indexes: [],
 }
 
+const rowOf = (order: OrderDetails, balanceCents: number, status: OrderStatus): OrderRow => ({
+  order_id: order.orderId,
+  account_id: order.accountId,
+  status,
+  created_at: order.createdAt,
+  details: JSON.stringify(order),
+  balance_cents: balanceCents,
+  plan_id: order.planId,
+  proxy_ids: [],
+  fulfilled_at: null,
+  failed_at: null,
+  failure_reason: null,
+  refunded_at: null,
+  refunded_cents: 0,
+})
+
 /** Counts an order that went from one status to another; null: it is new. */
 const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: OrderStatus): void => {
   const counts = rows.get(orderCountsTable, [accountId]) ?? { account_id: accountId, ...noOrders }
@@ -87,7 +104,7 @@ const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: Orde
 /** Orders with their money and their end, and how many an account has in each status. */
 export const orders: ReadModel = {
   name: 'orders',
-  version: 2,
+  version: 3,
   tables: [ordersTable, orderCountsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<OrderEvent>
@@ -95,6 +112,12 @@ export const orders: ReadModel = {
     switch (event.type) {
       case 'OrderPlaced':
         return [counts(event.data.order.accountId)]
+      case 'OrderAwaitingPayment': {
+        const { orderId, accountId } = event.data.order
+        return [{ table: ordersTable.name, key: [orderId] }, counts(accountId)]
+      }
+      case 'OrderPaid':
+      case 'OrderCanceled':
       case 'OrderFulfilled':
       case 'OrderFailed':
       case 'OrderRefunded':
@@ -115,23 +138,28 @@ export const orders: ReadModel = {
     switch (event.type) {
       case 'OrderPlaced': {
         const { order, balanceCents } = event.data
-        rows.insert(ordersTable, {
-          order_id: order.orderId,
-          account_id: order.accountId,
-          status: 'processing',
-          created_at: order.createdAt,
+        rows.insert(ordersTable, rowOf(order, balanceCents, 'processing'))
+        return count(rows, order.accountId, null, 'processing')
+      }
+      case 'OrderAwaitingPayment': {
+        const { order, balanceCents } = event.data
+        const before = rows.get(ordersTable, [order.orderId])
+        // Nothing of it belongs to a plan before it is paid.
+        rows.put(ordersTable, { ...rowOf(order, balanceCents, 'awaiting_payment'), plan_id: null })
+        return before ? undefined : count(rows, order.accountId, null, 'awaiting_payment')
+      }
+      case 'OrderPaid': {
+        const { orderId, order, balanceCents } = event.data
+        const paid = {
           details: JSON.stringify(order),
           balance_cents: balanceCents,
           plan_id: order.planId,
-          proxy_ids: [],
-          fulfilled_at: null,
-          failed_at: null,
-          failure_reason: null,
-          refunded_at: null,
-          refunded_cents: 0,
-        })
-        return count(rows, order.accountId, null, 'processing')
+        }
+        const awaited = rows.get(ordersTable, [orderId])?.status === 'awaiting_payment'
+        return change(orderId, awaited ? { status: 'processing', ...paid } : paid)
       }
+      case 'OrderCanceled':
+        return change(event.data.orderId, { status: 'canceled' })
       case 'OrderFulfilled': {
         const { orderId, planId, proxyIds, fulfilledAt } = event.data
         const fields = { plan_id: planId, proxy_ids: proxyIds, fulfilled_at: fulfilledAt }

@@ -13,18 +13,21 @@ import { createSharedStock } from './catalog/shared-stock.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createCustomers } from './customers/service.ts'
-import { depositRoutes } from './deposits/routes.ts'
+import type { DepositPagesDatabase } from './deposits/database.ts'
+import { depositRoutes, type ReturnUrls } from './deposits/routes.ts'
 import { healthRoutes, type Probe } from './http/health.ts'
 import { createHttpMetrics } from './http/http-metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import type { Route } from './http/route.ts'
 import { createHttpServer } from './http/server.ts'
 import { documentationRoutes } from './http/service-routes.ts'
+import type { AccountId } from './ids.ts'
 import type { LabelDatabase } from './labels/database.ts'
 import { walletRoutes } from './ledger/routes.ts'
 import type { ReadMarkDatabase } from './notices/read-marks.ts'
 import { noticeRoutes } from './notices/routes.ts'
 import { createCompletion } from './orders/completion.ts'
+import { createHostedOrders } from './orders/hosted.ts'
 import { orderRoutes } from './orders/routes.ts'
 import { createOrderService } from './orders/service.ts'
 import type { Payments } from './payments/open.ts'
@@ -134,8 +137,21 @@ export const createApi = (parts: ApiParts): Api => {
   const webhookValues = createWebhookValues({ pool, vault: createVault(core.keys.master) })
   const resolve = createResolve()
   const rules: TargetRules = { allowLoopback: config.webhookAllowLoopback }
+  const returnUrls: ReturnUrls = {
+    ofReseller: async (account) => {
+      const { website, storefrontLink } = (await readTerms(pool, account)).shop
+      return website ?? storefrontLink
+    },
+    ofService: payments.publicUrl,
+  }
+  const returnUrlOf = async (reseller: AccountId | null): Promise<string> =>
+    (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService()
   const shared = {
-    orders: createOrderService({ ...core, complete: createCompletion(core) }),
+    orders: createOrderService({
+      ...core,
+      complete: createCompletion(core),
+      hosted: createHostedOrders({ ...core, ...payments, returnUrlOf }),
+    }),
     catalog,
     stock: createSharedStock({
       source: createLiveStock({ pool, clock }),
@@ -145,7 +161,7 @@ export const createApi = (parts: ApiParts): Api => {
     customers: createCustomers({ pool, master: core.keys.master }),
     termsOf: terms.termsOf,
     credentials: createCredentials(core.keys.master),
-    db: new Kysely<ReadDatabase & LabelDatabase & ReadMarkDatabase & TrafficDatabase>({
+    db: new Kysely<ReadDatabase & LabelDatabase & ReadMarkDatabase & TrafficDatabase & DepositPagesDatabase>({
       dialect: new PostgresDialect({ pool }),
     }),
     reads,
@@ -177,13 +193,7 @@ export const createApi = (parts: ApiParts): Api => {
     ...depositRoutes({
       ...shared,
       deposits: payments.deposits,
-      returnUrls: {
-        ofReseller: async (account) => {
-          const { website, storefrontLink } = (await readTerms(pool, account)).shop
-          return website ?? storefrontLink
-        },
-        ofService: payments.publicUrl,
-      },
+      returnUrls,
     }),
   ]
   const server = createHttpServer({

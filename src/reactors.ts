@@ -3,8 +3,10 @@ import { startDepositReactor } from './deposits/look-again.ts'
 import { startCallbackReactor } from './deposits/take-callbacks.ts'
 import { startMovementReactor } from './ledger/open-movements.ts'
 import { createWallets } from './ledger/service.ts'
+import { startAwaitingReactor } from './orders/awaiting-orders.ts'
 import { createCompletion } from './orders/completion.ts'
 import { startCompletionReactor } from './orders/open-orders.ts'
+import { createOrderable } from './orders/orderable.ts'
 import type { Payments } from './payments/open.ts'
 import { createMeter } from './plans/metering.ts'
 import { startTrafficSweep } from './plans/traffic-sweep.ts'
@@ -38,6 +40,7 @@ export const startReactors = (
     made
       ? [
           startCompletionReactor({ pool, complete: createCompletion(core), clock, logger }),
+          startAwaitingReactor({ ...core, orderable: createOrderable(runner) }),
           startMovementReactor({ pool, wallets, clock, logger }),
           startRentalExpiry({ pool, runner, clock, logger }),
           startWebhooks(core, {

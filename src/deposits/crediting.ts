@@ -1,11 +1,17 @@
+import { accountFold } from '../accounts/fold.ts'
 import type { Decision, StatesOf, StreamRefs } from '../eventstore/commands/command.ts'
-import { ledgerStream } from '../eventstore/streams.ts'
+import { accountStream, orderStream } from '../eventstore/streams.ts'
 import type { CustomerId } from '../ids.ts'
 import { decideCredit } from '../ledger/decide.ts'
 import { decideCustomerCredit } from '../ledger/decide-customer.ts'
+import type { LedgerEvent } from '../ledger/events.ts'
+import { ledgerFold } from '../ledger/fold.ts'
 import { remembersSince } from '../ledger/remembered.ts'
 import type { LedgerState } from '../ledger/state.ts'
-import type { DepositDetails } from './events.ts'
+import { arbiterOf } from '../orders/arbiter.ts'
+import { decideAwaited } from '../orders/awaited.ts'
+import { orderFold } from '../orders/fold.ts'
+import type { DepositDetails, PendingOrder } from './events.ts'
 
 /** Money that arrived for a deposit and is to be credited. */
 export type PaymentToCredit = {
@@ -13,13 +19,19 @@ export type PaymentToCredit = {
   readonly amountMicros: number
   /** When the deposit recorded it; null when that happens in the same decision. */
   readonly recordedAtMs: number | null
+  /** The invoice was closed when it came: it is credited and places no order. */
+  readonly late: boolean
 }
 
 export type Credited =
-  /** What moves now, in the order in which it is written: the ledger first, in one append. */
-  | { readonly outcome: 'credited'; readonly appends: Decision<never>['appends'] }
-  /** The ledger has it already; `appends` is what a crash left to do after it. */
-  | { readonly outcome: 'standing'; readonly appends: Decision<never>['appends'] }
+  /** `credited`: it moves now. `standing`: the ledger has it already, and only what a crash left after it is done. */
+  | {
+      readonly outcome: 'credited' | 'standing'
+      /** For the ledger, in one append. */
+      readonly payment: readonly LedgerEvent[]
+      /** What is written after it. */
+      readonly appends: Decision<never>['appends']
+    }
   /** Recorded so long ago that the ledger would not remember: an operator must look. */
   | { readonly outcome: 'unconfirmed' }
 
@@ -29,7 +41,7 @@ export type Crediting<Refs extends StreamRefs = StreamRefs> = {
   decide(ledger: LedgerState, states: StatesOf<Refs>, payment: PaymentToCredit, nowMs: number): Credited
 }
 
-const walletCrediting = ({ depositId, accountId, provider }: DepositDetails): Crediting => ({
+const walletCrediting = ({ depositId, provider }: DepositDetails): Crediting => ({
   streams: {},
   decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs }) => {
     const reference = paymentId
@@ -41,37 +53,70 @@ const walletCrediting = ({ depositId, accountId, provider }: DepositDetails): Cr
       family: null,
       amountMicros,
     })
-    if (decision.outcome === 'refused') return { outcome: 'standing', appends: [] }
+    if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
     if (recordedAtMs !== null && !remembersSince(ledger.credits, recordedAtMs))
       return { outcome: 'unconfirmed' }
-    return {
-      outcome: 'credited',
-      appends: [{ stream: ledgerStream(accountId), events: decision.events }],
-    }
+    return { outcome: 'credited', payment: decision.events, appends: [] }
   },
 })
 
-const customerCrediting = (
-  { depositId, accountId, gatewayId }: DepositDetails,
-  customerId: CustomerId,
-): Crediting => ({
+const customerCrediting = ({ depositId, gatewayId }: DepositDetails, customerId: CustomerId): Crediting => ({
   streams: {},
   decide: (ledger, _states, { paymentId, amountMicros, recordedAtMs }) => {
     const credit = { customerId, reference: paymentId, gateway: gatewayId, depositId, amountMicros }
     const decision = decideCustomerCredit(ledger, credit)
-    if (decision.outcome === 'refused') return { outcome: 'standing', appends: [] }
+    if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
     if (recordedAtMs !== null && !remembersSince(ledger.customerMovements, recordedAtMs))
       return { outcome: 'unconfirmed' }
-    return {
-      outcome: 'credited',
-      appends: [{ stream: ledgerStream(accountId), events: decision.events }],
-    }
+    return { outcome: 'credited', payment: decision.events, appends: [] }
   },
 })
+
+/** Lets a payment that pays an order place it in the same decision, with its debit in the ledger's one append. */
+const placingCrediting = (
+  deposit: DepositDetails & { readonly pending: PendingOrder },
+  orderable: boolean,
+  credit: Crediting,
+): Crediting => {
+  const { depositId, accountId, pending } = deposit
+  const { order } = pending
+  const arbiter = arbiterOf(order)
+  const streams = {
+    account: { stream: accountStream(accountId), fold: accountFold },
+    arbiter: { stream: arbiter.stream, fold: arbiter.fold },
+    order: { stream: orderStream(order.orderId), fold: orderFold },
+  }
+  const crediting: Crediting<typeof streams> = {
+    streams,
+    decide: (ledger, states, payment, nowMs) => {
+      const credited = credit.decide(ledger, {}, payment, nowMs)
+      if (credited.outcome === 'unconfirmed' || payment.late) return credited
+      const ledgerAfter = credited.payment.reduce<LedgerState>(
+        (state, event) => ledgerFold.evolve(state, { ...event, revision: 0, recordedAtMs: nowMs }),
+        ledger,
+      )
+      const awaited = decideAwaited(
+        { ...states, ledger: ledgerAfter },
+        { order, depositId, orderable },
+        nowMs,
+      )
+      return {
+        outcome: credited.outcome,
+        payment: [...credited.payment, ...awaited.payment],
+        appends: awaited.appends,
+      }
+    },
+  }
+  return crediting as unknown as Crediting
+}
 
 /**
  * The one place where a received payment becomes a ledger decision. A deposit that carries an order decides credit and
  * debit here, in one ledger append (design section 6), and credits only when it is short.
+ * @param orderable Whether the product of the order that it carries can be ordered just now
  */
-export const creditingOf = (deposit: DepositDetails): Crediting =>
-  deposit.customerId === null ? walletCrediting(deposit) : customerCrediting(deposit, deposit.customerId)
+export const creditingOf = (deposit: DepositDetails, orderable: boolean): Crediting => {
+  const { customerId, pending } = deposit
+  const credit = customerId === null ? walletCrediting(deposit) : customerCrediting(deposit, customerId)
+  return pending === null ? credit : placingCrediting({ ...deposit, pending }, orderable, credit)
+}

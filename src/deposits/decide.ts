@@ -1,6 +1,6 @@
 import { isoTime } from '../clock.ts'
 import type { Decision, StatesOf, StreamRefs } from '../eventstore/commands/command.ts'
-import { depositStream } from '../eventstore/streams.ts'
+import { depositStream, ledgerStream } from '../eventstore/streams.ts'
 import { centsToMicros } from '../ledger/money.ts'
 import type { LedgerState } from '../ledger/state.ts'
 import type { GatewayPayment, InvoiceStatus } from '../payments/port.ts'
@@ -108,18 +108,21 @@ const statusStep = (deposit: Deposit, reported: InvoiceStatus, nowMs: number): D
 }
 
 /** The payments that the wallet does not have yet: those that were recorded, then those that are new. */
-const waiting = (deposit: Deposit, reported: readonly GatewayPayment[]): readonly PaymentToCredit[] => [
-  ...[...deposit.payments]
+const waiting = (deposit: Deposit, reported: ReportedInvoice): readonly PaymentToCredit[] => {
+  const late = isClosed(deposit) || reported.status === 'expired' || reported.status === 'failed'
+  const recorded = [...deposit.payments]
     .filter(([, { credited }]) => !credited)
     .map(([paymentId, { amountMicros, receivedAtMs }]) => ({
       paymentId,
       amountMicros,
       recordedAtMs: receivedAtMs,
-    })),
-  ...reported
+      late,
+    }))
+  const fresh = reported.payments
     .filter(({ paymentId }) => !deposit.payments.has(paymentId))
-    .map((payment) => ({ ...payment, recordedAtMs: null })),
-]
+    .map((payment) => ({ ...payment, recordedAtMs: null, late }))
+  return [...recorded, ...fresh]
+}
 
 export type ReceiptAnswer = {
   readonly deposit: DepositState
@@ -144,8 +147,9 @@ export const decideReceipt = <Refs extends StreamRefs>(
   if (!deposit) return { appends: [], answer: { deposit, more: false, unconfirmed: [] } }
   const { details } = deposit
   const stream = depositStream(details.depositId)
+  const ledger = ledgerStream(details.accountId)
   const unconfirmed: string[] = []
-  const payments = waiting(deposit, reported.payments)
+  const payments = waiting(deposit, reported)
   for (const [index, payment] of payments.entries()) {
     const credited = crediting.decide(states.ledger, states, payment, nowMs)
     if (credited.outcome === 'unconfirmed') {
@@ -162,6 +166,7 @@ export const decideReceipt = <Refs extends StreamRefs>(
     return {
       appends: [
         ...(recorded.length > 0 ? [{ stream, events: recorded }] : []),
+        ...(credited.payment.length > 0 ? [{ stream: ledger, events: credited.payment }] : []),
         ...credited.appends,
         { stream, events: step ? [marked, step] : [marked] },
       ],

@@ -4,7 +4,7 @@ import type { OrderDetails } from '../orders/details.ts'
 import type { Provider, Rail } from '../payments/rails.ts'
 
 /** An order that waits for the deposit: the whole of it, as it will be paid (design section 6). */
-export type PendingOrder = { readonly order: OrderDetails; readonly capCents: number | null }
+export type PendingOrder = { readonly order: OrderDetails }
 
 /** What a deposit is, for ever. Its return address and pay page may name a payer and lie in the vault. */
 export type DepositDetails = {

@@ -7,6 +7,7 @@ import { depositStream, ledgerStream } from '../eventstore/streams.ts'
 import { refuse } from '../http/errors.ts'
 import { type AccountId, type CustomerId, type DepositId, depositIdOf } from '../ids.ts'
 import { ledgerFold } from '../ledger/fold.ts'
+import type { Orderable } from '../orders/orderable.ts'
 import { type Gateways, GatewayUnavailable, type LiveGateway } from '../payments/port.ts'
 import { floorCents, type Rail } from '../payments/rails.ts'
 import { type Crediting, creditingOf } from './crediting.ts'
@@ -49,6 +50,8 @@ export type Deposits = {
    * @throws ApiError: idempotency_conflict, deposits_not_available, gateway_unavailable; CommandOverload
    */
   open(request: DepositRequest, cause: Cause): Promise<OpenDeposit>
+  /** The pay page of a deposit's invoice; null while it has none. */
+  payUrlOf(depositId: DepositId): Promise<string | null>
   /** The deposit as the log has it now, or null. */
   read(depositId: DepositId, cause: Cause): Promise<DepositState>
   /**
@@ -81,10 +84,12 @@ export const createDeposits = (deps: {
   readonly gateways: Gateways
   /** The address that callbacks of a gateway are sent to. */
   readonly callbackUrl: (gatewayId: string) => string
+  /** Whether the product of an order can be ordered just now. */
+  readonly orderable: Orderable
   readonly clock: () => number
   readonly logger: Logger
 }): Deposits => {
-  const { runner, pool, gateways, callbackUrl, clock, logger } = deps
+  const { runner, pool, gateways, callbackUrl, orderable, clock, logger } = deps
 
   const streamOf = (depositId: DepositId) => ({
     deposit: { stream: depositStream(depositId), fold: depositFold },
@@ -104,7 +109,9 @@ export const createDeposits = (deps: {
     let deposit = await read(depositId, cause)
     if (!deposit) return null
     const { details } = deposit
-    const crediting = creditingOf(details) as Crediting<StreamRefs>
+    const order = details.pending?.order
+    const canOrder = order === undefined || (await orderable(order, cause))
+    const crediting = creditingOf(details, canOrder) as Crediting<StreamRefs>
     for (let run = 0; run < maxPaymentsARun; run += 1) {
       const { answer } = await runner.run({
         name: 'receive-payment',
@@ -272,6 +279,7 @@ export const createDeposits = (deps: {
   }
 
   return {
+    payUrlOf: async (depositId) => (await readPages(pool, depositId))?.payUrl ?? null,
     read,
     receive,
     settle,

@@ -14,13 +14,13 @@ import {
 } from '../stock/decide.ts'
 import { type StockState, stockFold } from '../stock/fold.ts'
 import type { OrderDetails } from './details.ts'
-import type { OrderFailureReason } from './events.ts'
+import type { ArbiterRefusal } from './events.ts'
 import type { Refund } from './fold.ts'
 
 /** What the arbiter told an order. */
 export type Verdict =
   | { readonly outcome: 'fulfilled'; readonly at: string; readonly proxyIds: readonly ProxyId[] }
-  | { readonly outcome: 'refused'; readonly reason: OrderFailureReason }
+  | { readonly outcome: 'refused'; readonly reason: ArbiterRefusal }
 
 export type Ruling = {
   /** None when the verdict stands already, or when it is a refusal that nobody put on record. */
@@ -37,7 +37,7 @@ export type Arbiter<State> = {
   readonly fold: Fold<State, any>
   rule(state: State, nowMs: number): Ruling
   /** Puts a refusal on record, before the order is failed and refunded. */
-  recordRefusal(reason: OrderFailureReason): DomainEvent
+  recordRefusal(reason: ArbiterRefusal): DomainEvent
   /** Takes back what a refund pays for. */
   takeBack(state: State, refund: Refund, whole: boolean, nowMs: number): readonly DomainEvent[]
 }

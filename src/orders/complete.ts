@@ -7,7 +7,7 @@ import { type Arbiter, arbiterOf } from './arbiter.ts'
 import type { OrderDetails } from './details.ts'
 import type { OrderEvent } from './events.ts'
 import { type Order, orderAfter } from './fold.ts'
-import { type OrderStates, placedEvents, withoutEmpty } from './place.ts'
+import { type OrderStates, paidEvent, placedEvents, withoutEmpty } from './place.ts'
 import { landRefund } from './refund.ts'
 
 /** The one refund of an order that failed after it was paid. */
@@ -31,48 +31,49 @@ export const decideCompletion = (
   debit: { readonly order: OrderDetails; readonly availableAfterMicros: number },
   nowMs: number,
 ): Decision<Order> => {
-  if (states.order) return finishRefunds({ ...states, order: states.order }, nowMs)
+  const standing = states.order
+  if (standing?.paid) return finishRefunds({ ...states, order: standing }, nowMs)
   const { order } = debit
+  const { orderId, accountId } = order
   const balanceCents = microsToCentsFloor(debit.availableAfterMicros)
   const arbiter = arbiterOf(order) as Arbiter<unknown>
   const ruling = arbiter.rule(states.arbiter, nowMs)
-  if (ruling.verdict.outcome === 'fulfilled') {
-    const events = placedEvents(order, balanceCents, ruling.verdict)
+  const { verdict } = ruling
+  // Failed or canceled before its debit was known: what the debit took goes back (design section 6, "Arbiters").
+  const given = standing === null || standing.status === 'awaiting_payment'
+  if (given && verdict.outcome === 'fulfilled') {
+    const events = placedEvents(order, balanceCents, verdict, standing !== null)
     return {
       appends: withoutEmpty([
         { stream: arbiter.stream, events: ruling.events },
-        { stream: orderStream(order.orderId), events },
+        { stream: orderStream(orderId), events },
       ]),
-      answer: orderAfter(null, events),
+      answer: orderAfter(standing, events),
     }
   }
-  const { reason } = ruling.verdict
+  const reason = verdict.outcome === 'refused' ? verdict.reason : 'out_of_stock'
   const whole = {
-    refundId: failureRefundId(order.orderId),
+    refundId: failureRefundId(orderId),
     amountCents: order.amountCents,
     ...(order.costCents === undefined ? {} : { costCents: order.costCents }),
-    proxyIds: [],
+    proxyIds: verdict.outcome === 'fulfilled' && ruling.standing ? verdict.proxyIds : [],
   }
-  const failed: readonly OrderEvent[] = [
-    { type: 'OrderPlaced', data: { order, balanceCents } },
-    {
-      type: 'OrderFailed',
-      data: { orderId: order.orderId, accountId: order.accountId, reason, failedAt: isoTime(nowMs) },
-    },
-    {
-      type: 'RefundDecided',
-      data: { orderId: order.orderId, ...whole, reason: 'order_failed' },
-    },
+  const events: readonly OrderEvent[] = [
+    paidEvent(standing !== null, order, balanceCents),
+    ...(given
+      ? [{ type: 'OrderFailed', data: { orderId, accountId, reason, failedAt: isoTime(nowMs) } } as const]
+      : []),
+    { type: 'RefundDecided', data: { orderId, ...whole, reason: 'order_failed' } },
   ]
   const landing = landRefund(
-    { ...states, order: orderAfter(null, failed) },
+    { ...states, order: orderAfter(standing, events) },
     { ...whole, landed: false },
     nowMs,
   )
   return {
     appends: [
       ...(ruling.standing ? [] : [{ stream: arbiter.stream, events: [arbiter.recordRefusal(reason)] }]),
-      { stream: orderStream(order.orderId), events: failed },
+      { stream: orderStream(orderId), events },
       ...landing.appends,
     ],
     answer: landing.order,

@@ -11,6 +11,7 @@ import { decideCompletion } from './complete.ts'
 import type { OrderDetails } from './details.ts'
 import type { OrderEvent } from './events.ts'
 import { type Order, orderFold } from './fold.ts'
+import { readOrder } from './refund-service.ts'
 
 /** Where the debit of an order stands, when its order stream may not exist yet. */
 export type DebitPlace = { readonly accountId: AccountId; readonly revision: number }
@@ -39,9 +40,10 @@ export const createCompletion = (deps: {
   /** The whole order from its own stream, else from the debit that carries it. */
   const paidOrder = async (orderId: OrderId, debit: DebitPlace | null): Promise<PaidOrder | null> => {
     const placed = (await eventAt(orderStream(orderId), 0)) as OrderEvent | null
-    if (placed?.type === 'OrderPlaced')
-      // The balance is in the order already and is not looked at again.
-      return { order: placed.data.order, availableAfterMicros: 0 }
+    // The balance is in the order already and is not looked at again.
+    if (placed?.type === 'OrderPlaced') return { order: placed.data.order, availableAfterMicros: 0 }
+    const awaited = placed && (await readOrder(log, orderId))
+    if (awaited?.paid) return { order: awaited.details, availableAfterMicros: 0 }
     if (!debit) return null
     const paid = (await eventAt(ledgerStream(debit.accountId), debit.revision)) as LedgerEvent | null
     const pays = paid?.type === 'WalletDebited' || paid?.type === 'CustomerCharged'

@@ -1,5 +1,6 @@
 import type { AccountId, CustomerId, KeyId, OrderId, PlanId, ProxyId } from '../ids.ts'
 import type { Interval, Period } from '../subscriptions/period.ts'
+import type { OrderMethod } from './methods.ts'
 
 export type Family = 'residential' | 'isp' | 'mobile' | 'ipv4' | 'ipv6'
 export type Shape = 'gateway_gb' | 'gateway_time' | 'addresses' | 'addresses_mobile'
@@ -65,7 +66,7 @@ export type OrderDetails = {
   readonly listCents: number
   readonly currency: 'USD'
   readonly billingType: 'PAYG'
-  readonly method: string
+  readonly method: OrderMethod
   /** SHA-256 of the catalogue that priced it. */
   readonly catalogDigest: string
   /** SHA-256 over method, route, canonical product, body and customer (decisions, "Everywhere"). */
@@ -82,3 +83,6 @@ export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => 
   if (order.costCents === undefined) throw new Error(`order ${order.orderId} names a customer and no cost`)
   return true
 }
+
+/** What the wallet must have for an order, whole cents: the cost of one for a customer, else the amount. */
+export const walletCents = ({ amountCents, costCents }: OrderDetails): number => costCents ?? amountCents

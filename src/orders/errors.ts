@@ -8,8 +8,15 @@ const arbiterMessages = {
   plan_expired: 'the plan has expired; order the product again with POST /api/v1/orders',
 } as const
 
+/** Where a customer pays what its credit is short of. */
+export type PayPage = {
+  readonly payUrl: string
+  readonly depositId: string
+  readonly chargeCents: number
+}
+
 /** The answer to an order that was refused: nothing was charged and the key stays free (spec.md, "Common codes"). */
-export const refuseForPlacement = (refusal: PlacementRefusal): ApiError => {
+export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): ApiError => {
   switch (refusal.code) {
     case 'insufficient_balance': {
       const { balanceCents, amountCents, shortfallCents } = refusal
@@ -31,7 +38,10 @@ export const refuseForPlacement = (refusal: PlacementRefusal): ApiError => {
       return refuse(
         'customer_credit_insufficient',
         `the customer's credit is short by ${refusal.shortfallCents} cents`,
-        { shortfallCents: refusal.shortfallCents },
+        {
+          shortfallCents: refusal.shortfallCents,
+          ...page,
+        },
       )
     case 'refused_by_arbiter': {
       const message = arbiterMessages[refusal.reason]

@@ -21,7 +21,49 @@ export type OrderFulfilled = DomainEvent<
     readonly fulfilledAt: string
   }
 >
-export type OrderFailureReason = 'out_of_stock' | 'plan_expired' | 'rental_ended'
+/**
+ * The order's invoice is open: its own key stands for it from here on, at this price. Said again when the invoice closed
+ * unpaid and the next one is open.
+ */
+export type OrderAwaitingPayment = DomainEvent<
+  'OrderAwaitingPayment',
+  {
+    readonly order: OrderDetails
+    readonly depositId: string
+    /** The floor of the wallet's available cents at that moment; nothing left it. */
+    readonly balanceCents: number
+  }
+>
+/** An awaited order was paid, in the same append as the payment that came for it, or by what was there by then. */
+export type OrderPaid = DomainEvent<
+  'OrderPaid',
+  {
+    readonly orderId: string
+    readonly accountId: string
+    /** As it was paid: the price may have changed between two invoices. */
+    readonly order: OrderDetails
+    readonly balanceCents: number
+  }
+>
+/** The customer's payment is there and the reseller's wallet is short: tried again on each of its credits until then. */
+export type OrderHeld = DomainEvent<
+  'OrderHeld',
+  { readonly orderId: string; readonly accountId: string; readonly until: string }
+>
+/** An own order whose invoice closed before it was paid. Money that still comes is credited. */
+export type OrderCanceled = DomainEvent<
+  'OrderCanceled',
+  { readonly orderId: string; readonly accountId: string; readonly canceledAt: string }
+>
+/** Why the arbiter refused. */
+export type ArbiterRefusal = 'out_of_stock' | 'plan_expired' | 'rental_ended'
+/** The others stop an order whose payment came: nothing of it is charged, and the money stays where it was credited. */
+export type OrderFailureReason =
+  | ArbiterRefusal
+  | 'insufficient_balance'
+  | 'spend_cap_reached'
+  | 'account_blocked'
+  | 'product_unavailable'
 export type OrderFailed = DomainEvent<
   'OrderFailed',
   {
@@ -62,4 +104,13 @@ export type OrderRefunded = DomainEvent<
   }
 >
 
-export type OrderEvent = OrderPlaced | OrderFulfilled | OrderFailed | RefundDecided | OrderRefunded
+export type OrderEvent =
+  | OrderPlaced
+  | OrderAwaitingPayment
+  | OrderPaid
+  | OrderHeld
+  | OrderFulfilled
+  | OrderFailed
+  | OrderCanceled
+  | RefundDecided
+  | OrderRefunded

@@ -16,16 +16,28 @@ export type Refund = {
   readonly landed: boolean
 }
 
+/** The invoice that an order waits for. */
+export type Awaiting = {
+  readonly depositId: string
+  /** Until when the order is tried again, ISO 8601 UTC: its payment came and the reseller's wallet was short; else null. */
+  readonly heldUntil: string | null
+}
+
 /** One order as its stream tells it. */
 export type Order = {
   readonly details: OrderDetails
   readonly status: OrderStatus
+  /** Whether it was paid for; an order that was not has nothing to give back. */
+  readonly paid: boolean
+  /** The last invoice that was opened for it; null for an order that was paid at once. */
+  readonly awaiting: Awaiting | null
   readonly balanceCents: number
   readonly planId: string | null
   readonly proxyIds: readonly ProxyId[]
   readonly fulfilledAt: string | null
   readonly failedAt: string | null
   readonly failureReason: OrderFailureReason | null
+  readonly canceledAt: string | null
   readonly refundedAt: string | null
   readonly refundedCents: number
   readonly refunds: readonly Refund[]
@@ -42,25 +54,45 @@ export const decidedRefundCents = (order: Order): number =>
 export const decidedRefundCostCents = (order: Order): number =>
   order.refunds.reduce((sum, { costCents = 0 }) => sum + costCents, 0)
 
+const fresh = (order: OrderDetails, balanceCents: number): Order => ({
+  details: order,
+  status: 'processing',
+  paid: true,
+  awaiting: null,
+  balanceCents,
+  planId: order.planId,
+  proxyIds: [],
+  fulfilledAt: null,
+  failedAt: null,
+  failureReason: null,
+  canceledAt: null,
+  refundedAt: null,
+  refundedCents: 0,
+  refunds: [],
+})
+
 const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
-  if (event.type === 'OrderPlaced') {
-    const { order, balanceCents } = event.data
-    return {
-      details: order,
-      status: 'processing',
-      balanceCents,
-      planId: order.planId,
-      proxyIds: [],
-      fulfilledAt: null,
-      failedAt: null,
-      failureReason: null,
-      refundedAt: null,
-      refundedCents: 0,
-      refunds: [],
-    }
+  if (event.type === 'OrderPlaced') return fresh(event.data.order, event.data.balanceCents)
+  if (event.type === 'OrderAwaitingPayment') {
+    const { order, depositId, balanceCents } = event.data
+    const awaiting = { depositId, heldUntil: null }
+    const unpaid = { status: 'awaiting_payment', paid: false, planId: null } as const
+    return { ...fresh(order, balanceCents), ...unpaid, awaiting }
   }
   if (!state) throw new Error(`${event.type} on an order that was never placed`)
   switch (event.type) {
+    case 'OrderPaid': {
+      const { order, balanceCents } = event.data
+      const unpaid = state.failedAt === null && state.canceledAt === null
+      const status = unpaid ? 'processing' : state.status
+      return { ...state, details: order, status, paid: true, balanceCents, planId: order.planId }
+    }
+    case 'OrderHeld': {
+      if (!state.awaiting) throw new Error('an order that waits for no invoice is not held')
+      return { ...state, awaiting: { ...state.awaiting, heldUntil: event.data.until } }
+    }
+    case 'OrderCanceled':
+      return { ...state, status: 'canceled', canceledAt: event.data.canceledAt }
     case 'OrderFulfilled': {
       const { planId, proxyIds, fulfilledAt } = event.data
       return { ...state, status: 'completed', planId, proxyIds, fulfilledAt }

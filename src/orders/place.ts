@@ -17,7 +17,7 @@ import type { LedgerState } from '../ledger/state.ts'
 import type { Arbiter, Verdict } from './arbiter.ts'
 import { arbiterOf } from './arbiter.ts'
 import { isCustomerOrder, type OrderDetails } from './details.ts'
-import type { OrderEvent, OrderFailureReason } from './events.ts'
+import type { ArbiterRefusal, OrderEvent } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
 
 /** An order as it is asked for: its time is set when it is decided. */
@@ -34,7 +34,7 @@ export type PlacementRefusal =
   | InsufficientBalance
   | SpendCapReached
   | CustomerCreditInsufficient
-  | { readonly code: 'refused_by_arbiter'; readonly reason: OrderFailureReason }
+  | { readonly code: 'refused_by_arbiter'; readonly reason: ArbiterRefusal }
 
 export type PlacementAnswer =
   | { readonly kind: 'placed'; readonly order: Order }
@@ -61,13 +61,22 @@ export const decidePayment = (
     ? decideCustomerCharge(ledger, { order, capCents }, nowMs)
     : decideDebit(ledger, { order, capCents }, nowMs)
 
-/** A fulfilled order's whole stream: both facts are appended at once. */
+/** That the order was paid: the first fact of its stream, unless it was awaited. */
+export const paidEvent = (awaited: boolean, order: OrderDetails, balanceCents: number): OrderEvent => {
+  const { orderId, accountId } = order
+  return awaited
+    ? { type: 'OrderPaid', data: { orderId, accountId, order, balanceCents } }
+    : { type: 'OrderPlaced', data: { order, balanceCents } }
+}
+
+/** What ends a paid order well: both facts are appended at once. */
 export const placedEvents = (
   order: OrderDetails,
   balanceCents: number,
   verdict: Extract<Verdict, { outcome: 'fulfilled' }>,
+  awaited = false,
 ): readonly OrderEvent[] => [
-  { type: 'OrderPlaced', data: { order, balanceCents } },
+  paidEvent(awaited, order, balanceCents),
   {
     type: 'OrderFulfilled',
     data: {
@@ -88,13 +97,20 @@ export const placedEvents = (
  */
 export const decidePlacement = (
   states: OrderStates,
-  placement: { readonly draft: OrderDraft; readonly capCents: number | null },
+  placement: {
+    readonly draft: OrderDraft
+    readonly capCents: number | null
+    /** An order that awaits its payment is paid by what is there; else it is only told. */
+    readonly payAwaited?: boolean
+  },
   nowMs: number,
 ): Decision<PlacementAnswer> => {
   const { draft } = placement
-  const order: OrderDetails = { ...draft, createdAt: isoTime(nowMs) }
+  const awaited = placement.payAwaited === true && states.order?.status === 'awaiting_payment'
+  const createdAt = states.order?.details.createdAt ?? isoTime(nowMs)
+  const order: OrderDetails = { ...draft, createdAt }
   const answer = (value: PlacementAnswer): Decision<PlacementAnswer> => ({ appends: [], answer: value })
-  if (states.order) {
+  if (states.order && !awaited) {
     const same = states.order.details.fingerprint === draft.fingerprint
     return answer(same ? { kind: 'known', order: states.order } : { kind: 'conflict' })
   }
@@ -110,14 +126,15 @@ export const decidePlacement = (
   if (standing) return answer({ kind: 'forgotten' })
   if (unpaid) return answer({ kind: 'refused', refusal: unpaid })
   if (!paid) throw new Error('a payment is decided or refused')
-  const orderEvents = placedEvents(order, microsToCentsFloor(paid.availableAfterMicros), verdict)
+  const balanceCents = microsToCentsFloor(paid.availableAfterMicros)
+  const orderEvents = placedEvents(order, balanceCents, verdict, awaited)
   return {
     appends: [
       { stream: ledgerStream(order.accountId), events: paid.events },
       { stream: arbiter.stream, events },
       { stream: orderStream(order.orderId), events: orderEvents },
     ],
-    answer: { kind: 'placed', order: orderAfter(null, orderEvents) },
+    answer: { kind: 'placed', order: orderAfter(states.order, orderEvents) },
   }
 }
 

@@ -25,6 +25,8 @@ type Buyer = {
   readonly customerId: CustomerId | null
   readonly terms: ResellerTerms | null
   readonly method: OrderMethod
+  /** Whether the method can pay an own order: see `OrderService.takes`. */
+  readonly payable: boolean
   readonly expectedAmountCents: number | undefined
   readonly catalog: Catalog
 }
@@ -55,10 +57,10 @@ const draftOf = (
   figures: Quote,
   rest: Pick<OrderDetails, 'kind' | 'planId' | 'proxyIds'>,
 ): Prepared => {
-  const { orderId, caller, customerId, method, expectedAmountCents, catalog } = buyer
+  const { orderId, caller, customerId, method, payable, expectedAmountCents, catalog } = buyer
   refuseFree(figures)
   // A customer's credit pays, whatever the method; it says how what is missing could be paid.
-  if (method !== 'wallet' && customerId === null)
+  if (!payable && customerId === null)
     throw refuse(
       'deposits_not_available',
       `no gateway for ${method} is live; pay from the wallet (leave method out)`,

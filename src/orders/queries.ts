@@ -1,16 +1,32 @@
 import type { Kysely } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { OrderCountRow, OrderRow } from '../../projections/orders.ts'
+import type { DepositPagesDatabase } from '../deposits/database.ts'
 import type { AccountId } from '../ids.ts'
 import type { OrderDetails } from './details.ts'
 import type { Order, OrderStatus } from './fold.ts'
 
 export type Page = { readonly limit: number; readonly offset: number }
 
+/** Of an order that a pay page was opened for; all null for one that was paid at once. */
+type PaymentColumns = {
+  readonly deposit_id: string | null
+  readonly paid: boolean | null
+  readonly held_until: string | null
+  readonly canceled_at: string | null
+  readonly pay_url: string | null
+}
+
+/** An order with where it can be paid, while it can. */
+export type FoundOrder = Omit<Order, 'refunds'> & { readonly payUrl: string | null }
+
 /** The order as its row tells it. Refunds on their way are not in the row: only the log decides on them. */
-export const orderOfRow = (row: OrderRow): Omit<Order, 'refunds'> => ({
+export const orderOfRow = (row: OrderRow & PaymentColumns): FoundOrder => ({
   details: JSON.parse(row.details) as OrderDetails,
   status: row.status,
+  paid: row.paid ?? true,
+  awaiting: row.deposit_id === null ? null : { depositId: row.deposit_id, heldUntil: row.held_until },
+  canceledAt: row.canceled_at,
   balanceCents: row.balance_cents,
   planId: row.plan_id,
   proxyIds: row.proxy_ids as Order['proxyIds'],
@@ -19,16 +35,23 @@ export const orderOfRow = (row: OrderRow): Omit<Order, 'refunds'> => ({
   failureReason: row.failure_reason as Order['failureReason'],
   refundedAt: row.refunded_at,
   refundedCents: row.refunded_cents,
+  payUrl: row.status === 'awaiting_payment' ? row.pay_url : null,
 })
 
+type Database = ReadDatabase & DepositPagesDatabase
+
+const withPayments = (db: Kysely<Database>, account: AccountId) =>
+  db
+    .selectFrom('read.orders as o')
+    .leftJoin('read.order_payments as p', 'p.order_id', 'o.order_id')
+    .leftJoin('vault.deposit_pages as d', 'd.deposit_id', 'p.deposit_id')
+    .selectAll('o')
+    .select(['p.deposit_id', 'p.paid', 'p.held_until', 'p.canceled_at', 'd.pay_url'])
+    .where('o.account_id', '=', account)
+
 /** An order of the account, or undefined: absent and foreign read alike. */
-export const findOrder = async (db: Kysely<ReadDatabase>, account: AccountId, orderId: string) => {
-  const row = await db
-    .selectFrom('read.orders')
-    .selectAll()
-    .where('order_id', '=', orderId)
-    .where('account_id', '=', account)
-    .executeTakeFirst()
+export const findOrder = async (db: Kysely<Database>, account: AccountId, orderId: string) => {
+  const row = await withPayments(db, account).where('o.order_id', '=', orderId).executeTakeFirst()
   return row && orderOfRow(row)
 }
 
@@ -37,16 +60,16 @@ const totalOf = ({ account_id: _, ...counts }: OrderCountRow, status: OrderStatu
 
 /** A page of the account's orders, newest first, and how many there are in all. */
 export const listOrders = async (
-  db: Kysely<ReadDatabase>,
+  db: Kysely<Database>,
   account: AccountId,
   filter: Page & { readonly status: OrderStatus | undefined },
 ) => {
-  let page = db.selectFrom('read.orders').selectAll().where('account_id', '=', account)
-  if (filter.status !== undefined) page = page.where('status', '=', filter.status)
+  let page = withPayments(db, account)
+  if (filter.status !== undefined) page = page.where('o.status', '=', filter.status)
   const [rows, counts] = await Promise.all([
     page
-      .orderBy('created_at', 'desc')
-      .orderBy('order_id', 'desc')
+      .orderBy('o.created_at', 'desc')
+      .orderBy('o.order_id', 'desc')
       .limit(filter.limit)
       .offset(filter.offset)
       .execute(),

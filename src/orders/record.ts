@@ -47,13 +47,19 @@ export const OrderRecord = z
       .nullable(),
     planId: z.string().nullable(),
     proxyIds: z.array(z.string()),
-    payUrl: z.string().nullable(),
+    payUrl: z
+      .string()
+      .nullable()
+      .meta({ description: 'Where an order that awaits its payment is paid; else null.' }),
     customerId: z.string().nullable(),
     createdAt: instant,
     fulfilledAt: instant.nullable(),
     failedAt: instant.nullable(),
     refundedAt: instant.nullable(),
-    failureReason: z.string().nullable(),
+    failureReason: z.string().nullable().meta({
+      description:
+        "Why it failed. On a customer's order that awaits its payment: `insufficient_balance`, when the payment came and your wallet is short; it is tried again on each of its credits for 24 hours.",
+    }),
     balanceCents: cents.meta({ description: 'The wallet right after the debit of this order.' }),
     yourCostCents: cents
       .optional()
@@ -64,8 +70,15 @@ export const OrderRecord = z
 
 export type OrderRecord = z.infer<typeof OrderRecord>
 
+/** Its customer paid and the reseller's wallet is short: it is tried again. */
+const isHeld = ({ status, awaiting }: Pick<Order, 'status' | 'awaiting'>): boolean =>
+  status === 'awaiting_payment' && (awaiting?.heldUntil ?? null) !== null
+
 /** The public record of an order; `reseller` adds cost and margin: an order for itself costs what it is charged. */
-export const orderRecord = (order: Omit<Order, 'refunds'>, reseller: boolean): OrderRecord => {
+export const orderRecord = (
+  order: Omit<Order, 'refunds'> & { readonly payUrl?: string | null },
+  reseller: boolean,
+): OrderRecord => {
   const { details } = order
   const costCents = details.costCents ?? details.amountCents
   return {
@@ -87,13 +100,13 @@ export const orderRecord = (order: Omit<Order, 'refunds'>, reseller: boolean): O
     fulfillmentMeta: details.target === null ? null : metaOf(details.target),
     planId: order.planId,
     proxyIds: [...order.proxyIds],
-    payUrl: null,
+    payUrl: order.status === 'awaiting_payment' ? (order.payUrl ?? null) : null,
     customerId: details.customerId,
     createdAt: details.createdAt,
     fulfilledAt: order.fulfilledAt,
     failedAt: order.failedAt,
     refundedAt: order.refundedAt,
-    failureReason: order.failureReason,
+    failureReason: order.failureReason ?? (isHeld(order) ? 'insufficient_balance' : null),
     balanceCents: order.balanceCents,
     ...(reseller && {
       yourCostCents: costCents,

@@ -43,6 +43,17 @@ const moneyBack = (ledger: LedgerState, { details }: Order, refund: Refund): rea
   return decision.outcome === 'decided' ? decision.events : []
 }
 
+/** Whether the order got goods: as its own stream says, or its arbiter where a crash left the order behind it. */
+const gotGoods = (
+  { order, arbiter: state }: OrderStates & { readonly order: Order },
+  arbiter: Arbiter<unknown>,
+  nowMs: number,
+): boolean => {
+  if (order.fulfilledAt !== null) return true
+  const { standing, verdict } = arbiter.rule(state, nowMs)
+  return standing && verdict.outcome === 'fulfilled'
+}
+
 /**
  * The refund's way home: credit, what it pays for taken back, `OrderRefunded`. Each step looks whether it stands, so
  * that every prefix of it is finished by calling it again.
@@ -70,7 +81,9 @@ export const landRefund = (
       refundedAt: isoTime(nowMs),
     },
   }
-  const takenBack = order.failedAt === null ? arbiter.takeBack(states.arbiter, refund, complete, nowMs) : []
+  const takenBack = gotGoods(states, arbiter, nowMs)
+    ? arbiter.takeBack(states.arbiter, refund, complete, nowMs)
+    : []
   return {
     appends: withoutEmpty([
       { stream: ledgerStream(details.accountId), events: moneyBack(states.ledger, order, refund) },
@@ -162,6 +175,7 @@ export const decideRefund = (
   })
   const { order } = states
   if (!order) return refuse('there is no such order')
+  if (!order.paid) return refuse('nothing was paid for the order')
   if (order.status === 'processing')
     return refuse('the order is still being processed; try again in a moment')
   const known = order.refunds.find((refund) => refund.refundId === refundId)

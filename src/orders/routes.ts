@@ -6,6 +6,7 @@ import type { LiveStock } from '../catalog/availability.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
 import type { Customers } from '../customers/service.ts'
+import type { DepositPagesDatabase } from '../deposits/database.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
@@ -40,6 +41,13 @@ export const chargeErrors: readonly RouteError[] = [
   'insufficient_balance',
 ]
 
+/** What every operation that can open a pay page can answer. */
+export const payPageErrors: readonly RouteError[] = [
+  'deposits_not_available',
+  'invalid_amount',
+  'gateway_unavailable',
+]
+
 const Body = z.strictObject({
   product_id: z.string().meta({ description: 'A product id, or an id that the product used to carry.' }),
   quantity: quantityField,
@@ -59,7 +67,7 @@ export const orderRoutes = (deps: {
   readonly termsOf: TermsOf
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
-  readonly db: Kysely<ReadDatabase>
+  readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
 }): readonly Route[] => {
   const { orders, catalog, stock, termsOf, customers, reads, db } = deps
   return [
@@ -69,7 +77,7 @@ export const orderRoutes = (deps: {
       operationId: 'createOrder',
       summary: 'Place an order',
       description:
-        'Debits the wallet and delivers at once, or refuses before anything is charged. A retry with the same `Idempotency-Key` answers the same order.',
+        'Debits the wallet and delivers at once, or refuses before anything is charged. With a rail as `method` the answer is a pay page; the payment places the order. For a customer (`X-Reseller-Customer-Id`) its credit pays the price and the wallet your cost; when the credit is short, the 402 carries a pay page for a rail of yours that is live, and its payment places the order under the same key. A retry with the same `Idempotency-Key` answers the same order.',
       tag: 'Orders',
       access: 'buy',
       writes: true,
@@ -93,7 +101,7 @@ export const orderRoutes = (deps: {
       },
       responses: {
         201: {
-          description: 'The order, paid and delivered.',
+          description: 'The order: paid and delivered, or with the page where it is to be paid.',
           body: OrderRecord,
           example: orderExample,
           headers: keyHeaders,
@@ -113,12 +121,13 @@ export const orderRoutes = (deps: {
         'invalid_targeting',
         'out_of_stock',
         ...chargeErrors,
-        'deposits_not_available',
+        ...payPageErrors,
         'customer_credit_insufficient',
       ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
       handler: async ({ caller, body, idempotencyKey, customerRef, requestId }) => {
         const product = catalog.current().resolve(body.product_id)
+        const method = body.method ?? 'wallet'
         const customerId = customerRef === null ? null : customers.idOf(caller.accountId, customerRef)
         const placed = await orders.submit({
           caller,
@@ -138,7 +147,8 @@ export const orderRoutes = (deps: {
                 caller,
                 customerId,
                 terms: product ? termsOf(caller, product) : null,
-                method: body.method ?? 'wallet',
+                method,
+                payable: await orders.takes(method),
                 expectedAmountCents: body.expected_amount_cents,
                 catalog: catalog.current(),
               },
@@ -149,7 +159,7 @@ export const orderRoutes = (deps: {
             return prepared
           },
         })
-        const record = orderRecord(placed.order, caller.reseller)
+        const record = orderRecord({ ...placed.order, payUrl: placed.payUrl ?? null }, caller.reseller)
         return answerPlaced(placed, record)
       },
     }),

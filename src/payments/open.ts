@@ -1,6 +1,7 @@
 import type { Closing } from '../closing.ts'
 import type { Core } from '../core.ts'
 import { createDeposits, type Deposits } from '../deposits/service.ts'
+import { createOrderable } from '../orders/orderable.ts'
 import { createResellerCredentials } from '../resellers/credentials.ts'
 import { postgresRecords } from '../sandbox/records.ts'
 import { type Sandbox, startSandbox } from '../sandbox/server.ts'
@@ -81,7 +82,15 @@ export const openPayments = async (
   return {
     gateways,
     inbox: createInbox(pool),
-    deposits: createDeposits({ runner, pool, gateways, callbackUrl, clock, logger }),
+    deposits: createDeposits({
+      runner,
+      pool,
+      gateways,
+      callbackUrl,
+      orderable: createOrderable(runner),
+      clock,
+      logger,
+    }),
     sandboxUrl,
     publicUrl,
   }

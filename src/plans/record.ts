@@ -52,6 +52,8 @@ export type Gateway = { readonly host: string; readonly port: number }
 /** What a plan is read from: its row in the read model, and the account's own label. */
 export type PlanRow = {
   readonly plan_id: string
+  /** The reseller's customer who holds it; null for the account itself. */
+  readonly customer_id: string | null
   readonly product_id: string
   readonly shape: 'gateway_gb' | 'gateway_time'
   readonly renewal: 'topup' | 'repurchase'

@@ -15,7 +15,7 @@ import { answerPlaced, keyHeaders, replayHeaders } from '../orders/answer.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
 import { prepareTopUp } from '../orders/prepare.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/record.ts'
-import { chargeErrors, guardField, methodField, quantityField } from '../orders/routes.ts'
+import { chargeErrors, guardField, methodField, payPageErrors, quantityField } from '../orders/routes.ts'
 import type { OrderService } from '../orders/service.ts'
 import type { Credentials } from '../vault/credentials.ts'
 import { findPlan, listPlans, type PlanQueries } from './queries.ts'
@@ -174,11 +174,17 @@ export const planRoutes = (deps: {
           headers: replayHeaders,
         },
       },
-      errors: ['not_found', 'invalid_quantity', ...chargeErrors, 'deposits_not_available'],
+      errors: ['not_found', 'invalid_quantity', ...chargeErrors, ...payPageErrors],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
       handler: async ({ caller, params: { id }, body, idempotencyKey, requestId, after }) => {
         const plan = await planOf(caller, id, after)
+        if (plan.customer_id !== null)
+          throw refuse(
+            'invalid_body',
+            "this plan is a customer's: order its product with X-Reseller-Customer-Id, which tops it up",
+          )
         const product = catalog.current().resolve(plan.product_id)
+        const method = body.method ?? 'wallet'
         const placed = await orders.submit({
           caller,
           requestId,
@@ -197,7 +203,8 @@ export const planRoutes = (deps: {
                 caller,
                 customerId: null,
                 terms: product ? termsOf(caller, product) : null,
-                method: body.method ?? 'wallet',
+                method,
+                payable: await orders.takes(method),
                 expectedAmountCents: body.expected_amount_cents,
                 catalog: catalog.current(),
               },
@@ -206,7 +213,7 @@ export const planRoutes = (deps: {
             ),
         })
         const answer = {
-          ...orderRecord(placed.order, caller.reseller),
+          ...orderRecord({ ...placed.order, payUrl: placed.payUrl ?? null }, caller.reseller),
           plan: record(await planOf(caller, id, placed.position)),
         }
         return answerPlaced(placed, answer)

@@ -189,6 +189,7 @@ export const proxyRoutes = (deps: {
                 customerId: null,
                 terms: product ? termsOf(caller, product) : null,
                 method: 'wallet',
+                payable: true,
                 expectedAmountCents: body.expected_amount_cents,
                 catalog: catalog.current(),
               },

@@ -263,6 +263,19 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     post('topUpPlan', topUpPath(held), answer, how, json, over)
   const keep = (answer: string, how: string, json: Body, over = {}) =>
     post('extendProxies', extend, answer, how, { period_days: 30, ...json }, over)
+  const whileDown = (operation: string, ask: Case['send']): Case => ({
+    operation,
+    answer: '502 gateway_unavailable',
+    how: 'the gateway is down',
+    send: async () => {
+      const url = `${demo.sandbox}/_sandbox/switches`
+      const headers = { 'content-type': 'application/json' }
+      await fetch(url, { method: 'PUT', headers, body: '{"down":true}' })
+      const answer = await ask()
+      await fetch(url, { method: 'DELETE' })
+      return answer
+    },
+  })
   const customer = { headers: { ...idempotency('customer'), 'X-Reseller-Customer-Id': 'c-1' } }
   const product = (path: string) => `/api/v1/products/${path}`
   const one = { proxy_ids: [bought.isp.proxyIds[0]] }
@@ -299,8 +312,16 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     order('402 insufficient_balance', 'an empty wallet', plan('residential-premium', 1), { key: poor.key }),
     order('403 deposits_not_available', 'a rail without a gateway', {
       ...plan('residential-premium', 1),
+      method: 'pix',
+    }),
+    order('201', 'a pay page', { ...plan('residential-premium', 1), method: 'card' }),
+    order('400 invalid_amount', 'more than one invoice takes', {
+      ...plan('residential-premium', 5_000),
       method: 'card',
     }),
+    whileDown('createOrder', () =>
+      client.post(orders, { ...plan('residential-premium', 1), method: 'card' }, { key }),
+    ),
     order(
       '403 reseller_forbidden',
       'a customer on an ordinary key',
@@ -321,7 +342,11 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     topUp('400 invalid_quantity', 'a fraction', { quantity: 1.5 }),
     topUp('400 unsupported_method', 'a method outside the list', { quantity: 1, method: 'shells' }),
     topUp('402 insufficient_balance', 'an empty wallet', { quantity: 1 }, { key: poor.key }, poorPlan),
-    topUp('403 deposits_not_available', 'a rail without a gateway', { quantity: 1, method: 'card' }),
+    topUp('403 deposits_not_available', 'a rail without a gateway', { quantity: 1, method: 'pix' }),
+    topUp('400 invalid_amount', 'more than one invoice takes', { quantity: 5_000, method: 'card' }),
+    whileDown('topUpPlan', () =>
+      client.post(topUpPath(bought.plan), { quantity: 1, method: 'card' }, { key }),
+    ),
     topUp('404 not_found', "another account's plan", { quantity: 1 }, {}, poorPlan),
     topUp('409 price_changed', 'another price than the expected', { quantity: 1, expected_amount_cents: 1 }),
     topUp('409 product_unavailable', 'a product that was parked', { quantity: 1 }, {}, bought.parkedPlan),
@@ -377,19 +402,7 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     ),
     deposit('403 reseller_forbidden', 'a customer on an ordinary key', { amount_cents: 2500 }, customer),
     deposit('403 deposits_not_available', 'a rail without a gateway', { amount_cents: 2500, method: 'pix' }),
-    {
-      operation: 'createDeposit',
-      answer: '502 gateway_unavailable',
-      how: 'the gateway is down',
-      send: async () => {
-        const url = `${demo.sandbox}/_sandbox/switches`
-        const headers = { 'content-type': 'application/json' }
-        await fetch(url, { method: 'PUT', headers, body: '{"down":true}' })
-        const answer = await client.post(deposits, { amount_cents: 2500 }, { key })
-        await fetch(url, { method: 'DELETE' })
-        return answer
-      },
-    },
+    whileDown('createDeposit', () => client.post(deposits, { amount_cents: 2500 }, { key })),
     get('listDeposits', '400 invalid_parameter', 'a status that is none', `${deposits}?status=gone`),
 
     ...Object.entries({

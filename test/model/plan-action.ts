@@ -73,7 +73,7 @@ const buyRequest = ({ catalog, freshKey }: Table, step: Single & { kind: 'buy' }
     product_id: step.product,
     quantity: step.quantity,
     ...(meta && { fulfillment_meta: meta }),
-    ...(step.wrong === 'card' && { method: 'card' }),
+    ...(step.wrong === 'card' && { method: 'pix' }),
   }
   const idempotencyKey = step.keyed ? freshKey() : null
   return { account: step.who, key: 'main', path: '/api/v1/orders', body, idempotencyKey }

@@ -77,7 +77,7 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
   const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
   const runner = runnerOver(log, { clock, limits })
   const complete = createCompletion({ log, runner })
-  const orders = createOrderService({ log, runner, complete })
+  const orders = createOrderService({ log, runner, complete, hosted: null })
   const wallets = createWallets({ runner })
 
   return {

@@ -57,12 +57,15 @@ const orderIdOf = (event: Known): string | null => {
     case 'WalletDebited':
     case 'CustomerCharged':
     case 'OrderPlaced':
+    case 'OrderAwaitingPayment':
       return event.data.order.orderId
     case 'WalletCredited':
       return event.data.source === 'refund' ? event.data.orderId : null
     case 'CustomerRefunded':
     case 'OrderFulfilled':
     case 'OrderFailed':
+    case 'OrderPaid':
+    case 'OrderCanceled':
     case 'RefundDecided':
     case 'OrderRefunded':
     case 'AddressesAllocated':
@@ -126,11 +129,12 @@ const answer = (row: OrderRow, given: 'fulfilled' | 'refused', say: Say): OrderR
   return { ...row, answer: row.answer ?? given }
 }
 
-const end = (row: OrderRow, outcome: 'fulfilled' | 'failed', say: Say): OrderRow => {
+const end = (row: OrderRow, outcome: 'fulfilled' | 'failed' | 'canceled', say: Say): OrderRow => {
   if (row.outcome !== null) say('order-ends-twice', `order ${row.order_id} was ${row.outcome} before`)
   if (outcome === 'fulfilled' && row.answer !== 'fulfilled')
     say('not-allocated', `order ${row.order_id} was fulfilled without an allocation or a plan`)
-  if (outcome === 'failed' && row.answer === 'fulfilled')
+  // What ended before its debit was known gives back goods and money (docs/architecture.md, "Every state").
+  if (outcome === 'failed' && row.answer === 'fulfilled' && row.placed)
     say('failed-though-allocated', `order ${row.order_id} failed, though it was allocated`)
   if (outcome === 'fulfilled' && row.debited_micros === null)
     say('unpaid', `order ${row.order_id} is not paid`)
@@ -187,7 +191,11 @@ const land = (row: OrderRow, event: Extract<Known, { type: 'OrderRefunded' }>, s
   return { ...row, refunded_cents: refundedCents, refunds: JSON.stringify(refunds) }
 }
 
-const place = (row: OrderRow, event: Extract<Known, { type: 'OrderPlaced' }>, say: Say): OrderRow => {
+const place = (
+  row: OrderRow,
+  event: Extract<Known, { type: 'OrderPlaced' | 'OrderPaid' }>,
+  say: Say,
+): OrderRow => {
   const { order } = event.data
   if (row.placed) say('order-twice', `order ${order.orderId} was placed before`)
   if (
@@ -203,7 +211,15 @@ const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
     case 'WalletDebited':
     case 'CustomerCharged':
       return pay(row, event, say)
+    case 'OrderAwaitingPayment':
+      if (row.placed || row.outcome !== null)
+        say('awaits-though-over', `order ${row.order_id} awaits a payment, though it was paid or is over`)
+      return row
+    case 'OrderCanceled':
+      if (row.placed) say('canceled-though-paid', `order ${row.order_id} was canceled, though it was paid`)
+      return end(row, 'canceled', say)
     case 'OrderPlaced':
+    case 'OrderPaid':
       return place(row, event, say)
     case 'AddressesAllocated':
     case 'AddressesExtended':

@@ -1,0 +1,122 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { accountFold } from '../accounts/fold.ts'
+import { type Clock, isoTime } from '../clock.ts'
+import { depositFold, isClosed } from '../deposits/fold.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { accountStream, depositStream, ledgerStream, orderStream } from '../eventstore/streams.ts'
+import { newId, type OrderId } from '../ids.ts'
+import { ledgerFold } from '../ledger/fold.ts'
+import { type Poller, startPoller } from '../reactors/poller.ts'
+import { arbiterOf } from './arbiter.ts'
+import { decideAwaitedAlone, decideCancellation } from './awaited.ts'
+import { orderFold } from './fold.ts'
+import type { Orderable } from './orderable.ts'
+import { readOrder } from './refund-service.ts'
+
+type Deps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly orderable: Orderable
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+const maxOrdersARun = 100
+const actor = { kind: 'system', name: 'awaiting-orders' } as const
+
+/** Tries an order again whose customer paid: placed, failed after its day, or held on. Nothing to one that is over. */
+const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Promise<string> => {
+  const cause = { actor, correlationId: newId('run') }
+  const standing = await readOrder(log, orderId)
+  if (!standing?.awaiting) return 'over'
+  const { details, awaiting } = standing
+  const arbiter = arbiterOf(details)
+  const awaited = {
+    order: details,
+    depositId: awaiting.depositId,
+    orderable: await orderable(details, cause),
+  }
+  const { answer } = await runner.run({
+    name: 'place-held-order',
+    streams: {
+      account: { stream: accountStream(details.accountId), fold: accountFold },
+      ledger: { stream: ledgerStream(details.accountId), fold: ledgerFold },
+      arbiter: { stream: arbiter.stream, fold: arbiter.fold },
+      order: { stream: orderStream(orderId), fold: orderFold },
+    },
+    decide: (states, { nowMs }) => decideAwaitedAlone(states, awaited, nowMs),
+    ...cause,
+    account: details.accountId,
+  })
+  return answer.kind
+}
+
+/** Cancels an own order whose invoice closed without paying it. */
+const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<boolean> => {
+  const standing = await readOrder(log, orderId)
+  if (!standing?.awaiting) return false
+  const { details, awaiting } = standing
+  const { depositId } = awaiting
+  const { answer } = await runner.run({
+    name: 'cancel-order',
+    streams: {
+      ledger: { stream: ledgerStream(details.accountId), fold: ledgerFold },
+      deposit: { stream: depositStream(depositId), fold: depositFold },
+      order: { stream: orderStream(orderId), fold: orderFold },
+    },
+    decide: ({ order, ledger, deposit }, { nowMs }) => {
+      const closed = deposit !== null && isClosed(deposit)
+      return decideCancellation({ order, ledger }, { depositId, closed }, nowMs)
+    },
+    actor,
+    correlationId: newId('run'),
+    account: details.accountId,
+  })
+  return answer.canceled
+}
+
+/**
+ * Works on orders that await a payment: those whose customer paid while the reseller's wallet was short are tried
+ * again once the wallet has the cost, and failed after a day; own orders whose invoice closed are canceled. Several
+ * processes may run it; doing it twice does nothing the second time.
+ */
+export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number }): Poller => {
+  const { pool, clock, logger } = deps
+  const find = async (
+    name: string,
+    text: string,
+    values: readonly unknown[],
+  ): Promise<readonly OrderId[]> => {
+    const { rows } = await pool.query<{ order_id: OrderId }>({ name, text, values: [...values] })
+    return rows.map(({ order_id }) => order_id)
+  }
+  const work = async (): Promise<void> => {
+    const held = await find(
+      'held-orders',
+      `select p.order_id from read.order_payments p join read.balances b using (account_id)
+        where p.waits and p.held_until is not null
+          and (b.available_micros >= p.wallet_micros or p.held_until <= $1::timestamptz)
+        order by p.held_until limit ${maxOrdersARun}`,
+      [isoTime(clock())],
+    )
+    for (const orderId of held) {
+      const outcome = await tryHeld(deps, orderId)
+      logger.info({ orderId, outcome }, 'an order that waits for its reseller was tried again')
+    }
+    const closed = await find(
+      'orders-of-closed-invoices',
+      `select p.order_id from read.order_payments p join read.deposits d using (deposit_id)
+        where p.waits and p.customer_id is null
+          and d.status in ('paid', 'partially_paid', 'expired', 'failed')
+        limit ${maxOrdersARun}`,
+      [],
+    )
+    for (const orderId of closed)
+      if (await cancelClosed(deps, orderId))
+        logger.info({ orderId }, 'an order was canceled: its invoice closed')
+  }
+  return startPoller({ name: 'awaiting-orders', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+}

@@ -1,0 +1,127 @@
+import type { Clock } from '../clock.ts'
+import { isoTime } from '../clock.ts'
+import { isClosed } from '../deposits/fold.ts'
+import type { Cause, Deposits } from '../deposits/service.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { ledgerStream, orderStream } from '../eventstore/streams.ts'
+import type { AccountId, DepositId, OrderId } from '../ids.ts'
+import { ledgerFold } from '../ledger/fold.ts'
+import { type Gateways, GatewayUnavailable } from '../payments/port.ts'
+import { floorCents, maxDepositCents, type Rail, resellerRails } from '../payments/rails.ts'
+import { decideAwaiting } from './awaited.ts'
+import type { OrderDetails } from './details.ts'
+import type { PayPage } from './errors.ts'
+import { type Order, orderFold } from './fold.ts'
+import type { OrderDraft } from './place.ts'
+import { readOrder } from './refund-service.ts'
+
+/** An order with the open invoice that it waits for. */
+export type Invoiced = PayPage & {
+  /** As it is by now: its payment may have been quicker. */
+  readonly order: Order
+  readonly position: number | null
+}
+
+/** How an awaited order stands when it is asked for again. */
+export type Looked = {
+  readonly order: Order
+  /** The invoice that can still be paid; null when it closed. */
+  readonly open: PayPage | null
+}
+
+/** The pay pages of orders: what `src/orders/service.ts` needs of deposits. */
+export type HostedOrders = {
+  /** Whether a gateway is live that takes this rail: the service's own, or (a customer's order) the reseller's. */
+  takes(rail: Rail, reseller: AccountId | null): Promise<boolean>
+  /**
+   * Opens the invoice of an order that is to be paid, or the open one that stands; the order waits for it from then on.
+   * @throws ApiError: deposits_not_available, gateway_unavailable, idempotency_conflict; CommandOverload
+   */
+  invoice(draft: OrderDraft, amountCents: number, cause: Cause): Promise<Invoiced>
+  /** Asks the provider for a payment that nobody told of yet, and looks how the order stands then. */
+  look(order: Order, cause: Cause): Promise<Looked>
+}
+
+/** What an invoice comes to: whole cents, raised to the rail's floor; null above the maximum of one invoice. */
+export const chargeOf = (rail: Rail, amountCents: number): number | null => {
+  const charge = Math.max(amountCents, floorCents(rail))
+  return charge > maxDepositCents ? null : charge
+}
+
+export const createHostedOrders = (deps: {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly deposits: Deposits
+  readonly gateways: Gateways
+  /** Where a payer lands: the reseller's own place for its customers, else the service's. */
+  readonly returnUrlOf: (reseller: AccountId | null) => Promise<string>
+  readonly clock: Clock
+}): HostedOrders => {
+  const { log, runner, deposits, gateways, returnUrlOf, clock } = deps
+
+  /** Notes on the order's stream that it waits for the invoice. */
+  const note = (order: OrderDetails, depositId: string, cause: Cause) =>
+    runner.run({
+      name: 'await-payment',
+      streams: {
+        ledger: { stream: ledgerStream(order.accountId), fold: ledgerFold },
+        order: { stream: orderStream(order.orderId), fold: orderFold },
+      },
+      decide: (states) => decideAwaiting(states, { order, depositId }),
+      ...cause,
+      account: order.accountId,
+    })
+
+  return {
+    takes: async (rail, reseller) => {
+      if (reseller !== null && !(resellerRails as readonly Rail[]).includes(rail)) return false
+      return (await gateways.forRail(reseller, rail)) !== null
+    },
+
+    invoice: async (draft, amountCents, cause) => {
+      const { accountId, customerId, orderId, fingerprint, method } = draft
+      const reseller = customerId === null ? null : accountId
+      const opened = await deposits.open(
+        {
+          accountId,
+          customerId,
+          // No client can send a key like it: orders and deposits have keys of their own (decisions, "Everywhere").
+          idempotencyKey: `\n${orderId}`,
+          fingerprint,
+          amountCents,
+          rail: method as Rail,
+          returnUrl: await returnUrlOf(reseller),
+          pending: { order: { ...draft, createdAt: isoTime(clock()) } },
+        },
+        cause,
+      )
+      const { details } = opened.deposit
+      // An invoice that stood already froze the price of the order that it was raised for.
+      const frozen = details.pending?.order
+      if (!frozen) throw new Error(`deposit ${details.depositId} carries no order`)
+      const { answer, position } = await note(frozen, details.depositId, cause)
+      return {
+        order: answer,
+        depositId: details.depositId,
+        payUrl: opened.payUrl,
+        chargeCents: details.amountCents,
+        position,
+      }
+    },
+
+    look: async (order, cause) => {
+      if (!order.awaiting) throw new Error(`order ${order.details.orderId} awaits no payment`)
+      const depositId = order.awaiting.depositId as DepositId
+      const deposit = await deposits.settle(depositId, cause).catch((error) => {
+        if (error instanceof GatewayUnavailable) return deposits.read(depositId, cause)
+        throw error
+      })
+      const now = await readOrder(log, order.details.orderId as OrderId)
+      if (!now) throw new Error(`order ${order.details.orderId} is gone`)
+      const payUrl = await deposits.payUrlOf(depositId)
+      if (!deposit || isClosed(deposit) || payUrl === null) return { order: now, open: null }
+      return { order: now, open: { depositId, payUrl, chargeCents: deposit.details.amountCents } }
+    },
+  }
+}

@@ -1,0 +1,338 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { groups } from '../../projections/groups.ts'
+import { sealKeyOf } from '../../src/audit/seal-key.ts'
+import { findingText } from '../../src/audit/verify/finding.ts'
+import { verifyLog } from '../../src/audit/verify/verify.ts'
+import { registerCustomers } from '../../src/customers/cli.ts'
+import { newId } from '../../src/ids.ts'
+import { registerWallet } from '../../src/ledger/cli.ts'
+import { registerReseller } from '../../src/resellers/cli.ts'
+import { openShop } from '../deposits/support.ts'
+import { deskOf } from '../resellers/desk.ts'
+import { until } from '../support/until.ts'
+
+const orders = '/api/v1/orders'
+const traffic = (quantity: number, more: object = {}) => ({
+  product_id: 'residential-premium',
+  quantity,
+  ...more,
+})
+const addresses = (quantity: number, more: object = {}) => ({
+  product_id: 'isp-static',
+  quantity,
+  fulfillment_meta: { country: 'USA', period_days: 30 },
+  ...more,
+})
+
+const openTown = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
+  const shop = await openShop(t, settings)
+  const desk = deskOf(shop.farebox.core, [registerReseller, registerCustomers, registerWallet])
+  const run = async (...args: readonly string[]) => {
+    const ran = await desk(...args)
+    assert.equal(ran.code, 0, ran.err)
+    return ran.json
+  }
+  const { accountId, key } = shop.demo.reseller
+  const order = (json: object, name: string, customer?: string) =>
+    shop.client.post(orders, json, {
+      key,
+      headers: {
+        'Idempotency-Key': name,
+        ...(customer !== undefined && { 'X-Reseller-Customer-Id': customer }),
+      },
+    })
+  const read = async (orderId: string, by = key) =>
+    (await shop.client.get(`${orders}/${orderId}`, { key: by })).body
+  const reads = (orderId: string, status: string, by = key) =>
+    until(
+      async () => {
+        const found = await read(orderId, by)
+        return found.status === status && found
+      },
+      { timeoutMs: 20_000, what: `${orderId} to be ${status}` },
+    )
+  const creditOf = async (customer: string): Promise<number> => {
+    const { customers } = await run('customers', 'list', '--account', accountId)
+    return customers.find((one: { customer: string }) => one.customer === customer)?.creditCents
+  }
+  /** The log, both books and every read table agree, and no rule of money and orders is broken. */
+  const sound = async (): Promise<void> => {
+    const { pool, log, keys } = shop.farebox.core
+    const { findings } = await verifyLog(
+      { pool, log, groups, logInPostgres: true },
+      { runId: newId('vrf'), publicKey: sealKeyOf(keys.seal).publicKey, exported: null },
+    )
+    assert.deepEqual(findings.map(findingText), [])
+  }
+  return {
+    ...shop,
+    sound,
+    run,
+    order,
+    read,
+    reads,
+    creditOf,
+    deposit: (id: string) => shop.read(key, id),
+    deposits: (id: string, wanted: object) => shop.reads(key, id, wanted),
+    reseller: { accountId, key },
+  }
+}
+
+/** A reseller whose cards run on the stand-in. */
+const openStore = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
+  const town = await openTown(t, settings)
+  const { accountId, key } = town.reseller
+  await town.run('reseller', 'set', '--account', accountId, '--markup', '1.30', '--merchant-name', 'Ann & Co')
+  await town.run(
+    ...['reseller', 'gateway', '--account', accountId],
+    ...['--rail', 'card', '--provider', 'stripe', '--sandbox'],
+  )
+  const path = '/api/v1/products/isp-static/price?quantity=4&country=USA&period_days=30'
+  const quote = await until(async () => {
+    const { body } = await town.client.get(path, { key })
+    return body.marginCents > 0 && body
+  })
+  return { ...town, quote }
+}
+
+describe('an own order on a rail', () => {
+  test('awaits its payment and is placed by it, in one append', async (t) => {
+    const town = await openTown(t)
+    const { key } = await town.customer({ cents: 0 })
+    const headers = { 'Idempotency-Key': 'own' }
+    const asked = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
+    assert.equal(asked.status, 201, asked.text)
+    const { orderId, payUrl, amountCents } = asked.body
+    assert.deepEqual([asked.body.status, asked.body.planId], ['awaiting_payment', null])
+    assert.match(payUrl, /^http/)
+    const again = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
+    assert.deepEqual([again.status, again.body], [200, asked.body])
+    assert.deepEqual(await town.read(orderId, key), asked.body)
+    const listed = await town.client.get(`${orders}?status=awaiting_payment`, { key })
+    assert.deepEqual([listed.body.total, listed.body.orders[0].payUrl], [1, payUrl])
+    const { deposits } = (await town.client.get('/api/v1/deposits', { key })).body
+    const [deposit] = deposits
+    assert.deepEqual(
+      [deposit.for_order, deposit.order_id, deposit.amount_cents],
+      [true, orderId, amountCents],
+    )
+    await town.act(deposit.deposit_id, 'pay', amountCents + 77)
+    const done = await town.reads(orderId, 'completed', key)
+    assert.deepEqual([done.payUrl, done.balanceCents], [null, 77])
+    assert.match(done.planId, /^pln_/)
+    assert.equal(await town.balance(key), 77)
+    await town.reads(orderId, 'completed', key)
+    const { transactions } = (await town.client.get('/api/v1/wallet/transactions', { key })).body
+    assert.deepEqual(
+      transactions.map(({ type }: { type: string }) => type),
+      ['order', 'deposit'],
+    )
+    await town.sound()
+  })
+
+  test('is canceled when its invoice closes, and money that still arrives is credited', async (t) => {
+    const town = await openTown(t, { FAREBOX_DEPOSIT_LOOK_MS: '500' })
+    const { key } = await town.customer({ cents: 0 })
+    const { body } = await town.client.post(orders, traffic(5, { method: 'crypto' }), { key })
+    const [deposit] = (await town.client.get('/api/v1/deposits', { key })).body.deposits
+    await town.act(deposit.deposit_id, 'expire')
+    const canceled = await town.reads(body.orderId, 'canceled', key)
+    assert.equal(canceled.payUrl, null)
+    await town.act(deposit.deposit_id, 'pay', body.amountCents)
+    await until(async () => (await town.balance(key)) === body.amountCents)
+    assert.equal((await town.read(body.orderId, key)).status, 'canceled')
+    await town.sound()
+  })
+
+  test('is refused before any invoice when it cannot be placed', async (t) => {
+    const town = await openTown(t)
+    const { key } = await town.customer({ cents: 0 })
+    const refused = async (json: object, status: number, code: string) => {
+      const answer = await town.client.post(orders, json, { key })
+      assert.deepEqual([answer.status, answer.body.code], [status, code], answer.text)
+    }
+    const servers = { product_id: 'ipv4-datacenter', fulfillment_meta: { country: 'CAN', period_days: 30 } }
+    await refused({ ...servers, quantity: 999, method: 'card' }, 409, 'out_of_stock')
+    await refused(traffic(5_000, { method: 'card' }), 400, 'invalid_amount')
+    await refused(traffic(5, { method: 'pix' }), 403, 'deposits_not_available')
+    await refused(traffic(5, { method: 'shells' }), 400, 'unsupported_method')
+    await refused(traffic(5, { method: 'card', expected_amount_cents: 1 }), 409, 'price_changed')
+    await town.switches({ down: true })
+    await refused(traffic(5, { method: 'card' }), 502, 'gateway_unavailable')
+    assert.equal((await town.client.get(orders, { key })).body.total, 0)
+    await town.sound()
+  })
+})
+
+describe('an order for a customer that is short of credit', () => {
+  test('carries a pay page, the same on every retry, and is placed under its key when that is paid', async (t) => {
+    const town = await openStore(t)
+    const { quote } = town
+    const asked = addresses(4, { method: 'card' })
+    const short = await town.order(asked, 'k', 'alice')
+    assert.equal(short.status, 402, short.text)
+    const { code, shortfallCents, chargeCents, depositId, payUrl } = short.body
+    assert.equal(code, 'customer_credit_insufficient')
+    assert.equal(shortfallCents, quote.amountCents)
+    assert.equal(chargeCents, Math.max(shortfallCents, 1_000))
+    const page = await (await fetch(payUrl)).text()
+    assert.match(page, /SANDBOX/)
+    assert.match(page, /Ann &#38; Co/)
+    const deposit = await town.deposit(depositId)
+    assert.deepEqual([deposit.for_order, deposit.customer_id], [true, 'alice'])
+    const waiting = await town.read(deposit.order_id)
+    assert.deepEqual([waiting.status, waiting.payUrl], ['awaiting_payment', payUrl])
+
+    // The price is frozen for the life of the invoice.
+    await town.run('reseller', 'set', '--account', town.reseller.accountId, '--markup', '3')
+    const path = '/api/v1/products/isp-static/price?quantity=4&country=USA&period_days=30'
+    await until(
+      async () =>
+        (await town.client.get(path, { key: town.reseller.key })).body.amountCents > quote.amountCents,
+    )
+    const { requestId: _a, ...first } = short.body
+    const { requestId: _b, ...second } = (await town.order(asked, 'k', 'alice')).body
+    assert.deepEqual(second, first)
+    const other = await town.order(asked, 'k', 'bob')
+    assert.deepEqual([other.status, other.body.code], [409, 'idempotency_conflict'])
+
+    await town.act(depositId, 'pay', chargeCents)
+    const done = await town.reads(deposit.order_id, 'completed')
+    assert.deepEqual([done.amountCents, done.yourCostCents], [quote.amountCents, quote.yourCostCents])
+    assert.equal(await town.creditOf('alice'), chargeCents - quote.amountCents)
+    const replay = await town.order(asked, 'k', 'alice')
+    assert.deepEqual([replay.status, replay.body.orderId], [200, deposit.order_id])
+    assert.equal(replay.headers.get('idempotency-replayed'), 'true')
+    await town.sound()
+  })
+
+  test('is placed by the retry itself when no callback came', async (t) => {
+    const town = await openStore(t)
+    await town.switches({ lost: 1 })
+    const short = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
+    await town.act(short.body.depositId, 'pay')
+    const placed = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
+    assert.deepEqual([placed.status, placed.body.status], [200, 'completed'], placed.text)
+    await town.sound()
+  })
+
+  test('that is underpaid keeps what came, and the next retry invoices the rest', async (t) => {
+    const town = await openStore(t)
+    const asked = addresses(4, { method: 'card' })
+    const short = await town.order(asked, 'k', 'alice')
+    await town.act(short.body.depositId, 'expire')
+    const next = await town.order(asked, 'k', 'alice')
+    assert.equal(next.status, 402, next.text)
+    assert.notEqual(next.body.depositId, short.body.depositId)
+    await town.run(
+      ...['customers', 'credit', '--account', town.reseller.accountId, '--customer', 'alice'],
+      ...['--cents', '100', '--reference', 'cash'],
+    )
+    await town.act(next.body.depositId, 'expire')
+    const rest = await town.order(asked, 'k', 'alice')
+    assert.equal(rest.body.shortfallCents, town.quote.amountCents - 100)
+    await town.run(
+      ...['customers', 'credit', '--account', town.reseller.accountId, '--customer', 'alice'],
+      ...['--cents', String(town.quote.amountCents - 100), '--reference', 'cash 2'],
+    )
+    const placed = await town.order(asked, 'k', 'alice')
+    assert.deepEqual([placed.status, placed.body.status], [200, 'completed'], placed.text)
+    await town.act(rest.body.depositId, 'pay')
+    await until(async () => (await town.creditOf('alice')) === rest.body.chargeCents)
+    await town.sound()
+  })
+
+  test('has no pay page without a live rail, and none above $5,000', async (t) => {
+    const town = await openStore(t)
+    for (const asked of [addresses(4), addresses(4, { method: 'crypto' }), addresses(4, { method: 'pix' })]) {
+      const short = await town.order(asked, JSON.stringify(asked), 'alice')
+      assert.equal(short.body.code, 'customer_credit_insufficient', short.text)
+      assert.deepEqual(
+        [short.body.payUrl, short.body.depositId, short.body.chargeCents],
+        [undefined, undefined, undefined],
+      )
+    }
+    await town.run(
+      ...['wallet', 'credit', '--account', town.reseller.accountId],
+      ...['--cents', '10000000', '--reference', 'rich'],
+    )
+    const dear = await town.order(traffic(2_000, { method: 'card' }), 'dear', 'alice')
+    assert.deepEqual(
+      [dear.body.code, dear.body.payUrl],
+      ['customer_credit_insufficient', undefined],
+      dear.text,
+    )
+    await town.sound()
+  })
+
+  test('opens no invoice while the wallet of the reseller is short', async (t) => {
+    const town = await openStore(t)
+    const { accountId, key } = town.reseller
+    const cents = await town.balance(key)
+    await town.run(
+      'wallet',
+      'adjust',
+      '--account',
+      accountId,
+      '--cents',
+      String(1 - cents),
+      '--reference',
+      'x',
+    )
+    const short = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
+    assert.deepEqual([short.status, short.body.code], [402, 'insufficient_balance'])
+    assert.equal((await town.client.get('/api/v1/deposits', { key })).body.total, 0)
+    await town.sound()
+  })
+
+  test('whose reseller runs short before the payment is held, and placed by the next credit', async (t) => {
+    const town = await openStore(t)
+    const { accountId, key } = town.reseller
+    const short = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
+    const cents = await town.balance(key)
+    await town.run(
+      'wallet',
+      'adjust',
+      '--account',
+      accountId,
+      '--cents',
+      String(1 - cents),
+      '--reference',
+      'x',
+    )
+    await town.act(short.body.depositId, 'pay')
+    const { order_id: orderId } = await town.deposits(short.body.depositId, { status: 'paid' })
+    const held = await town.read(orderId)
+    assert.deepEqual([held.status, held.failureReason], ['awaiting_payment', 'insufficient_balance'])
+    const retry = await town.order(addresses(4, { method: 'card' }), 'k', 'alice')
+    assert.deepEqual([retry.status, retry.body.code], [402, 'insufficient_balance'])
+    assert.equal(await town.creditOf('alice'), short.body.chargeCents)
+    await town.run('wallet', 'credit', '--account', accountId, '--cents', '100000', '--reference', 'more')
+    await town.reads(orderId, 'completed')
+    assert.equal(await town.creditOf('alice'), short.body.chargeCents - town.quote.amountCents)
+    await town.sound()
+  })
+
+  test('that is sold out by the time it is paid fails, and the credit stays', async (t) => {
+    const town = await openStore(t)
+    const { key } = town.reseller
+    const few = {
+      product_id: 'isp-static',
+      quantity: 20,
+      fulfillment_meta: { country: 'POL', period_days: 30 },
+    }
+    const short = await town.order({ ...few, method: 'card' }, 'k', 'alice')
+    assert.equal(short.status, 402, short.text)
+    const rest = await town.order({ ...few, quantity: 50 }, 'own')
+    assert.equal(rest.status, 201, rest.text)
+    const before = await town.balance(key)
+    await town.act(short.body.depositId, 'pay')
+    const { order_id: orderId } = await town.deposits(short.body.depositId, { status: 'paid' })
+    const failed = await town.reads(orderId, 'failed')
+    assert.equal(failed.failureReason, 'out_of_stock')
+    assert.equal(await town.creditOf('alice'), short.body.chargeCents)
+    assert.equal(await town.balance(key), before)
+    await town.sound()
+  })
+})
