@@ -207,6 +207,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
               customerId,
               terms,
               method: 'wallet',
+              payable: true,
               expectedAmountCents,
               catalog: demoCatalog,
             },

@@ -208,26 +208,29 @@ test('resellers with customers of the same names never see, charge or credit tho
   }
 
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(action, action, action), { minLength: 4, maxLength: 12 }), async (steps) => {
-      for (const step of steps)
-        await Promise.all(
-          parties.map((me, n) =>
-            act(
-              me,
-              parties.filter((other) => other !== me),
-              step[n]!,
+    fc.asyncProperty(
+      fc.array(fc.tuple(action, action, action), { minLength: 4, maxLength: 12 }),
+      async (steps) => {
+        for (const step of steps)
+          await Promise.all(
+            parties.map((me, n) =>
+              act(
+                me,
+                parties.filter((other) => other !== me),
+                step[n]!,
+              ),
             ),
-          ),
-        )
-      for (const me of parties) await check(me)
-      for (const [n, me] of parties.entries())
-        for (const other of parties.slice(n + 1))
-          assert.deepEqual(
-            [...me.told].filter((id) => other.told.has(id)),
-            [],
-            'two were told of one thing',
           )
-    }),
+        for (const me of parties) await check(me)
+        for (const [n, me] of parties.entries())
+          for (const other of parties.slice(n + 1))
+            assert.deepEqual(
+              [...me.told].filter((id) => other.told.has(id)),
+              [],
+              'two were told of one thing',
+            )
+      },
+    ),
     { numRuns: process.env.FAREBOX_SOAK ? 300 : 20, endOnFailure: true },
   )
   for (const me of parties) {

@@ -4,6 +4,7 @@ import { marginRules } from '../../src/audit/invariants/margins.ts'
 import { violationsTable } from '../../src/audit/invariants/violation.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { StreamName } from '../../src/eventstore/port.ts'
+import type { OrderDetails } from '../../src/orders/details.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
 import { decideRefund } from '../../src/orders/refund.ts'
 import {
@@ -155,6 +156,27 @@ for (const [what, type, nth, change, found] of changes)
     const broken = brokenBy(events)
     assert.equal(broken[0], found, broken.join('; '))
   })
+
+test('an order that awaited its payment is held against what it was paid at', () => {
+  const paid = (cents: number) =>
+    history().map((event) => {
+      if (event.type !== 'OrderPlaced') return event
+      const { order, balanceCents } = event.data as { order: OrderDetails; balanceCents: number }
+      const { orderId, accountId } = order
+      return {
+        ...event,
+        type: 'OrderPaid',
+        data: {
+          orderId,
+          accountId,
+          balanceCents,
+          order: { ...order, amountCents: order.amountCents + cents },
+        },
+      }
+    })
+  assert.deepEqual(brokenBy(paid(0)), [])
+  assert.equal(brokenBy(paid(1))[0], 'OrderPaid margin-order')
+})
 
 test('a refund that nobody decided is found', () => {
   const events = history().filter((event) => event.type !== 'RefundDecided')
