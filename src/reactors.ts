@@ -3,6 +3,8 @@ import { startDepositReactor } from './deposits/look-again.ts'
 import { startCallbackReactor } from './deposits/take-callbacks.ts'
 import { startMovementReactor } from './ledger/open-movements.ts'
 import { createWallets } from './ledger/service.ts'
+import { createBots } from './messaging/bots.ts'
+import { startMessageWorker } from './messaging/worker.ts'
 import { startAwaitingReactor } from './orders/awaiting-orders.ts'
 import { createCompletion } from './orders/completion.ts'
 import { startCompletionReactor } from './orders/open-orders.ts'
@@ -11,7 +13,9 @@ import type { Payments } from './payments/open.ts'
 import { createMeter } from './plans/metering.ts'
 import { startTrafficSweep } from './plans/traffic-sweep.ts'
 import { type Projecting, tablesMade } from './projecting.ts'
+import { createResellerCredentials } from './resellers/credentials.ts'
 import { startRentalExpiry } from './stock/expiry.ts'
+import { createVault } from './vault/seal.ts'
 import type { QueueProgress } from './webhooks/reactor/progress.ts'
 import { startWebhooks } from './webhooks/start.ts'
 
@@ -33,6 +37,11 @@ export const startReactors = (
   const { config, pool, clock, logger, runner } = core
   const { deposits } = payments
   const firstLookMs = config.payments.depositLookMs
+  const bots = createBots({
+    pool,
+    credentials: createResellerCredentials({ pool, vault: createVault(core.keys.master) }),
+    sandboxUrl: payments.sandboxUrl,
+  })
   const stopping = new AbortController()
   const wallets = createWallets({ runner })
   const callbacks = startCallbackReactor({ ...payments, wallets, logger })
@@ -49,6 +58,7 @@ export const startReactors = (
             rules: { allowLoopback: config.webhookAllowLoopback },
             monotonicMs: parts.monotonicMs,
           }),
+          startMessageWorker({ pool, log: core.log, botOf: bots.of, clock, logger }),
           startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),
           startTrafficSweep({ meter: createMeter(core), clock, logger }),
         ]
@@ -60,6 +70,7 @@ export const startReactors = (
       stopping.abort()
       await callbacks.stop()
       for (const poller of await started) await poller.stop()
+      await bots.close()
     },
   }
 }

@@ -8,6 +8,7 @@ import { migrations as snapshots } from '../eventstore/commands/migrations.ts'
 import { migrations as log } from '../eventstore/postgres/migrations.ts'
 import { migrations as keys } from '../keys.ts'
 import { migrations as labels } from '../labels/migrations.ts'
+import { migrations as messages } from '../messaging/migrations.ts'
 import { migrations as noticeReads } from '../notices/read-marks.ts'
 import { migrations as payments } from '../payments/migrations.ts'
 import { migrations as traffic } from '../plans/migrations.ts'
@@ -37,6 +38,7 @@ const rooms: readonly Migrations[] = [
   labels,
   webhooks,
   customers,
+  messages,
   audit,
   resellers,
   noticeReads,

@@ -12,6 +12,7 @@ import { payPage } from './page.ts'
 import type { Records } from './records.ts'
 import { stripeStandIn } from './stripe.ts'
 import { calm, type Switches, SwitchesShape } from './switches.ts'
+import { telegramStandIn } from './telegram.ts'
 import { answer, invoiceKind, type SandboxAccount, type StandIn, type Till } from './till.ts'
 
 export type Sandbox = {
@@ -122,6 +123,7 @@ export const startSandbox = async (options: {
     return undefined
   })
   for (const standIn of Object.values(standIns)) standIn.routes(app)
+  telegramStandIn(app, till)
   controls(app, till, standIns, {
     set: (change) => {
       switches = { ...switches, ...change }

@@ -1,0 +1,81 @@
+import type pg from 'pg'
+import { isoTime } from '../clock.ts'
+import type { AccountId, CustomerId, OrderId } from '../ids.ts'
+
+/** A message that is due and for a while this process's to send. */
+export type DueMessage = {
+  readonly order_id: OrderId
+  readonly account_id: AccountId
+  readonly customer_id: CustomerId
+  readonly outcome: 'placed' | 'failed'
+  /** This one counted. */
+  readonly attempts: number
+}
+
+const collectedARun = 500
+/** Longer than a provider is waited for: what a dead process had claimed is sent by another one after it. */
+const leaseMs = 60_000
+
+/** Takes over the orders that customers are to be told of, each once for ever. Gives how many came. */
+export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<number> => {
+  const { rows } = await pool.query<{ came: number }>({
+    name: 'collect-messages',
+    text: `with at as (select position from work.message_cursor for update),
+           next as (select o.* from read.order_outcomes o, at where o.position > at.position
+                     order by o.position limit ${collectedARun}),
+           taken as (insert into work.messages (order_id, account_id, customer_id, outcome, next_at)
+                     select order_id, account_id, customer_id, outcome, $1::timestamptz from next
+                     on conflict (order_id) do nothing),
+           moved as (update work.message_cursor c set position = n.last
+                       from (select max(position) as last from next) n where n.last > c.position)
+           select count(*)::bigint as came from next`,
+    values: [isoTime(nowMs)],
+  })
+  return rows[0]?.came ?? 0
+}
+
+/** Messages whose turn it is, for this process alone until their lease is over. */
+export const claimMessages = async (
+  pool: pg.Pool,
+  limit: number,
+  nowMs: number,
+): Promise<readonly DueMessage[]> => {
+  const { rows } = await pool.query<DueMessage>({
+    name: 'claim-messages',
+    text: `update work.messages m set attempts = m.attempts + 1, next_at = $2::timestamptz
+             from (select order_id from work.messages where done_at is null and next_at <= $1::timestamptz
+                    order by next_at limit $3::integer for update skip locked) due
+            where m.order_id = due.order_id
+           returning m.order_id, m.account_id, m.customer_id, m.outcome, m.attempts`,
+    values: [isoTime(nowMs), isoTime(nowMs + leaseMs), limit],
+  })
+  return rows
+}
+
+/** The message is done with: `sent`, or why it never will be. */
+export const finishMessage = async (
+  pool: pg.Pool,
+  orderId: OrderId,
+  result: string,
+  nowMs: number,
+): Promise<void> => {
+  await pool.query({
+    name: 'finish-message',
+    text: 'update work.messages set done_at = $2::timestamptz, result = $3::text where order_id = $1::text',
+    values: [orderId, isoTime(nowMs), result],
+  })
+}
+
+/** It is sent again at that time. */
+export const postponeMessage = async (
+  pool: pg.Pool,
+  orderId: OrderId,
+  why: string,
+  atMs: number,
+): Promise<void> => {
+  await pool.query({
+    name: 'postpone-message',
+    text: 'update work.messages set next_at = $2::timestamptz, result = $3::text where order_id = $1::text',
+    values: [orderId, isoTime(atMs), why],
+  })
+}
