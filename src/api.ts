@@ -15,6 +15,8 @@ import type { Core } from './core.ts'
 import { createCustomers } from './customers/service.ts'
 import type { DepositPagesDatabase } from './deposits/database.ts'
 import { depositRoutes, type ReturnUrls } from './deposits/routes.ts'
+import { createFinanceDirectory } from './finance/find-reader.ts'
+import { financeRoutes } from './finance/routes.ts'
 import { healthRoutes, type Probe } from './http/health.ts'
 import { createHttpMetrics } from './http/http-metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
@@ -190,6 +192,7 @@ export const createApi = (parts: ApiParts): Api => {
       reads: createReads({ progress: projecting.progress, log, group: books.name }),
     }),
     ...noticeRoutes(shared),
+    ...financeRoutes({ pool, log, progress: projecting.progress }),
     ...depositRoutes({
       ...shared,
       deposits: payments.deposits,
@@ -208,6 +211,12 @@ export const createApi = (parts: ApiParts): Api => {
       log,
       reached: (position) => projecting.progress.reached(hot.name, position, keyWaitMs),
       monotonicMs,
+    }),
+    financeDirectory: createFinanceDirectory({
+      pool,
+      log,
+      clock,
+      clockProblem: core.clockGuard.problem,
     }),
     logger,
     metrics: createHttpMetrics(registry),

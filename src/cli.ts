@@ -12,6 +12,7 @@ import { registerCustomers } from './customers/cli.ts'
 import { registerExports } from './exports/cli.ts'
 import { registerLedger } from './finance/cli.ts'
 import { registerReplay } from './finance/replay-cli.ts'
+import { registerFinanceTokens } from './finance/tokens-cli.ts'
 import { registerWallet } from './ledger/cli.ts'
 import { registerNotices } from './notices/cli.ts'
 import { registerOrders } from './orders/cli.ts'
@@ -36,6 +37,7 @@ process.exitCode = await runCli(
     registerLedger,
     registerExports,
     registerReplay,
+    registerFinanceTokens,
     registerPeriods,
     registerSeals,
     registerVerify,

@@ -28,6 +28,8 @@ export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${no
 export const sealStream: StreamName = named('seal')
 /** The books of a month, `yyyy-mm`: it is closed once for ever. */
 export const periodStream = (period: Period): StreamName => named(`period-${period}`)
+/** Who may read the books over HTTP. */
+export const financeStream: StreamName = named('finance')
 export type StreamOwner = AccountId | OrderId | PlanId | KeyId
 
 /** The prefixes that are ours: the filter of a subscription on a server that holds other streams too. */
@@ -48,4 +50,5 @@ export const streamPrefixes: readonly string[] = [
   'notice-',
   'seal',
   'period-',
+  'finance',
 ]

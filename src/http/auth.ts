@@ -21,6 +21,15 @@ export type Directory = {
   byKey(key: string): Promise<Caller | null>
 }
 
+/** Who reads the books: a finance token, which is no account's and opens nothing else. */
+export type FinanceCaller = { readonly tokenId: string }
+
+/** Looks finance tokens up; `src/finance/find-reader.ts` implements it. */
+export type FinanceDirectory = {
+  /** The reader that the token belongs to, or null for an unknown, revoked or expired one. It may be any text. */
+  byToken(token: string): Promise<FinanceCaller | null>
+}
+
 type KeyHeaders = {
   readonly 'x-api-key'?: string | string[] | undefined
   readonly authorization?: string | undefined
@@ -44,6 +53,23 @@ export const keyOf = (headers: KeyHeaders): string => {
   if (key === undefined || key === '' || typeof key !== 'string')
     throw refuse('unauthorized', 'no API key: send it as X-API-Key or as Authorization: Bearer <API_KEY>')
   return key
+}
+
+/**
+ * The reader of the books that a request comes from.
+ * @throws unauthorized: no token, an unknown, revoked or expired one, or an API key
+ */
+export const authenticateFinance = async (
+  directory: FinanceDirectory,
+  headers: KeyHeaders,
+): Promise<FinanceCaller> => {
+  const reader = await directory.byToken(keyOf(headers))
+  if (reader === null)
+    throw refuse(
+      'unauthorized',
+      'a finance token is needed here, and this is none that works; no API key is one',
+    )
+  return reader
 }
 
 /**

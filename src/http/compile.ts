@@ -92,7 +92,7 @@ const run = async (
   const keys = checkHeaders(route, request)
   if (!body.ok) return refuseLate(route, body.refusal, request, keys)
   return route.handler({
-    caller: exchange.caller,
+    caller: exchange.caller ?? exchange.reader,
     requestId: exchange.requestId,
     params,
     query,

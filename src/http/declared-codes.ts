@@ -11,7 +11,7 @@ const accessCodes = ({ access, writes, unlimited }: Route): readonly ErrorCode[]
   ...(unlimited ? [] : (['rate_limited', 'overloaded'] as const)),
   ...(access === 'public' ? [] : (['unauthorized'] as const)),
   ...(access === 'buy' || access === 'scrape' ? (['missing_scope'] as const) : []),
-  ...(access !== 'public' && writes ? (['account_blocked'] as const) : []),
+  ...(access !== 'public' && access !== 'finance' && writes ? (['account_blocked'] as const) : []),
 ]
 
 const bodyCodes = ({ method, codes }: Route): readonly ErrorCode[] =>

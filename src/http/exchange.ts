@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
-import type { Caller } from './auth.ts'
+import type { Caller, FinanceCaller } from './auth.ts'
 import type { ErrorCode } from './error-table.ts'
 import type { ParsedJson } from './json.ts'
 import type { Answer, Route } from './route.ts'
@@ -24,6 +24,8 @@ export type Exchange = {
   /** Null when no route has the path and method. */
   readonly route: CompiledRoute | null
   caller: Caller | null
+  /** Who reads the books, on a route of finance. */
+  reader: FinanceCaller | null
   /** The code that was answered, for the log. */
   code: ErrorCode | null
 }

@@ -1,5 +1,6 @@
-import type { Caller, Directory } from './auth.ts'
-import { authenticate } from './auth.ts'
+import type { Scope } from '../accounts/events.ts'
+import type { Caller, Directory, FinanceCaller, FinanceDirectory } from './auth.ts'
+import { authenticate, authenticateFinance } from './auth.ts'
 import { addressSubject } from './client-address.ts'
 import { refuse, refuseUntil } from './errors.ts'
 import type { HttpRequest } from './exchange.ts'
@@ -22,7 +23,7 @@ const admitOwnLimit = async (route: Route, per: 'address' | 'account', subject: 
 }
 
 const admitScope = ({ access }: Route, caller: Caller): void => {
-  if (access === 'any-key' || access === 'public' || caller.scopes.includes(access)) return
+  if (access === 'any-key' || access === 'public' || caller.scopes.includes(access as Scope)) return
   throw refuse(
     'missing_scope',
     `the key lacks the scope "${access}"; it carries: ${caller.scopes.join(', ') || 'none'}`,
@@ -30,8 +31,23 @@ const admitScope = ({ access }: Route, caller: Caller): void => {
 }
 
 /**
+ * As `admit`, for a route of finance: 401 and the limit per token.
+ * @throws unauthorized, rate_limited
+ */
+export const admitFinance = async (
+  request: HttpRequest,
+  directory: FinanceDirectory,
+  limits: Limits,
+): Promise<FinanceCaller> => {
+  const reader = await authenticateFinance(directory, request.headers)
+  const waitS = limits?.perKey.take(reader.tokenId) ?? 0
+  if (waitS > 0) throw refuseUntil('rate_limited', 'too many requests with this token', waitS)
+  return reader
+}
+
+/**
  * The checks of a known route before its body is read: 401, limit per key, `missing_scope`, `account_blocked`.
- * @returns the caller; null on a public route, whose key is ignored (spec.md, "Authentication")
+ * @returns the caller; null on a public route, whose key is ignored (spec.md, "Authentication"), and on one of finance
  * @throws unauthorized, rate_limited, missing_scope, account_blocked
  */
 export const admit = async (
@@ -41,7 +57,7 @@ export const admit = async (
   limits: Limits,
 ): Promise<Caller | null> => {
   if (limits !== null) await admitOwnLimit(route, 'address', addressSubject(request.exchange.address))
-  if (route.access === 'public') return null
+  if (route.access === 'public' || route.access === 'finance') return null
   const caller = await authenticate(directory, request.headers)
   const waitS = limits?.perKey.take(caller.keyId) ?? 0
   if (waitS > 0) throw refuseUntil('rate_limited', 'too many requests with this key', waitS)

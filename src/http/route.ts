@@ -1,14 +1,25 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
-import type { Caller } from './auth.ts'
+import type { Caller, FinanceCaller } from './auth.ts'
 import type { ErrorCode } from './error-table.ts'
 
-/** Who may call: everybody without a key, any valid key, or a key with the scope (spec.md, "Authentication"). */
-export type Access = 'public' | 'any-key' | 'buy' | 'scrape'
+/**
+ * Who may call: everybody without a key, any valid key, a key with the scope (spec.md, "Authentication"), or a finance
+ * token, which is no key.
+ */
+export type Access = 'public' | 'any-key' | 'buy' | 'scrape' | 'finance'
 
 /** The groups of the interface description. */
-export type Tag = 'Account' | 'Catalog' | 'Orders' | 'Plans' | 'Proxies' | 'Service' | (string & {})
+export type Tag =
+  | 'Account'
+  | 'Catalog'
+  | 'Orders'
+  | 'Plans'
+  | 'Proxies'
+  | 'Finance'
+  | 'Service'
+  | (string & {})
 
 /**
  * The code of a field's refusals in place of `invalid_body` (`invalid_parameter` in a query): one for every case, or
@@ -56,7 +67,7 @@ export type ApiRequest<
   Body extends z.ZodType = z.ZodType,
   Entry extends Access = Access,
 > = {
-  readonly caller: Entry extends 'public' ? null : Caller
+  readonly caller: Entry extends 'public' ? null : Entry extends 'finance' ? FinanceCaller : Caller
   /** Also the correlation id of every event that the request causes. */
   readonly requestId: string
   readonly params: z.output<Params>

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Fastify from 'fastify'
 import type { Logger } from 'pino'
 import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
-import type { Directory } from './auth.ts'
+import type { Directory, FinanceDirectory } from './auth.ts'
 import { answerBrokenRequest } from './broken-request.ts'
 import type { TrustedProxies } from './client-address.ts'
 import { clientAddress, noTrustedProxies } from './client-address.ts'
@@ -12,7 +12,7 @@ import { refuse, refuseUntil } from './errors.ts'
 import type { HttpReply, HttpRequest } from './exchange.ts'
 import { refusalOf, unsupportedMediaType } from './fault.ts'
 import type { Limits } from './gate.ts'
-import { admit, admitAddress } from './gate.ts'
+import { admit, admitAddress, admitFinance } from './gate.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 import { parseJson } from './json.ts'
 import type { PathTable } from './path-table.ts'
@@ -23,6 +23,8 @@ import type { Route } from './route.ts'
 export type HttpServerOptions = {
   readonly routes: readonly Route[]
   readonly directory: Directory
+  /** Left out: no route is finance's. */
+  readonly financeDirectory?: FinanceDirectory
   readonly logger: Logger
   readonly metrics: HttpMetrics
   /** Null switches rate limits off. */
@@ -140,6 +142,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       address: clientAddress(request.raw, trusted),
       route: compiled ?? null,
       caller: null,
+      reader: null,
       code: null,
     }
     metrics.inFlight(++inFlight)
@@ -149,6 +152,10 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     admitAddress(limits, request.exchange.address)
     if (compiled === undefined) return answerUnrouted(paths, request, reply)
     request.exchange.caller = await admit(compiled.route, request, directory, limits)
+    if (compiled.route.access === 'finance') {
+      if (!options.financeDirectory) throw new Error('a route of finance without a directory of its tokens')
+      request.exchange.reader = await admitFinance(request, options.financeDirectory, limits)
+    }
     checkRequestIdAsKey(request, compiled.route)
     return undefined
   })
@@ -168,7 +175,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
         ms: Math.round(ms * 100) / 100,
         code: exchange.code ?? undefined,
         accountId: exchange.caller?.accountId,
-        keyId: exchange.caller?.keyId,
+        keyId: exchange.caller?.keyId ?? exchange.reader?.tokenId,
       },
       'request',
     )

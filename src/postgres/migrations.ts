@@ -6,6 +6,7 @@ import { migrations as demo } from '../demo/migrations.ts'
 import { migrations as deposits } from '../deposits/migrations.ts'
 import { migrations as snapshots } from '../eventstore/commands/migrations.ts'
 import { migrations as log } from '../eventstore/postgres/migrations.ts'
+import { migrations as finance } from '../finance/migrations.ts'
 import { migrations as keys } from '../keys.ts'
 import { migrations as labels } from '../labels/migrations.ts'
 import { migrations as messages } from '../messaging/migrations.ts'
@@ -40,6 +41,7 @@ const rooms: readonly Migrations[] = [
   customers,
   messages,
   audit,
+  finance,
   resellers,
   noticeReads,
   payments,

@@ -164,7 +164,10 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       'an id that nothing has',
       (request) => ({
         ...request,
-        path: request.path.replace(/(isp-static|(?:ord|pln|prx|dep|whs|cus)_[^/?]+)/, 'nothing'),
+        path: request.path.replace(
+          /(isp-static|revenue|assets:gateway:manual|(?:ord|pln|prx|dep|whs|cus)_[^/?]+)/,
+          'nothing',
+        ),
         ...(request.path === extend && { json: { proxy_ids: ['prx_nothing'], period_days: 30 } }),
       }),
     ],
@@ -517,6 +520,37 @@ const webhookCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
   ]
 }
 
+const financeCases = (
+  { client, financeToken, demo }: Stage,
+  good: Readonly<Record<string, Request>>,
+): readonly Case[] => {
+  const operations = ['getTrialBalance', 'getAccountBalance', 'getAccountStatement', 'listOrderEntries']
+  const each = (how: string, answer: string, key: string, query: string): Case[] =>
+    operations
+      .filter((operation) => query === '' || operation !== 'listOrderEntries')
+      .map((operation) => ({
+        operation,
+        answer,
+        how,
+        send: () => client.get(`${good[operation]?.path}${query}`, { key }),
+      }))
+  return [
+    ...each('an API key', '401 unauthorized', demo.buyer.key, ''),
+    ...each('a token of the right form', '401 unauthorized', `fbf_${'0'.repeat(40)}`, ''),
+    ...each('a moment that is none', '400 invalid_parameter', financeToken, '?as_of=yesterday'),
+    ...each('a position past the end', '400 invalid_parameter', financeToken, '?as_of=999999999'),
+    ...each('a moment and a range', '400 invalid_parameter', financeToken, '?as_of=1&from=1'),
+    ...each('as of a position', '200', financeToken, '?as_of=20&limit=1'),
+    ...each('over a range', '200', financeToken, '?from=2026-01-01&to=2100-01-01&book=service'),
+    {
+      operation: 'getMe',
+      answer: '401 unauthorized',
+      how: 'a finance token',
+      send: () => client.get('/api/v1/me', { key: financeToken }),
+    },
+  ]
+}
+
 /** Everything that the service answers while nothing is wrong with it. */
 export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case[]; prepared: Prepared }> => {
   const prepared = await prepare(stage)
@@ -530,8 +564,16 @@ export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case
     deliveryId: prepared.deliveryId,
     resellerKey: stage.demo.reseller.key,
     customerId: prepared.customerId,
+    financeToken: stage.financeToken,
   })
-  return { cases: [...commonCases(stage, prepared, good), ...ownCases(stage, prepared)], prepared }
+  return {
+    cases: [
+      ...commonCases(stage, prepared, good),
+      ...ownCases(stage, prepared),
+      ...financeCases(stage, good),
+    ],
+    prepared,
+  }
 }
 
 /** Sends a case and sees that it gives its answer; what it gave is told in the words of `declaredOf`. */

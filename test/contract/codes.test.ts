@@ -51,7 +51,7 @@ test('every answer that the interface description declares is given', async (t) 
   const { client, farebox, demo } = stage
   const key = demo.buyer.key
   const played = new Set<string>()
-  const good = goodRequests({ ...holdings, resellerKey: demo.reseller.key })
+  const good = goodRequests({ ...holdings, resellerKey: demo.reseller.key, financeToken: stage.financeToken })
 
   const { cases, prepared } = await orderlyCases(stage)
   await playAll(t, cases, played)
@@ -99,7 +99,7 @@ test('every answer that the interface description declares is given', async (t) 
       await farebox.core.clockGuard.check()
       for (const operation of decidedAlone) {
         const { method, path, ...options } = good[operation]!
-        const send = () => client.call(method, path, { ...options, key })
+        const send = () => client.call(method, path, { key, ...options })
         played.add(await play({ operation, answer: '503 overloaded', how: 'wrong clock', send }))
       }
       clock.aheadMs = 0
@@ -114,7 +114,7 @@ test('every answer that the interface description declares is given', async (t) 
     const before = await log.head()
     let ordered = 0
     for (const [operation, { method, path, ...options }] of Object.entries(
-      goodRequests({ ...holdings, resellerKey: reseller.key }),
+      goodRequests({ ...holdings, resellerKey: reseller.key, financeToken: limited.financeToken }),
     )) {
       const send = () => limited.client.call(method, path, { key: buyer.key, ...options })
       // Of requests of one key that come at once, only the first may have a token.

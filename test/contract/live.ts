@@ -148,6 +148,9 @@ export const poolsOf = (live: Live): Pools => ({
   from: ['2026-11-01', '2026-11-21T02:30:00Z'],
   to: ['2126-11-21', '2126-11-21T02:30:00.5+02:00'],
   after: [0, 100],
+  as_of: ['2026-11-21', '2126-11-21T02:30:00Z', '1', '20', '0'],
+  book: ['service'],
+  depth: [1, 2, 3],
   limit: [1, 50, 100],
   offset: [0, 1],
   amount_cents: [1, 1_000, 500_000],
@@ -163,11 +166,15 @@ export const poolsOf = (live: Live): Pools => ({
   return_url: ['https://shop.example.com/thanks?of=a', 'http://shop.example.com'],
 })
 
+const accountsOfBooks = ['assets:gateway:manual', 'revenue:orders:residential', 'revenue:orders:isp']
+const parentsOfBooks = ['assets', 'revenue:orders', 'liabilities:wallet', ...accountsOfBooks]
+
 /** Live ids by what stands before `{id}` in a path. */
 export const idsOf = (
   live: Live,
   { path, method }: { readonly path: string; readonly method: string },
 ): readonly string[] => {
+  if (path.includes('{account}')) return path.endsWith('/statement') ? accountsOfBooks : parentsOfBooks
   if (path.includes('{deliveryId}')) return live.deliveryIds
   if (path.includes('/webhooks/')) return method === 'DELETE' ? live.spareWebhookIds : live.webhookIds
   if (path.includes('/products/')) return live.productIds

@@ -13,9 +13,11 @@ export type Holdings = {
   /** A reseller's key, and a customer of that reseller. */
   readonly resellerKey: string
   readonly customerId: string
+  readonly financeToken: string
 }
 
 const v1 = '/api/v1'
+const finance = '/finance/v1'
 
 /** The discard port of this machine. */
 export const nobodyListens = 'http://127.0.0.1:9/hook'
@@ -69,6 +71,18 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     method: 'POST',
     path: `${v1}/proxies/extend`,
     json: { proxy_ids: [held.proxyId], period_days: 30 },
+  },
+  getTrialBalance: { method: 'GET', path: `${finance}/trial-balance`, key: held.financeToken },
+  getAccountBalance: { method: 'GET', path: `${finance}/accounts/revenue`, key: held.financeToken },
+  getAccountStatement: {
+    method: 'GET',
+    path: `${finance}/accounts/assets:gateway:manual/statement`,
+    key: held.financeToken,
+  },
+  listOrderEntries: {
+    method: 'GET',
+    path: `${finance}/orders/${held.orderId}/entries`,
+    key: held.financeToken,
   },
   createWebhook: { method: 'POST', path: `${v1}/webhooks`, json: { url: nobodyListens } },
   listWebhooks: { method: 'GET', path: `${v1}/webhooks` },

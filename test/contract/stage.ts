@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import type { Scope } from '../../src/accounts/events.ts'
 import { createAccounts } from '../../src/accounts/service.ts'
+import { createTokenDesk } from '../../src/finance/tokens.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { createWallets } from '../../src/ledger/service.ts'
 import { type Called, type Document, type HttpClient, httpClient } from '../support/http.ts'
@@ -23,6 +24,8 @@ export type Stage = Service & {
   credit(accountId: string, cents: number): Promise<void>
   readonly accounts: ReturnType<typeof createAccounts>
   balance(key: string): Promise<number>
+  /** Reads the books and nothing else. */
+  readonly financeToken: string
 }
 
 export const openStage = async (
@@ -37,6 +40,9 @@ export const openStage = async (
   const wallets = createWallets(core)
   const document = (await (await fetch(`${service.baseUrl}/openapi.json`)).json()) as Document
   const client = httpClient(service.baseUrl, document)
+
+  const issued = await createTokenDesk(core).issue({ name: 'test', expiresAtMs: null }, operator)
+  if (issued.outcome !== 'done') assert.fail(issued.refusal.code)
 
   const credit: Stage['credit'] = async (accountId, amountCents) => {
     const reference = randomUUID()
@@ -56,6 +62,7 @@ export const openStage = async (
     document,
     client,
     accounts,
+    financeToken: issued.token,
     credit,
     issueKey: (accountId, dailyCapCents = null) => issue(accountId as AccountId, ['buy'], dailyCapCents),
     async customer({ cents, reseller = false, scopes = ['buy'] }) {

@@ -98,14 +98,23 @@ const requestBody = (route: Route, components: Components): Json =>
         },
       }
 
+const financeToken: Json = {
+  type: 'http',
+  scheme: 'bearer',
+  description:
+    'A token that `farebox finance token create` showed once. It reads the books and nothing else.',
+}
+
 const security = ({ access }: Route): readonly Json[] => {
   if (access === 'public') return []
+  if (access === 'finance') return [{ FinanceToken: [] }]
   const roles = access === 'any-key' ? [] : [access]
   return [{ ApiKey: roles }, { Bearer: roles }]
 }
 
 const needs = ({ access }: Route): string => {
   if (access === 'public') return 'No key needed.'
+  if (access === 'finance') return 'Needs a finance token; API keys are refused.'
   return access === 'any-key' ? 'Any valid key.' : `Needs the scope \`${access}\`.`
 }
 
@@ -170,6 +179,7 @@ export const openApiDocument = (all: readonly Route[], options: DocumentOptions 
           name: 'X-API-Key',
           description: 'The key as it was shown once.',
         },
+        ...(routes.some(({ access }) => access === 'finance') && { FinanceToken: financeToken }),
         Bearer: { type: 'http', scheme: 'bearer', description: 'The same key as a bearer token.' },
       },
     },

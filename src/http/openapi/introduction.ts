@@ -20,5 +20,6 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Proxies: 'Rented addresses: credentials, labels, extensions.',
   Webhooks:
     'Where to send events, and what became of what was sent. Every event stands under Webhooks below.',
+  Finance: 'The books, for finance: read-only, with a token of its own.',
   Service: 'The service itself.',
 }

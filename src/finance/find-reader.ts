@@ -1,0 +1,50 @@
+import type pg from 'pg'
+import type { Clock } from '../clock.ts'
+import { decode } from '../eventstore/codec.ts'
+import type { RecordedEvent } from '../eventstore/event.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { financeStream } from '../eventstore/streams.ts'
+import type { FinanceCaller, FinanceDirectory } from '../http/auth.ts'
+import { refuseUntil } from '../http/errors.ts'
+import type { FinanceTokenEvent } from './token-events.ts'
+import { type FinanceTokens, financeTokenFold, works } from './token-fold.ts'
+import { financeTokenForm } from './tokens.ts'
+
+/**
+ * Looks finance tokens up. Issue and revocation are read from the log with each request, for finance asks seldom: a
+ * revoked token opens nothing from then on, on any process. A token with a wrong checksum costs no look-up.
+ */
+export const createFinanceDirectory = (deps: {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readStream'>
+  readonly clock: Clock
+  /** What is wrong with this process's clock, by which no token is found to be expired or not; else null. */
+  readonly clockProblem: () => string | null
+}): FinanceDirectory => {
+  const readTokens = async (): Promise<FinanceTokens> => {
+    let state = financeTokenFold.initial
+    for await (const stored of deps.log.readStream(financeStream)) {
+      const event = decode(stored) as RecordedEvent<FinanceTokenEvent>
+      state = financeTokenFold.evolve(state, {
+        ...event,
+        recordedAtMs: Date.parse(event.metadata.recordedAt),
+      })
+    }
+    return state
+  }
+  return {
+    async byToken(text): Promise<FinanceCaller | null> {
+      const token = financeTokenForm.parse(text)
+      if (token === null) return null
+      const problem = deps.clockProblem()
+      if (problem !== null) throw refuseUntil('overloaded', problem, 5)
+      const { rows } = await deps.pool.query<{ token_id: string }>(
+        'select token_id from vault.finance_tokens where hash = $1::bytea',
+        [financeTokenForm.hash(token)],
+      )
+      const tokenId = rows[0]?.token_id
+      const issued = tokenId === undefined ? undefined : (await readTokens()).get(tokenId)
+      return tokenId !== undefined && issued && works(issued, deps.clock()) ? { tokenId } : null
+    },
+  }
+}

@@ -1,0 +1,217 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import type { Progress } from '../../projections/engine/progress.ts'
+import { ReadsBehind } from '../../projections/engine/reads.ts'
+import { books } from '../../projections/groups.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { refuse } from '../http/errors.ts'
+import { pagingCodes, pagingQuery } from '../http/paging.ts'
+import { type Route, route } from '../http/route.ts'
+import { booksOf, entriesOfOrder } from './journal.ts'
+import { createMoments, PastTheEnd } from './moment.ts'
+import { type Asked, createFinanceReader } from './reader.ts'
+import {
+  AccountBalance,
+  AccountStatement,
+  askedQuery,
+  bookQuery,
+  depthQuery,
+  examples,
+  OrderEntries,
+  TrialBalance,
+} from './route-schemas.ts'
+import { lineJson } from './statement.ts'
+import { type Span, sumsJson, totalsOfBook } from './trial-balance.ts'
+
+export type FinanceRoutesDeps = {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readAll' | 'head'>
+  readonly progress: Pick<Progress, 'reached'>
+  /** How long a request waits for the journal; default 2,000. */
+  readonly timeoutMs?: number
+}
+
+type AskedQuery = { as_of?: Asked['asOf']; from?: Asked['from']; to?: Asked['to'] }
+
+const askedOf = ({ as_of: asOf, from, to }: AskedQuery): Asked => {
+  if (asOf !== undefined && (from !== undefined || to !== undefined))
+    throw refuse('invalid_parameter', 'give as_of, or from and to, not both')
+  return { asOf, from, to }
+}
+
+const notPastTheEnd = (error: unknown): never => {
+  throw error instanceof PastTheEnd ? refuse('invalid_parameter', error.message) : error
+}
+
+const shown = ({ after, position, at }: Span) => ({ after, position, at, currency: 'USD' as const })
+const pageOf = <Item>(items: readonly Item[], { limit, offset }: { limit: number; offset: number }) => ({
+  items: items.slice(offset, offset + limit),
+  page: { total: items.length, limit, offset },
+})
+
+const common = { tag: 'Finance', access: 'finance', writes: false } as const
+const accountParams = z.object({ account: z.string().max(300) })
+
+/** The books over HTTP, read-only, for whoever holds a finance token (design section 8). */
+export const financeRoutes = ({
+  pool,
+  log,
+  progress,
+  timeoutMs = 2000,
+}: FinanceRoutesDeps): readonly Route[] => {
+  const reader = createFinanceReader({ pool, moments: createMoments({ pool, log }) })
+
+  /** The log's head, once the journal has passed it. @throws ReadsBehind */
+  const head = async (): Promise<number> => {
+    const position = await log.head()
+    if (await progress.reached(books.name, position, timeoutMs)) return position
+    throw new ReadsBehind('the journal has not come as far as the log; try again')
+  }
+
+  /** The book that has the account, the service's first. @throws not_found */
+  const bookOf = async (account: string, book: string | undefined, below: boolean): Promise<string> => {
+    const [found] = await booksOf(pool, account, { below, book: book ?? null })
+    if (found === undefined)
+      throw refuse('not_found', `${book === undefined ? 'no book' : `the book ${book}`} has this account`)
+    return found
+  }
+
+  return [
+    route({
+      ...common,
+      method: 'GET',
+      path: '/finance/v1/trial-balance',
+      operationId: 'getTrialBalance',
+      summary: 'Read the trial balance',
+      description:
+        'The balance of every account in every book, as of now, a position or a time; with `from` or `to` also what moved it. Each book sums to zero.',
+      query: z.object({
+        ...askedQuery,
+        book: bookQuery.optional(),
+        depth: depthQuery.optional(),
+        ...pagingQuery,
+      }),
+      codes: { query: pagingCodes },
+      examples: { query: { as_of: '2026-12-01', book: 'service' } },
+      responses: {
+        200: {
+          description: 'Balances, by book and name.',
+          body: TrialBalance,
+          example: examples.trialBalance,
+        },
+      },
+      errors: [],
+      handler: async ({ query }) => {
+        const asked = askedOf(query)
+        const filter = { book: query.book ?? null, depth: query.depth ?? null }
+        const { span, books: found } = await reader
+          .trialBalance(asked, await head(), filter)
+          .catch(notPastTheEnd)
+        const { items, page } = pageOf(
+          found.flatMap(({ accounts }) => accounts),
+          query,
+        )
+        const accounts = items.map((sums) => ({ book: sums.book, account: sums.account, ...sumsJson(sums) }))
+        const totals = found.map(({ book, accounts: all }) => ({ book, ...sumsJson(totalsOfBook(all)) }))
+        return { status: 200, body: { ...shown(span), totals, accounts, ...page } }
+      },
+    }),
+
+    route({
+      ...common,
+      method: 'GET',
+      path: '/finance/v1/accounts/{account}',
+      operationId: 'getAccountBalance',
+      summary: 'Read the balance of an account',
+      description:
+        'The balance of an account of the books and of those below it, e.g. `revenue` or `liabilities:wallet:acc_…`. Without `book` the service’s is looked in first.',
+      params: accountParams,
+      query: z.object({ ...askedQuery, book: bookQuery.optional(), ...pagingQuery }),
+      codes: { query: pagingCodes },
+      examples: { params: { account: 'revenue' }, query: { from: '2026-11-01', to: '2026-12-01' } },
+      responses: { 200: { description: 'The balance.', body: AccountBalance, example: examples.account } },
+      errors: [],
+      handler: async ({ params: { account }, query }) => {
+        const asked = askedOf(query)
+        const position = await head()
+        const book = await bookOf(account, query.book, true)
+        const { span, accounts } = await reader
+          .account(asked, position, { book, account })
+          .catch(notPastTheEnd)
+        const { items, page } = pageOf(accounts, query)
+        const body = {
+          ...shown(span),
+          book,
+          account,
+          ...sumsJson(totalsOfBook(accounts)),
+          accounts: items.map((sums) => ({ book: sums.book, account: sums.account, ...sumsJson(sums) })),
+          ...page,
+        }
+        return { status: 200, body }
+      },
+    }),
+
+    route({
+      ...common,
+      method: 'GET',
+      path: '/finance/v1/accounts/{account}/statement',
+      operationId: 'getAccountStatement',
+      summary: 'Read what moved an account',
+      description: 'The lines of one account of the books, oldest first, with its balance after each.',
+      params: accountParams,
+      query: z.object({ ...askedQuery, book: bookQuery.optional(), ...pagingQuery }),
+      codes: { query: pagingCodes },
+      examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-11-01' } },
+      responses: {
+        200: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
+      },
+      errors: [],
+      handler: async ({ params: { account }, query }) => {
+        const asked = askedOf(query)
+        const position = await head()
+        const book = await bookOf(account, query.book, false)
+        const { span, totals, lines } = await reader
+          .statement(asked, position, { book, account, below: false }, query)
+          .catch(notPastTheEnd)
+        const page = { total: totals.lines, limit: query.limit, offset: query.offset }
+        const body = {
+          ...shown(span),
+          book,
+          account,
+          ...sumsJson(totals),
+          lines: lines.map(lineJson),
+          ...page,
+        }
+        return { status: 200, body }
+      },
+    }),
+
+    route({
+      ...common,
+      method: 'GET',
+      path: '/finance/v1/orders/{id}/entries',
+      operationId: 'listOrderEntries',
+      summary: 'List what an order booked',
+      description: 'Every entry of an order, in every book, oldest first: its payment and its refunds.',
+      params: z.object({ id: z.string() }),
+      examples: { params: { id: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f' } },
+      responses: { 200: { description: 'The entries.', body: OrderEntries, example: examples.entries } },
+      errors: [],
+      handler: async ({ params: { id } }) => {
+        const entries = await entriesOfOrder(pool, id, await head())
+        if (entries.length === 0) throw refuse('not_found', 'no entry names this order')
+        const body = {
+          orderId: id,
+          entries: entries.map((entry) => ({
+            ...entry,
+            postings: entry.postings.map((posting) => ({
+              ...posting,
+              amountMicros: String(posting.amountMicros),
+            })),
+          })),
+        }
+        return { status: 200, body }
+      },
+    }),
+  ]
+}
