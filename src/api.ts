@@ -15,6 +15,7 @@ import type { Core } from './core.ts'
 import { createCustomers } from './customers/service.ts'
 import type { DepositPagesDatabase } from './deposits/database.ts'
 import { depositRoutes, type ReturnUrls } from './deposits/routes.ts'
+import { auditRoutes } from './finance/audit-routes.ts'
 import { createFinanceDirectory } from './finance/find-reader.ts'
 import { financeRoutes } from './finance/routes.ts'
 import { healthRoutes, type Probe } from './http/health.ts'
@@ -193,6 +194,7 @@ export const createApi = (parts: ApiParts): Api => {
     }),
     ...noticeRoutes(shared),
     ...financeRoutes({ pool, log, progress: projecting.progress }),
+    ...auditRoutes({ pool, log }),
     ...depositRoutes({
       ...shared,
       deposits: payments.deposits,

@@ -84,6 +84,8 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     path: `${finance}/orders/${held.orderId}/entries`,
     key: held.financeToken,
   },
+  listSeals: { method: 'GET', path: `${finance}/seals`, key: held.financeToken },
+  listVerifications: { method: 'GET', path: `${finance}/verifications`, key: held.financeToken },
   createWebhook: { method: 'POST', path: `${v1}/webhooks`, json: { url: nobodyListens } },
   listWebhooks: { method: 'GET', path: `${v1}/webhooks` },
   updateWebhook: { method: 'PATCH', path: `${v1}/webhooks/${held.webhookId}`, json: { events: ['ping'] } },
