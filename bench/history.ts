@@ -1,7 +1,13 @@
 import { createCodec } from '../src/eventstore/codec.ts'
 import type { DomainEvent, EventMetadata } from '../src/eventstore/event.ts'
 import type { AppendItem, EventLog, StreamName } from '../src/eventstore/port.ts'
-import { ledgerStream, orderStream, planStream, stockStream } from '../src/eventstore/streams.ts'
+import {
+  addressStream,
+  ledgerStream,
+  orderStream,
+  planStream,
+  stockStream,
+} from '../src/eventstore/streams.ts'
 import {
   type AccountId,
   heldPlanId,
@@ -15,11 +21,13 @@ import type { OrderDetails } from '../src/orders/details.ts'
 
 const codec = createCodec()
 const accounts = 1000
+/** What each account is credited before its first order. */
+const openingMicros = 9e14
 const startMs = Date.parse('2026-11-21T00:00:00.000Z')
 const digest = 'c0ffee'.repeat(10)
 
 type Shop = {
-  /** One order of about four events: three of four top a plan up, one rents two addresses. */
+  /** One order of four events: three of four top a plan up; one rents two addresses, which are stocked first. */
   nextOrder(): AppendItem
 }
 
@@ -84,7 +92,8 @@ const createShop = (): Shop => {
       fingerprint: digest,
       createdAt: at,
     }
-    const availableAfterMicros = (available.get(accountId) ?? 9e14) - 15_000_000
+    const fresh = !available.has(accountId)
+    const availableAfterMicros = (available.get(accountId) ?? openingMicros) - 15_000_000
     available.set(accountId, availableAfterMicros)
     const bare = { city: 'Dallas', asn: 7922, asnOrg: 'Example', carrierId: null, service: null }
     const allocations = [0, 1].map((part) => {
@@ -126,10 +135,33 @@ const createShop = (): Shop => {
     const proxyIds = rents ? allocations.map(({ proxyId }) => proxyId) : []
     const fulfilled = { orderId, accountId, planId, proxyIds, fulfilledAt: at }
     const arbiter = planId === null ? stockStream('isp-static', 'USA') : planStream(planId)
+    const credit: DomainEvent = {
+      type: 'WalletCredited',
+      data: {
+        ...{
+          source: 'manual',
+          reference: 'bench',
+          gateway: 'manual',
+          depositId: null,
+          orderId: null,
+          family: null,
+        },
+        ...{ amountMicros: openingMicros, receivableMicros: 0, availableAfterMicros: openingMicros },
+      },
+    }
+    const place = { productId: 'isp-static', country: 'USA' }
+    const addresses = rents ? allocations.map(({ ip }) => ({ ip, ...bare })) : []
+    const stocked: DomainEvent = { type: 'AddressesStocked', data: { ...place, addresses } }
     return {
       appends: [
-        append(metadata, ledgerStream(accountId), [{ type: 'WalletDebited', data: debit }]),
-        append(metadata, arbiter, [fulfilment()]),
+        ...addresses.map(({ ip }) =>
+          append(metadata, addressStream(ip), [{ type: 'AddressStocked', data: { ip, ...place } }]),
+        ),
+        append(metadata, ledgerStream(accountId), [
+          ...(fresh ? [credit] : []),
+          { type: 'WalletDebited', data: debit },
+        ]),
+        append(metadata, arbiter, [...(rents ? [stocked] : []), fulfilment()]),
         append(metadata, orderStream(orderId), [
           { type: 'OrderPlaced', data: { order, balanceCents: Math.floor(availableAfterMicros / 10_000) } },
           { type: 'OrderFulfilled', data: fulfilled },
@@ -145,13 +177,27 @@ const fold = (items: readonly AppendItem[]): AppendItem => ({
   appends: items.flatMap(({ appends }) => appends),
 })
 
-/** Fills a log with orders of a shop, four events each, until it holds about this many. */
-export const appendHistory = async (log: EventLog, events: number): Promise<void> => {
+const eventsOf = ({ appends }: AppendItem): number =>
+  appends.reduce((sum, { events }) => sum + events.length, 0)
+
+/** A log that grows by orders of a shop, which keep every law that a verification checks. */
+export const createHistory = (log: EventLog) => {
   const shop = createShop()
-  const perItem = 50
-  for (let written = 0; written < events; written += perItem * 4) {
-    const item = fold(Array.from({ length: perItem }, shop.nextOrder))
-    const [outcome] = await log.appendAll([item])
-    if (outcome?.status !== 'landed') throw new Error(`an append of the history ended ${outcome?.status}`)
+  const ordersAtOnce = 50
+  let written = 0
+  return {
+    /** Writes on until the log holds about so many events. */
+    async until(events: number): Promise<void> {
+      while (written < events) {
+        const item = fold(Array.from({ length: ordersAtOnce }, shop.nextOrder))
+        const [outcome] = await log.appendAll([item])
+        if (outcome?.status !== 'landed') throw new Error(`an append of the history ended ${outcome?.status}`)
+        written += eventsOf(item)
+      }
+    },
   }
 }
+
+/** Fills a log with orders of a shop until it holds about this many events. */
+export const appendHistory = (log: EventLog, events: number): Promise<void> =>
+  createHistory(log).until(events)

@@ -1,0 +1,31 @@
+import { groups } from '../../projections/groups.ts'
+import { verifyLog } from '../../src/audit/verify/verify.ts'
+import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
+import { newId } from '../../src/ids.ts'
+import { clientConfig, createPool } from '../../src/postgres/pool.ts'
+
+/** Verifies one log in a process of its own, so that its memory is its alone: `process.ts <url> <public key>`. */
+const [url = '', publicKey = ''] = process.argv.slice(2)
+const settings = { url, applicationName: 'farebox-bench-verify', statementTimeoutMs: 0 }
+const pool = createPool(settings)
+const log = await openPostgresLog({ pool, connection: clientConfig(settings) })
+const startedMs = performance.now()
+const result = await verifyLog(
+  { pool, log, groups, logInPostgres: true },
+  { runId: newId('vrf'), publicKey, exported: null },
+)
+const ms = performance.now() - startedMs
+const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
+await log.close()
+await pool.end()
+process.stdout.write(
+  JSON.stringify({
+    ms,
+    cpuMs: (userCPUTime + systemCPUTime) / 1000,
+    peakMib: maxRSS / 1024,
+    events: result.events,
+    rows: result.groups.reduce((sum, { rows }) => sum + rows, 0),
+    unsealed: result.seals.unsealed,
+    findings: result.findings.slice(0, 3),
+  }),
+)
