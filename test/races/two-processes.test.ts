@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { call } from '../support/farebox.ts'
-import { compareWithLog } from '../support/fold-compare.ts'
+import { assertVerified } from '../support/verify.ts'
 import { allOrders, askBoth, balanceOf, counted, logOf, startTwo } from './two-shops.ts'
 
 const orders = '/api/v1/orders'
@@ -117,9 +117,12 @@ test('two processes on one database', async (t) => {
     for (let n = 0; n < 20; n += 1) await write(n)
   })
 
-  await t.test('after all that the read models are the fold of the log', async (t) => {
-    const { events, rows, differences } = await compareWithLog(two.pool, await logOf(t, two))
-    assert.deepEqual(differences, [])
-    assert.ok(events > 1_000 && rows > 1_000)
+  await t.test('after all that a verification finds nothing wrong', async (t) => {
+    const { events, groups } = await assertVerified({
+      pool: two.pool,
+      log: await logOf(t, two),
+      sealKey: Buffer.from(two.env.FAREBOX_SEAL_KEY!, 'base64'),
+    })
+    assert.ok(events > 1_000 && groups.some(({ rows }) => rows > 1_000))
   })
 })
