@@ -83,7 +83,7 @@ const prepare = async (env: NodeJS.ProcessEnv): Promise<readonly string[]> => {
 const startServer = async (env: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; url: URL }> => {
   const child = spawn(
     process.execPath,
-    [...(process.env.BENCH_NODE_FLAGS?.split(' ') ?? []), join(root, 'src/main.ts')],
+    [...(process.env.BENCH_NODE_FLAGS ?? '--max-semi-space-size=64').split(' '), join(root, 'src/main.ts')],
     {
       cwd: root,
       env,

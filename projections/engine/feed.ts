@@ -34,7 +34,7 @@ export type FeedOptions = {
   readonly decode: (event: StoredEvent) => RecordedEvent
   /** Told when the subscription fails, which it should not; it is opened again after a second. */
   readonly onError: (error: unknown) => void
-  /** How many of the newest events are kept in memory; who is further behind reads the log itself. Default 8,192. */
+  /** How many of the newest events are kept in memory; who is further behind reads the log itself. Default 4,096. */
   readonly keep?: number
 }
 
@@ -60,7 +60,7 @@ const maxBatch = 1000
  * Follows the log from its head as of the first call of `next`, and keeps the newest events, each decoded once.
  * A reader is only its position: it may fall behind, come back or start over without the others noticing.
  */
-export const createLogFeed = ({ log, decode, onError, keep = 8192 }: FeedOptions): LogFeed => {
+export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions): LogFeed => {
   const closing = new AbortController()
   let tail: Entry[] = []
   /** Everything after this position is in `tail`, or has not been seen yet. */

@@ -214,6 +214,14 @@ test('folds that nobody uses are kept up to the limits, and read again after', a
   assert.equal((await byEntries.run(move(purse('3'), 'z', -4))).answer, 'moved')
 })
 
+test('streams that are used once do not push out those that are used again and again', async (t) => {
+  const { wire } = await postgresWorld(t)
+  const runner = runnerOver(wire, { limits: { cacheStreams: 50, cacheShortStreams: 2 } })
+  for (const name of ['a', 'b', 'c']) await runner.run(move(purse(name), 'start', 100))
+  for (let n = 0; n < 10; n++) await runner.run(pay(purse('a'), `order-${n}`, 1))
+  assert.equal(runner.cachedStreams(), 3 + 2)
+})
+
 test('a note that stands already makes its command a repeat, though it was taken as absent', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
   await runnerOver(elsewhere).run(move(a, 'start', 10))

@@ -32,6 +32,8 @@ export type RunnerLimits = {
   /** Folds that are kept while nobody uses them: at most this many, and this many entries in all. */
   readonly cacheStreams: number
   readonly cacheEntries: number
+  /** The same for streams that are never snapshotted, which are short and mostly used once. */
+  readonly cacheShortStreams: number
   /** A snapshot is due after max(this, entries in the state) new events … */
   readonly snapshotMinEvents: number
   /** … and not sooner than this after the stream's last one. */
@@ -61,6 +63,7 @@ export const defaultLimits: RunnerLimits = {
   contendedLanes: 4,
   cacheStreams: 50_000,
   cacheEntries: 2_000_000,
+  cacheShortStreams: 4_000,
   snapshotMinEvents: 1_000,
   snapshotEveryMs: 30_000,
   snapshotQueue: 100,

@@ -94,17 +94,23 @@ export type Slots = {
 /**
  * The fold cache. A slot in use is always there; unused ones stay as long as they fit, the least recently used go first.
  */
-export const createSlots = (limits: Pick<RunnerLimits, 'cacheStreams' | 'cacheEntries'>): Slots => {
+export const createSlots = (
+  limits: Pick<RunnerLimits, 'cacheStreams' | 'cacheEntries' | 'cacheShortStreams'>,
+): Slots => {
   const active = new Map<StreamName, Slot>()
-  const idle = new LRUCache<StreamName, Slot>({
+  const long = new LRUCache<StreamName, Slot>({
     max: limits.cacheStreams,
     maxSize: limits.cacheEntries,
     sizeCalculation: entriesOf,
   })
+  // An order is decided on once: thousands of them a second must not push wallets out, nor fill the heap.
+  const short = new LRUCache<StreamName, Slot>({ max: limits.cacheShortStreams })
+  const idleOf = ({ fold }: { readonly fold: AnyFold }) => (fold.snapshot === undefined ? short : long)
 
   const wake = (ref: StreamRef<unknown>): Slot => {
-    const cached = idle.get(ref.stream)
-    if (cached) idle.delete(ref.stream)
+    // Both are looked at: a stream that is used with two folds is a bug, and must not pass for two streams.
+    const cached = idleOf(ref).get(ref.stream) ?? long.get(ref.stream) ?? short.get(ref.stream)
+    if (cached) idleOf(cached).delete(ref.stream)
     const slot = cached ?? newSlot(ref)
     active.set(ref.stream, slot)
     return slot
@@ -114,7 +120,7 @@ export const createSlots = (limits: Pick<RunnerLimits, 'cacheStreams' | 'cacheEn
     slot.users--
     if (slot.users > 0) return
     active.delete(slot.stream)
-    if (slot.point !== null) idle.set(slot.stream, slot)
+    if (slot.point !== null) idleOf(slot).set(slot.stream, slot)
   }
 
   return {
@@ -126,6 +132,6 @@ export const createSlots = (limits: Pick<RunnerLimits, 'cacheStreams' | 'cacheEn
       throw new Error(`stream ${ref.stream} is used with two folds, ${slot.fold.name} and ${ref.fold.name}`)
     },
     drop,
-    size: () => active.size + idle.size,
+    size: () => active.size + long.size + short.size,
   }
 }

@@ -11,8 +11,8 @@ export type Recent = {
   after(position: number, limit: number): readonly StoredEvent[] | null
 }
 
-/** Some seconds of a busy process. */
-const keptEvents = 8_192
+/** Some tenths of a second of a busy process: what is kept for longer survives into the old generation, whose collection costs more than a read. */
+const keptEvents = 2_048
 
 /**
  * What this process appended last, so that its own subscriptions need not read it back: at thousands of orders a second
