@@ -4,6 +4,7 @@ import { registerAccounts } from './accounts/cli.ts'
 import { registerKeys } from './accounts/keys-cli.ts'
 import { registerSeals } from './audit/seals-cli.ts'
 import { registerVerify } from './audit/verify-cli.ts'
+import { registerBackup } from './backup/cli.ts'
 import { registerCatalog } from './catalog/cli.ts'
 import { openCliContext } from './cli/open-context.ts'
 import { runCli } from './cli/program.ts'
@@ -41,11 +42,13 @@ process.exitCode = await runCli(
     registerPeriods,
     registerSeals,
     registerVerify,
+    registerBackup,
     registerProjections,
   ],
   {
     out: (text) => process.stdout.write(`${text}\n`),
     err: (text) => process.stderr.write(`${text}\n`),
+    config: () => readConfig(process.env),
     open: () => openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now),
   },
 )

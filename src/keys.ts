@@ -72,7 +72,7 @@ export const loadKeys = async (config: Config): Promise<Keys> => ({
 })
 
 /** Tells keys apart and tells nothing of them: SHA-256 over the key and its purpose. */
-const fingerprintOf = (name: string, key: Uint8Array): string =>
+export const fingerprintOf = (name: 'master' | 'seal', key: Uint8Array): string =>
   createHash('sha256').update(`farebox ${name} key\n`).update(key).digest('hex')
 
 /**

@@ -59,6 +59,10 @@ export type Cli = {
   action<Arguments extends readonly unknown[]>(
     work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
   ): (...given: readonly unknown[]) => Promise<void>
+  /** As `action`, for work that comes before there is a database of ours: it gets the settings and opens for itself. */
+  bareAction<Arguments extends readonly unknown[]>(
+    work: (config: Config, ...given: Arguments) => Promise<CliOutput>,
+  ): (...given: readonly unknown[]) => Promise<void>
 }
 
 /** Parses an option that is a whole number from `min` to `max`. */

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { settings } from '../config.ts'
+import { type Config, settings } from '../config.ts'
 import { CommandOverload } from '../eventstore/commands/command.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Cli, CliContext } from './cli.ts'
@@ -10,6 +10,8 @@ export type CliDeps = {
   out(text: string): void
   err(text: string): void
   open(): Promise<{ readonly context: CliContext; close(): Promise<void> }>
+  /** The settings, for commands that work before there is anything to open (`Cli.bareAction`). */
+  config?(): Config
 }
 
 /** A room's commands: `registerX(program, cli)`. */
@@ -87,26 +89,42 @@ export const runCli = async (
   deps: CliDeps,
 ): Promise<number> => {
   let code: number = exitCodes.done
+  /** Runs a command's work, which prints what it gives, and says how it ended. */
+  const act = async (
+    given: readonly unknown[],
+    work: (done: (output: CliOutput) => void) => Promise<void>,
+  ): Promise<void> => {
+    const json = (given.at(-1) as Command).opts<{ json?: boolean }>().json === true
+    try {
+      await work((output) => print(deps, json, output))
+    } catch (error) {
+      printFailure(deps, json, error)
+      code = error instanceof CliMisuse ? exitCodes.wrongUse : exitCodes.failed
+    }
+  }
   const cli: Cli = {
     action:
       <Arguments extends readonly unknown[]>(
         work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
       ) =>
-      async (...given) => {
-        const command = given.at(-1) as Command
-        const json = command.opts<{ json?: boolean }>().json === true
-        try {
+      (...given) =>
+        act(given, async (done) => {
           const { context, close } = await deps.open()
           try {
-            print(deps, json, await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
+            done(await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
           } finally {
             await close()
           }
-        } catch (error) {
-          printFailure(deps, json, error)
-          code = error instanceof CliMisuse ? exitCodes.wrongUse : exitCodes.failed
-        }
-      },
+        }),
+    bareAction:
+      <Arguments extends readonly unknown[]>(
+        work: (config: Config, ...given: Arguments) => Promise<CliOutput>,
+      ) =>
+      (...given) =>
+        act(given, async (done) => {
+          if (deps.config === undefined) throw new Error('this program was given no settings')
+          done(await work(deps.config(), ...(given.slice(0, -1) as unknown as Arguments)))
+        }),
   }
   const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')
   program.configureHelp({ sortSubcommands: false, showGlobalOptions: false })

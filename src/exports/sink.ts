@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream'
 
 /** Where an export goes. Nothing of it can be seen before `finish`, where that is possible. */
 export type Sink = {
-  write(text: string): Promise<void>
+  write(data: string | Buffer): Promise<void>
   finish(): Promise<void>
   /** After an error: leaves nothing behind where that is possible. */
   abandon(): Promise<void>
@@ -37,8 +37,8 @@ export const fileSink = async (path: string): Promise<Sink> => {
     throw new UnwritableFile(`${path} cannot be written: ${cause.message}`, { cause })
   })
   return {
-    write: async (text) => {
-      await file.writeFile(text)
+    write: async (data) => {
+      await file.writeFile(data)
     },
     finish: async () => {
       await file.sync()
@@ -59,8 +59,8 @@ export const streamSink = (stream: Writable): Sink => {
   broken.promise.catch(() => undefined)
   stream.once('error', broken.reject)
   return {
-    write: async (text) => {
-      if (text !== '' && !stream.write(text)) await Promise.race([once(stream, 'drain'), broken.promise])
+    write: async (data) => {
+      if (data.length > 0 && !stream.write(data)) await Promise.race([once(stream, 'drain'), broken.promise])
     },
     finish: async () => {
       const flushed = Promise.withResolvers<void>()

@@ -145,9 +145,8 @@ export const closedOf = (report: PeriodReport): PeriodClosed['data'] => ({
   digest: hash('sha256', reportCsv(report)),
 })
 
-/** How a closing on record differs from the report that the log gives now; null when it does not. */
-export const differenceOf = (closed: PeriodClosed['data'], report: PeriodReport): string | null => {
-  const now = closedOf(report)
+/** How a closing on record differs from the one that the log gives now; null when it does not. */
+export const differenceOf = (closed: PeriodClosed['data'], now: PeriodClosed['data']): string | null => {
   for (const name of ['throughOrdinal', 'throughEventId', 'entries', 'accounts', 'digest'] as const)
     if (closed[name] !== now[name])
       return `${closed.period} was closed with ${name} ${closed[name]}, the log gives ${now[name]}`

@@ -154,7 +154,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
       const work = async (over: PeriodReport): Promise<void> => {
         const own = closedOf(over)
         const { closed: standing, closedAtMs } = await record(own, cause)
-        const difference = differenceOf(standing, over)
+        const difference = differenceOf(standing, own)
         if (difference !== null) throw new PeriodDiffers(difference)
         closed.push({ ...standing, closedAtMs, now: true })
       }
@@ -199,7 +199,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
       if (shown === null)
         throw new PeriodRefused('no_such_period', `nothing is booked in ${period}, or later, yet`)
       const closed = standing?.closed ?? null
-      const difference = closed === null ? null : differenceOf(closed, shown)
+      const difference = closed === null ? null : differenceOf(closed, closedOf(shown))
       if (difference !== null) throw new PeriodDiffers(difference)
       return { standing: standing as PeriodStanding, report: shown }
     },

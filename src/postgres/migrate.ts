@@ -15,7 +15,7 @@ export class MigrationRefused extends Error {
 /** Names the advisory lock that lets one process at a time migrate. */
 const migrationLock = 7_230_001
 
-const checksumOf = (sql: string): string => createHash('sha256').update(sql).digest('hex')
+export const checksumOf = (sql: string): string => createHash('sha256').update(sql).digest('hex')
 
 type Landed = { readonly name: string; readonly checksum: string }
 

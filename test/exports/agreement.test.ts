@@ -12,6 +12,7 @@ import { caughtUp, startEngine } from '../projections/engine.ts'
 import { farebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { type Service, startService } from '../support/service.ts'
+import { assertVerified } from '../support/verified.ts'
 import { scratch } from './books.ts'
 import { hledgerBalances, needs } from './programs.ts'
 import { readSecondly } from './second-reader.ts'
@@ -51,7 +52,7 @@ const doBusiness = async (t: TestContext, { env, buyer, reseller, demo }: Servic
   await cli('wallet', 'adjust', '--account', demo.scraper.accountId, '--reference', 'cb-1', ...taken)
 }
 
-test('the service, its second reader, hledger and the HTTP interface tell the same balances', async (t) => {
+test('verification, the service, its second reader, hledger and the HTTP interface tell the same balances', async (t) => {
   const service = await startService(t)
   await doBusiness(t, service)
   const directory = await scratch(t)
@@ -73,6 +74,9 @@ test('the service, its second reader, hledger and the HTTP interface tell the sa
     assert.equal(BigInt(wallet.body.balanceCents), micros / 10_000n)
     assert.equal(available.get(accountId), micros)
   }
+  const { DATABASE_URL: url = '', FAREBOX_SEAL_KEY: sealKey = '' } = service.env
+  const verified = await assertVerified(t, { url, sealKey })
+  assert.ok(verified.events >= readSecondly(await write('jsonl')).events)
   if (!(await needs(t, 'hledger', 'hledger'))) return
   const told = await hledgerBalances(await write('hledger'))
   assert.deepEqual(told, new Map([...balances].map(([key, value]) => [key.replace('|', ':'), value])))

@@ -2,13 +2,15 @@ import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { createFindings } from '../../src/audit/verify/finding.ts'
+import { createPeriodCheck } from '../../src/audit/verify/period-check.ts'
 import { createCodec } from '../../src/eventstore/codec.ts'
 import { createCommandRunner } from '../../src/eventstore/commands/runner.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
 import { ledgerStream, noticeStream, periodStream } from '../../src/eventstore/streams.ts'
 import { type AccountId, type NoticeId, newEventId } from '../../src/ids.ts'
 import { parsePeriod } from '../../src/periods/period.ts'
-import { createPeriodFold, differenceOf, reportCsv } from '../../src/periods/report.ts'
+import { closedOf, createPeriodFold, differenceOf, reportCsv } from '../../src/periods/report.ts'
 import { createPeriods, PeriodDiffers, PeriodRefused } from '../../src/periods/service.ts'
 import { silent } from '../projections/engine.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
@@ -284,11 +286,56 @@ test('whatever the clocks do, a closed month never changes, and every entry is i
         if (event.type === 'PeriodClosed') {
           const closed = event.data as Parameters<typeof differenceOf>[0]
           const report = reports.find(({ period }) => period === closed.period) ?? assert.fail(closed.period)
-          assert.equal(differenceOf(closed, report), null)
+          assert.equal(differenceOf(closed, closedOf(report)), null)
         }
       const entries = [...reports, ...(last ? [last] : [])].reduce((sum, report) => sum + report.entries, 0)
       assert.equal(entries, events.filter(({ type }) => type === 'WalletCredited').length)
     }),
     { numRuns: 200 },
   )
+})
+
+test('verification makes the report of each month anew, and names the closing that differs', () => {
+  const event = (position: number, type: string, data: object, recordedAt: string) => ({
+    id: `00000000-0000-7000-8000-${String(position).padStart(12, '0')}`,
+    type,
+    data: JSON.stringify(data),
+    metadata: JSON.stringify({ recordedAt }),
+    stream: type === 'WalletCredited' ? ledgerStream(account) : periodStream(month('2026-11')),
+    revision: position - 1,
+    position,
+  })
+  const credited = {
+    source: 'manual',
+    reference: 'r',
+    gateway: 'manual',
+    amountMicros: 10_000,
+    receivableMicros: 0,
+  }
+  const first = event(1, 'WalletCredited', credited, '2026-11-10T00:00:00.000Z')
+  const cut = event(2, 'PeriodCutOff', { period: '2026-11' }, '2026-12-01T00:05:00.000Z')
+  const fold = createPeriodFold()
+  const [report] = [first, cut].flatMap((stored) => fold.take(codec.decode(stored)))
+  const closed = closedOf(report ?? assert.fail('no report'))
+  const problems = (events: readonly ReturnType<typeof event>[]) => {
+    const findings = createFindings()
+    createPeriodCheck(findings).take(events, events.map(codec.decode), 1)
+    return findings
+      .list()
+      .map((finding) => `${finding.check} ${'event' in finding ? finding.event.ordinal : ''}`)
+  }
+  const closing = event(3, 'PeriodClosed', closed, '2026-12-01T00:05:00.000Z')
+  assert.deepEqual(problems([first, cut, closing]), [])
+  const forged = event(3, 'PeriodClosed', { ...closed, digest: '0'.repeat(64) }, '2026-12-01T00:05:00.000Z')
+  assert.deepEqual(problems([first, cut, forged]), ['periods 3'])
+  const changed = event(
+    1,
+    'WalletCredited',
+    { ...credited, amountMicros: 10_001 },
+    '2026-11-10T00:00:00.000Z',
+  )
+  assert.deepEqual(problems([changed, cut, closing]), ['periods 3'])
+  assert.deepEqual(problems([first, closing]), [])
+  const early = event(2, 'PeriodClosed', closed, '2026-11-30T00:00:00.000Z')
+  assert.deepEqual(problems([first, early]), ['periods 2'])
 })

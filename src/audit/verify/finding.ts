@@ -10,6 +10,7 @@ export type Check =
   | 'content'
   | 'postings'
   | 'invariants'
+  | 'periods'
   | 'append-only'
   | 'projections'
 
@@ -104,6 +105,7 @@ const checks: readonly Check[] = [
   'times',
   'postings',
   'invariants',
+  'periods',
   'append-only',
   'projections',
 ]

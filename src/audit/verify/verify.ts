@@ -8,6 +8,7 @@ import { rules } from '../invariants/rules.ts'
 import { checkAppendOnly } from './append-only-check.ts'
 import { createDerivation } from './derive.ts'
 import { createFindings, type Finding, placeOf } from './finding.ts'
+import { createPeriodCheck } from './period-check.ts'
 import { createEventReader } from './read-events.ts'
 import { createRederivation, type GroupSummary, type Rederivation } from './rederive.ts'
 import { openScratch } from './scratch.ts'
@@ -88,6 +89,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     const kept = await createDerivation(rulesSession, schema, rules)
     const rederived: Rederivation[] = []
     for (const group of groups) rederived.push(await createRederivation({ scratch, log, group, findings }))
+    const periods = createPeriodCheck(findings)
     const reader = createEventReader()
     let unreadable = false
     let events = 0
@@ -97,6 +99,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     const takeContent = async (page: readonly StoredEvent[]): Promise<void> => {
       if (unreadable) return
       const read = reader.read(page)
+      periods.take(page, read.events, events + 1)
       await kept.take(read.events)
       for (const group of rederived) await group.take(read.events)
       if (read.unreadable === null) return
