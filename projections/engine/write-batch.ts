@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { columnArray } from './column-array.ts'
+import { copyRows } from './copy-rows.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Table } from './read-model.ts'
 import { columnList, columnNames, qualified, type Row } from './table-sql.ts'
@@ -108,6 +109,17 @@ const selectSql = (schema: string, table: Table): string => {
     select ${table.key.join(', ')} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
 }
 
+/** Where no checkpoint guards the batch, new rows go ahead of it by `copy`. Gives what is left to write. */
+const copyInserted = async (
+  client: pg.ClientBase,
+  schema: string,
+  tables: readonly TableChange[],
+): Promise<readonly TableChange[]> => {
+  for (const { table, inserted } of tables)
+    if (inserted.length > 0) await copyRows(client, schema, table, inserted)
+  return tables.map((change) => ({ ...change, inserted: [] }))
+}
+
 export type BatchWriter = {
   readonly load: LoadRows
   /** Resolves false when the checkpoint was not where the step starts: then nothing was written. */
@@ -123,7 +135,8 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
       const { rows } = await client.query<Row>({ ...named(selectSql(schema, table)), values: [parameter] })
       return rows
     },
-    write: async (tables, step) => {
+    write: async (given, step) => {
+      const tables = step === null ? await copyInserted(client, schema, given) : given
       const { text, values } = writeStatement(schema, tables, step)
       const { rowCount } = await client.query({ ...named(text), values: [...values] })
       return rowCount === 1
