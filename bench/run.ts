@@ -4,16 +4,17 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../src/postgres/embedded.ts'
 import { benchAppends } from './append.ts'
+import { benchExports } from './exports.ts'
 import { benchFinance } from './finance.ts'
 import { benchOrders } from './orders.ts'
 import { benchRebuild } from './rebuild.ts'
 import { benchVerify } from './verify.ts'
 
 /**
- * `npm run bench [-- appends|orders|rebuild|finance|verify …]`: every figure beside a peer or a limit, on one Postgres of its own with the
+ * `npm run bench [-- appends|orders|rebuild|finance|exports|verify …]`: every figure beside a peer or a limit, on one Postgres of its own with the
  * settings that `npm start` uses. Durability is on for both sides.
  */
-const all = ['appends', 'orders', 'rebuild', 'finance', 'verify'] as const
+const all = ['appends', 'orders', 'rebuild', 'finance', 'exports', 'verify'] as const
 type Part = (typeof all)[number]
 
 const args = process.argv.slice(2)
@@ -63,6 +64,7 @@ try {
     })
   if (parts.includes('rebuild'))
     await benchRebuild({ url: server.url, print, events: Number(process.env.BENCH_EVENTS ?? 1_000_000) })
+  if (parts.includes('exports')) await benchExports({ url: server.url, print })
   if (parts.includes('finance')) await benchFinance({ url: server.url, print })
   if (parts.includes('verify'))
     await benchVerify({ url: server.url, print, events: Number(process.env.BENCH_EVENTS ?? 1_000_000) })

@@ -198,6 +198,28 @@ const doubled: ReadModel = {
   },
 }
 
+test('an owner forgets the rows that it remembered when a rebuild puts others in their place', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const first = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 1 }])
+  await caughtUp(first, log)
+  await first.stop()
+  await pool.query("update read.tallies set sum = 100 where name = 'a'")
+  const owner = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 7 }])
+  await caughtUp(owner, log)
+  const sum = async (): Promise<unknown> =>
+    (await pool.query<{ sum: number }>("select sum from read.tallies where name = 'a'")).rows[0]?.sum
+  assert.equal(await sum(), 107)
+  const [result] = await rebuild(context(pool, log), 'all')
+  assert.equal(result?.differences[0]?.column, 'sum')
+  assert.equal(await sum(), 8)
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 1 }])
+  await caughtUp(owner, log)
+  assert.equal(await sum(), 9, 'the owner went on from what it remembered')
+})
+
 test('a new version of a model is filled beside the old one at start, and the old program steps back', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
