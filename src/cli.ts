@@ -12,6 +12,7 @@ import { readConfig } from './config.ts'
 import { registerCustomers } from './customers/cli.ts'
 import { registerExports } from './exports/cli.ts'
 import { registerLedger } from './finance/cli.ts'
+import { registerExplain } from './finance/explain-cli.ts'
 import { registerReplay } from './finance/replay-cli.ts'
 import { registerFinanceTokens } from './finance/tokens-cli.ts'
 import { registerWallet } from './ledger/cli.ts'
@@ -38,6 +39,7 @@ process.exitCode = await runCli(
     registerLedger,
     registerExports,
     registerReplay,
+    registerExplain,
     registerFinanceTokens,
     registerPeriods,
     registerSeals,

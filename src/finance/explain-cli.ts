@@ -1,0 +1,83 @@
+import type { Command } from 'commander'
+import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
+import { ledgerCommand } from '../cli/group.ts'
+import { CliMisuse, type CliOutput } from '../cli/output.ts'
+import { plainDollars } from './amounts.ts'
+import { openReader } from './cli.ts'
+import { bookOption, findAccount, misuseOf, momentOption, withExamples } from './cli-input.ts'
+import { type Explanation, explainEntry, explainOrder, explainPositions } from './explain.ts'
+import { explanationJson, explanationText } from './explain-text.ts'
+import { closingMicros } from './journal.ts'
+import { type Moment, momentForms, PastTheEnd } from './moment.ts'
+import { spanText, sumsJson } from './trial-balance.ts'
+
+type Given = { readonly asOf?: Moment; readonly book?: string; readonly limit: number }
+
+const output = (explanation: Explanation, heading: string, more: object = {}): CliOutput => ({
+  json: { ...more, ...explanationJson(explanation) },
+  text: `${heading}\n\n${explanationText(explanation)}`,
+})
+
+const nothing = (what: string): CliMisuse => new CliMisuse(what, {}, 'not_found')
+
+/** The last lines behind the balance of an account. */
+const explainAccount = async (
+  context: CliContext,
+  { head, reader }: Awaited<ReturnType<typeof openReader>>,
+  given: string,
+  options: Given,
+): Promise<CliOutput> => {
+  const found = await findAccount(context.pool, given, { book: options.book, below: false })
+  const filter = { ...found, below: false }
+  const asked = { asOf: options.asOf }
+  const { span, totals } = await reader.totals(asked, head, filter).catch((error) => {
+    throw misuseOf(error)
+  })
+  const offset = Math.max(0, totals.lines - options.limit)
+  const { lines } = await reader.statement(asked, head, filter, { limit: options.limit, offset })
+  const positions = [...new Set(lines.map(({ position }) => position))]
+  const explanation = await explainPositions(context, positions)
+  const shown = offset === 0 ? 'all of its lines' : `the last ${lines.length} of its ${totals.lines} lines`
+  return output(
+    explanation,
+    `${found.account} in the book ${found.book} is at ${plainDollars(closingMicros(totals))} ${spanText(span, false)}; ${shown}:`,
+    { ...found, position: span.position, lines: totals.lines, ...sumsJson(totals) },
+  )
+}
+
+/** `ledger explain <account|order|entry>` */
+export const registerExplain = (program: Command, cli: Cli): void => {
+  const command = ledgerCommand(program)
+    .command('explain <account|order|position>')
+    .description(
+      'the events behind a balance, an order or an entry: who caused each, through which request, on which terms',
+    )
+    .option('--as-of <moment>', `of an account: as of ${momentForms}`, momentOption)
+    .option('--book <name>', `of an account: ${bookOption}`)
+    .option('--limit <n>', 'of an account: so many of its last lines', wholeNumber(1, 1000), 20)
+    .action(
+      cli.action(async (context, what: string, options: Given) => {
+        const opened = await openReader(context)
+        const { head } = opened
+        if (/^ord_\w+$/.test(what)) {
+          const explanation = await explainOrder(context, what, head)
+          if (!explanation) throw nothing(`no event names the order ${what}`)
+          return output(explanation, `order ${what}`, { orderId: what })
+        }
+        if (/^\d{1,16}$/.test(what)) {
+          const position = Number(what)
+          if (position > head) throw new CliMisuse(new PastTheEnd(position, head).message)
+          const explanation = await explainEntry(context, position)
+          if (!explanation) throw nothing(`the log has no event at position ${position}`)
+          return output(explanation, `the event at position ${position} and its request`, { position })
+        }
+        return explainAccount(context, opened, what, options)
+      }),
+    )
+  withExamples(command, [
+    'farebox ledger explain ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
+    'farebox ledger explain acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --as-of 2026-12-01',
+    'farebox ledger explain revenue:orders:isp --limit 5',
+    'farebox ledger explain 1284',
+  ])
+}
