@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openStage } from '../contract/stage.ts'
+import { farebox } from '../support/farebox.ts'
+
+test('seals and verifications are read over HTTP as they stand, newest first', async (t) => {
+  const { client, env, financeToken: key, farebox: service } = await openStage(t)
+  const sealed = await farebox(t, ['ledger', 'seal', '--json'], env)
+  assert.equal(sealed.code, 0, sealed.err)
+  const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
+  assert.equal(verified.code, 0, verified.out + verified.err)
+  const { body } = await client.get('/finance/v1/seals?limit=1', { key })
+  const [seal] = body.seals
+  const covered = (await service.core.log.readAll(0, seal.throughOrdinal)).at(-1)
+  assert.equal(seal.throughEventId, covered?.id)
+  const runs = await client.get('/finance/v1/verifications', { key })
+  assert.equal(runs.body.total, 1)
+  const [run] = runs.body.verifications
+  assert.equal(run.outcome, 'clean')
+  assert.match(run.actor, /^operator:/)
+  assert.deepEqual(run.result.findings, [])
+  assert.ok(run.result.sealedThrough >= seal.throughOrdinal)
+  await service.core.pool.query(`update read.journal_postings set amount_micros = amount_micros + 1
+    where position = (select min(position) from read.journal_postings)`)
+  const again = await farebox(t, ['ledger', 'verify'], env)
+  assert.equal(again.code, 1)
+  const { verifications } = (await client.get('/finance/v1/verifications?limit=1', { key })).body
+  assert.equal(verifications[0].outcome, 'differs')
+  assert.match(verifications[0].result.findings.join('\n'), /read\.journal_postings .*amount_micros/)
+})
