@@ -6,6 +6,7 @@ import { createNotices } from '../../src/notices/service.ts'
 import { createMeter } from '../../src/plans/metering.ts'
 import { openShop } from '../deposits/support.ts'
 import { cause, shopsOf } from '../resellers/shop.ts'
+import { until } from '../support/until.ts'
 
 const gb = 1_000_000_000
 
@@ -14,7 +15,7 @@ const gb = 1_000_000_000
  * customers, refunds, terms, notices, receivers of webhooks.
  */
 export const playBusiness = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
-  const shop = await openShop(t, settings)
+  const shop = await openShop(t, { FAREBOX_DEPOSIT_LOOK_MS: '500', ...settings })
   const { core } = shop.farebox
   const shops = shopsOf(shop)
   const keyed = () => ({ 'Idempotency-Key': randomUUID() })
@@ -34,6 +35,16 @@ export const playBusiness = async (t: TestContext, settings: Readonly<Record<str
   const { planId } = await order({ product_id: 'residential-premium', quantity: 2 })
   const meter = createMeter(core)
   await meter.report({ reporter: 'test', sequence: 1, traffic: new Map([[planId as PlanId, 1.9 * gb]]) })
+  const hosted = (method: string) => order({ product_id: 'residential-premium', quantity: 5, method })
+  await hosted('card')
+  const { orderId: canceled } = await hosted('crypto')
+  const { deposits } = (await shop.client.get('/api/v1/deposits', { key })).body
+  const invoice = deposits.find((one: { order_id: string | null }) => one.order_id === canceled)
+  await shop.act(invoice.deposit_id, 'expire')
+  await until(
+    async () => (await shop.client.get(`/api/v1/orders/${canceled}`, { key })).body.status === 'canceled',
+    { timeoutMs: 20_000, what: 'the order of an invoice that closed' },
+  )
   const rental = await order({
     product_id: 'isp-static',
     quantity: 2,

@@ -2,12 +2,18 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { Table } from '../../projections/engine/read-model.ts'
 import { groups } from '../../projections/groups.ts'
+import { sealKeyOf } from '../../src/audit/seal-key.ts'
 import { type Finding, findingText } from '../../src/audit/verify/finding.ts'
 import { verifyLog } from '../../src/audit/verify/verify.ts'
 import type { StoredEvent } from '../../src/eventstore/port.ts'
+import { depositStream } from '../../src/eventstore/streams.ts'
 import { newEventId, newId } from '../../src/ids.ts'
+import { createPool } from '../../src/postgres/pool.ts'
+import { openLog } from '../eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
-import { type Audited, allEvents, auditWorld, sealedHistory, tamper, testKey } from './world.ts'
+import { assertVerified } from '../support/verify.ts'
+import { playBusiness } from './business.ts'
+import { type Audited, allEvents, appendEach, auditWorld, sealedHistory, tamper, testKey } from './world.ts'
 
 const restore = [
   ['delete from log.events'],
@@ -247,7 +253,7 @@ describe('of a sealed log', () => {
 })
 
 /** A value of the column's type that is not the one given; null for a type that no table uses. */
-const otherValue = (type: string, key: boolean): string => {
+const otherValue = (type: string): string => {
   switch (type) {
     case 'text':
       return `%I || 'x'`
@@ -265,7 +271,7 @@ const otherValue = (type: string, key: boolean): string => {
     case 'inet':
       return `'203.0.113.77'::inet`
     default:
-      throw new Error(`no way is known to change a column of type ${type}${key ? ' of a key' : ''}`)
+      throw new Error(`no way is known to change a column of type ${type}`)
   }
 }
 
@@ -274,85 +280,70 @@ describe('of the read tables', () => {
     models.flatMap((model) => model.tables as Table[]),
   )
 
-  const foldedLog = async (t: TestContext) => {
-    const world = await sealedLog(t)
+  /** What a crash leaves: a debit whose order does not stand yet, and a credit by hand that is only recorded. */
+  const appendOpenEnds = async ({ log }: Pick<Audited, 'log'>): Promise<void> => {
+    const events = await allEvents(log)
+    const debit = events.findLast(({ type }) => type === 'WalletDebited')!
+    const last = events.findLast(({ stream }) => stream === debit.stream)!
+    const recorded = events.find(({ type }) => type === 'ManualMovementRecorded')!
+    const { order, amountMicros } = JSON.parse(debit.data)
+    const availableAfterMicros = JSON.parse(last.data).availableAfterMicros - amountMicros
+    const data = JSON.stringify({
+      order: { ...order, orderId: 'ord_open' },
+      amountMicros,
+      availableAfterMicros,
+    })
+    const stream = depositStream('dep_open')
+    await appendEach(log, [
+      { ...debit, id: newEventId(), revision: last.revision + 1, data, metadata: last.metadata },
+      {
+        ...recorded,
+        id: newEventId(),
+        stream,
+        revision: 0,
+        data: recorded.data.replace(/"reference":"[^"]*"/, '"reference":"open"'),
+      },
+    ])
+  }
+
+  type Folded = Pick<Audited, 'pool' | 'log'> & { readonly publicKey: string }
+
+  const goldenLog = async (t: TestContext): Promise<Folded> => {
+    const world = await auditWorld(t)
+    await sealedHistory(world)
+    await appendOpenEnds(world)
     const engine = await startEngine(t, world.pool, world.log, groups)
     await caughtUp(engine, world.log)
     await engine.stop()
-    // Tables that this history leaves empty have no cell to change.
-    const filled: Table[] = []
-    for (const table of tables) {
-      const { rowCount } = await world.pool.query(`select 1 from read.${table.name} limit 1`)
-      if (rowCount) filled.push(table)
-      else t.diagnostic(`no row of ${table.name} comes of this history`)
-      await world.pool.query(`create table log.kept_${table.name} as select * from read.${table.name}`)
-    }
-    const put = async (): Promise<void> => {
-      for (const { name } of tables)
-        await world.pool.query(
-          `delete from read.${name}; insert into read.${name} select * from log.kept_${name}`,
-        )
-    }
-    return { ...world, filled, put }
+    return { ...world, publicKey: testKey(1).publicKey }
   }
 
-  const cells = (findings: readonly Finding[]) => findings.filter((finding) => finding.where === 'cell')
+  const businessLog = async (t: TestContext): Promise<Folded> => {
+    const { farebox, env } = await playBusiness(t)
+    const { core } = farebox
+    await assertVerified({ pool: core.pool, log: core.log, sealKey: core.keys.seal })
+    const { publicKey } = sealKeyOf(core.keys.seal)
+    await farebox.close()
+    const settings = { url: env.DATABASE_URL!, applicationName: 'farebox-test' }
+    const pool = createPool(settings)
+    const log = await openLog(settings.url)
+    t.after(async () => {
+      await log.close()
+      await pool.end()
+    })
+    return { pool, log, publicKey }
+  }
 
-  test('every changed cell, added row and removed row is found and named', async (t) => {
-    const world = await foldedLog(t)
-    const { pool, filled, put } = world
-    assert.deepEqual((await verified(world, groups)).findings.map(findingText), [])
-    const widest = Math.max(...filled.map(({ columns: of }) => Object.keys(of).length))
-    for (let at = 0; at < widest; at += 1) {
-      await put()
-      const changed: (readonly [table: string, column: string, keyed: boolean])[] = []
-      for (const table of filled) {
-        const name = Object.keys(table.columns)[at]
-        if (name === undefined) continue
-        const keyed = table.key.includes(name)
-        const value = otherValue(table.columns[name]!.type, keyed).replaceAll('%I', name)
-        const plain = table.columns[name]!.nullable
-          ? `coalesce(${value}, ${fresh(table.columns[name]!.type)})`
-          : value
-        await pool.query(
-          `update read.${table.name} set ${name} = ${plain} where ctid = (select max(ctid) from read.${table.name})`,
-        )
-        changed.push([table.name, name, keyed])
-      }
-      const found = cells((await verified(world, groups)).findings)
-      assert.deepEqual(found.map(({ table }) => table).sort(), changed.map(([table]) => table).sort())
-      for (const [table, column, keyed] of changed) {
-        const cell = found.find((finding) => finding.table === table)!
-        // Another key is another row: one that is there and one that is not.
-        assert.equal(cell.column, keyed ? null : column, findingText(cell))
-        if (!keyed) assert.notDeepEqual(cell.live, cell.derived)
-        t.diagnostic(findingText(cell).slice(0, 200))
-      }
-    }
-    for (const what of ['removed', 'added'] as const) {
-      await put()
-      for (const table of what === 'removed' ? filled : tables)
-        await pool.query(
-          what === 'removed'
-            ? `delete from read.${table.name} where ctid = (select max(ctid) from read.${table.name})`
-            : `insert into read.${table.name} (${Object.keys(table.columns)}) values (${addedValues(table)})`,
-        )
-      const found = cells((await verified(world, groups)).findings)
-      const expected = (what === 'removed' ? filled : tables).map(({ name }) => name)
-      assert.deepEqual(found.map(({ table }) => table).sort(), expected.sort())
-      for (const cell of found) {
-        assert.equal(cell.column, null)
-        assert.equal(what === 'removed' ? cell.live : cell.derived, null)
-        t.diagnostic(`${what}: ${findingText(cell).slice(0, 200)}`)
-      }
-    }
-  })
+  const verify = ({ pool, log, publicKey }: Folded) =>
+    verifyLog({ pool, log, groups, logInPostgres: true }, { runId: newId('vrf'), publicKey, exported: null })
+  const cellsOf = async (world: Folded) =>
+    (await verify(world)).findings.filter((finding) => finding.where === 'cell')
 
   const fresh = (type: string): string =>
     ({
-      text: `'x'`,
-      bigint: '1',
-      integer: '1',
+      text: `'zz-added'`,
+      bigint: '987654321',
+      integer: '987654321',
       boolean: 'true',
       timestamptz: 'now()',
       jsonb: `'{}'::jsonb`,
@@ -360,11 +351,94 @@ describe('of the read tables', () => {
       inet: `'203.0.113.77'::inet`,
     })[type] ?? 'null'
 
-  /** A row whose key no row has. */
-  const addedValues = (table: Table): string =>
-    Object.values(table.columns)
-      .map(({ type }) =>
-        type === 'bigint' || type === 'integer' ? '987654321' : type === 'text' ? `'zz-added'` : fresh(type),
+  /** Changes every table, verifies, and gives what was found; whatever was changed is put back first. */
+  const inEvery = async (
+    { pool }: Folded,
+    some: readonly Table[],
+    statementOf: (table: Table) => string | null,
+  ): Promise<readonly Table[]> => {
+    const changed: Table[] = []
+    for (const table of tables)
+      await pool.query(
+        `delete from read.${table.name}; insert into read.${table.name} select * from log.kept_${table.name}`,
       )
-      .join(', ')
+    for (const table of some) {
+      const statement = statementOf(table)
+      if (statement === null) continue
+      await pool.query(statement)
+      changed.push(table)
+    }
+    return changed
+  }
+
+  const names = (list: readonly { readonly name: string }[]): string[] => list.map(({ name }) => name).sort()
+
+  /** Changes a cell of each column of each table but those done, removes and adds a row of each; the tables changed. */
+  const mutateAll = async (
+    t: TestContext,
+    world: Folded,
+    done: ReadonlySet<string>,
+  ): Promise<readonly string[]> => {
+    const { pool } = world
+    assert.deepEqual((await verify(world)).findings.map(findingText), [])
+    const filled: Table[] = []
+    for (const table of tables) {
+      const { rowCount } = await pool.query(`select 1 from read.${table.name} limit 1`)
+      if (rowCount && !done.has(table.name)) filled.push(table)
+      await pool.query(`create table log.kept_${table.name} as select * from read.${table.name}`)
+    }
+    const one = (table: Table): string => `ctid = (select max(ctid) from read.${table.name})`
+    const widest = Math.max(...filled.map(({ columns: of }) => Object.keys(of).length))
+    for (let at = 0; at < widest; at += 1) {
+      const columnOf = (table: Table) => Object.keys(table.columns)[at]
+      const changed = await inEvery(world, filled, (table) => {
+        const column = columnOf(table)
+        if (column === undefined) return null
+        const { type, nullable } = table.columns[column]!
+        const value = otherValue(type).replaceAll('%I', column)
+        return `update read.${table.name} set ${column} = ${nullable ? `coalesce(${value}, ${fresh(type)})` : value} where ${one(table)}`
+      })
+      const found = await cellsOf(world)
+      assert.deepEqual(found.map(({ table }) => table).sort(), names(changed))
+      for (const table of changed) {
+        const cell = found.find((finding) => finding.table === table.name)!
+        const column = columnOf(table)!
+        const keyed = table.key.includes(column)
+        // Another key is another row: one that is there and one that is not.
+        assert.equal(cell.column, keyed ? null : column, findingText(cell))
+        if (!keyed) assert.notDeepEqual(cell.live, cell.derived)
+        t.diagnostic(findingText(cell).slice(0, 200))
+      }
+    }
+    const removed = await inEvery(
+      world,
+      filled,
+      (table) => `delete from read.${table.name} where ${one(table)}`,
+    )
+    const gone = await cellsOf(world)
+    assert.deepEqual(gone.map(({ table }) => table).sort(), names(removed))
+    assert.ok(gone.every(({ column, live }) => column === null && live === null))
+    const added = await inEvery(world, tables, ({ name, columns: of }) => {
+      const values = Object.values(of).map(({ type }) => fresh(type))
+      return `insert into read.${name} (${Object.keys(of)}) values (${values})`
+    })
+    const strange = await cellsOf(world)
+    assert.deepEqual(strange.map(({ table }) => table).sort(), names(added))
+    assert.ok(strange.every(({ column, derived }) => column === null && derived === null))
+    for (const cell of [...gone, ...strange]) t.diagnostic(findingText(cell).slice(0, 200))
+    return names(filled)
+  }
+
+  test('every changed cell, added row and removed row of every table is found and named', async (t) => {
+    const seen = new Set<string>()
+    await t.test('of a log of every kind of event', async (t) => {
+      for (const name of await mutateAll(t, await goldenLog(t), seen)) seen.add(name)
+    })
+    await t.test('of a day of the whole business', async (t) => {
+      for (const name of await mutateAll(t, await businessLog(t), seen)) seen.add(name)
+    })
+    // An added row was found in these, too; a table that is new wants a deed in business.ts.
+    for (const { name } of tables) if (!seen.has(name)) t.diagnostic(`no row of ${name} was there to change`)
+    assert.ok(seen.size >= tables.length - 5)
+  })
 })

@@ -143,6 +143,7 @@ const end = (row: OrderRow, outcome: 'fulfilled' | 'failed' | 'canceled', say: S
 
 const decideRefund = (row: OrderRow, refundId: string, cents: number, say: Say): OrderRow => {
   const refunds: Refunds = JSON.parse(row.refunds)
+  if (row.debited_micros === null) say('unpaid', `order ${row.order_id} is not paid, so nothing goes back`)
   if (refundId in refunds) say('refund-twice', `refund ${refundId} was decided before`)
   const decided = row.decided_cents + cents
   if (decided > (row.price_cents ?? 0))

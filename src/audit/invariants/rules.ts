@@ -3,6 +3,7 @@ import { capRules } from './caps.ts'
 import { marginRules } from './margins.ts'
 import { movementRules } from './movements.ts'
 import { orderRules } from './orders.ts'
+import { periodRules } from './periods.ts'
 import { planRules } from './plans.ts'
 import { stockRules } from './stock.ts'
 import { violationsTable } from './violation.ts'
@@ -27,4 +28,5 @@ export const rules: readonly ReadModel[] = [
   stockRules,
   planRules,
   capRules,
+  periodRules,
 ]
