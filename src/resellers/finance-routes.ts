@@ -113,10 +113,10 @@ export const resellerFinanceRoutes = ({
         min: 1,
         description: `Lines; more than ${maxStatementLines} is read as that.`,
       }).optional(),
-      after: integerQuery({
-        min: 0,
-        description: 'Only lines after this position, as `nextAfter` gave it.',
-      }).optional(),
+      after: z
+        .string()
+        .optional()
+        .meta({ description: 'Only lines after this one, as `nextAfter` of an earlier answer named it.' }),
     }),
     codes: { query: { limit: 'invalid_limit' } },
     examples: { query: { from: '2026-11-01', to: '2026-12-01', format: 'json' } },
@@ -137,18 +137,20 @@ export const resellerFinanceRoutes = ({
       resellerOnly(caller)
       const period = periodOf(query)
       await reads.settled(caller.accountId, after ?? 0)
-      const { lines, nextAfter, totals } = await readStatement(pool, caller.accountId, {
+      const page = await readStatement(pool, caller.accountId, {
         ...period,
-        after: query.after ?? 0,
+        after: query.after ?? null,
         limit: Math.min(query.limit ?? maxStatementLines, maxStatementLines),
       })
+      if (page === null) throw refuse('invalid_parameter', 'after must be the nextAfter of an earlier answer')
+      const { lines, nextAfter, totals } = page
       if (query.format === 'csv')
         return {
           status: 200,
           text: statementCsv(lines),
           headers: {
             'content-disposition': 'attachment; filename="statement.csv"',
-            ...(nextAfter !== null && { 'x-farebox-next-after': String(nextAfter) }),
+            ...(nextAfter !== null && { 'x-farebox-next-after': nextAfter }),
           },
         }
       return {

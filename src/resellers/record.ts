@@ -135,7 +135,7 @@ export const Statement = z
     totals: z.object(figures).meta({ description: 'Of the whole period, on every page.' }),
     lines: z.array(Line),
     nextAfter: z
-      .int()
+      .string()
       .nullable()
       .meta({ description: 'Send it as `after` for the lines that follow; null when there are none.' }),
   })

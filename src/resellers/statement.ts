@@ -55,45 +55,82 @@ const lineOf = (row: Row): StatementLine => {
   }
 }
 
-/**
- * Lines of a reseller in the order of the log, oldest first, after a position. `nextAfter` is the position to go on
- * from; null when these are the last ones.
- */
+/** What a line is named by: the refund, or the order of a sale. */
+const nameOf = ({ refundId, orderId }: StatementLine): string => refundId ?? orderId
+
+type Cursor = { readonly at: string; readonly position: number }
+
+/** Where a line of this reseller stands; null when it has none of this name. */
+const findCursor = async (
+  client: pg.ClientBase,
+  reseller: AccountId,
+  name: string,
+): Promise<Cursor | null> => {
+  const { rows } = await client.query<Cursor>({
+    name: 'statement-cursor',
+    text: `select at, position from read.margin_lines
+           where line_id = $1::text and reseller_id = $2::text`,
+    values: [name, reseller],
+  })
+  return rows[0] ?? null
+}
+
 const listLines = async (
   client: pg.ClientBase,
   reseller: AccountId,
-  asked: Period & { readonly after: number; readonly limit: number },
-): Promise<{ readonly lines: readonly StatementLine[]; readonly nextAfter: number | null }> => {
+  asked: Period & { readonly after: Cursor | null; readonly limit: number },
+): Promise<Pick<StatementPage, 'lines' | 'nextAfter'>> => {
   const { fromMs, toMs, after, limit } = asked
-  const bound = (ms: number | null, none: string) => (ms === null ? none : new Date(ms).toISOString())
+  const from = fromMs === null ? '-infinity' : new Date(fromMs).toISOString()
   // Times of one ledger never go back, so the order of times is that of positions.
+  const start = after !== null && (fromMs === null || after.at >= from) ? after : { at: from, position: 0 }
   const { rows } = await client.query<Row>({
     name: 'statement',
     text: `
       select l.*, c.ref from read.margin_lines l
       left join vault.customers c on c.customer_id = l.customer_id and c.account_id = l.reseller_id
-      where l.reseller_id = $1::text and l.at >= $2::timestamptz and l.at < $3::timestamptz and l.position > $4::bigint
+      where l.reseller_id = $1::text and (l.at, l.position) > ($2::timestamptz, $3::bigint)
+        and l.at < $4::timestamptz
       order by l.at, l.position limit $5::bigint`,
-    values: [reseller, bound(fromMs, '-infinity'), bound(toMs, 'infinity'), after, limit + 1],
+    values: [
+      reseller,
+      start.at,
+      start.position,
+      toMs === null ? 'infinity' : new Date(toMs).toISOString(),
+      limit + 1,
+    ],
   })
   const lines = rows.slice(0, limit).map(lineOf)
-  return { lines, nextAfter: rows.length > limit ? lines.at(-1)!.position : null }
+  return { lines, nextAfter: rows.length > limit ? nameOf(lines.at(-1)!) : null }
 }
 
-/** Lines and the totals of the whole period, as of one moment. */
+export type StatementPage = {
+  /** In the order of the log, oldest first. */
+  readonly lines: readonly StatementLine[]
+  /** The name of the last line, to go on from; null when no line follows. */
+  readonly nextAfter: string | null
+  /** Of the whole period. */
+  readonly totals: Margin
+}
+
+/** Lines after the named one and the totals of the whole period, as of one moment; null when no line has that name. */
 export const readStatement = async (
   pool: pg.Pool,
   reseller: AccountId,
-  asked: Period & { readonly after: number; readonly limit: number },
-): Promise<Awaited<ReturnType<typeof listLines>> & { readonly totals: Margin }> => {
+  asked: Period & { readonly after: string | null; readonly limit: number },
+): Promise<StatementPage | null> => {
   const client = await pool.connect()
   try {
     await client.query('begin isolation level repeatable read read only')
-    const page = await listLines(client, reseller, asked)
-    const totals = await totalMargin(client, reseller, asked)
+    const after = asked.after === null ? null : await findCursor(client, reseller, asked.after)
+    const known = asked.after === null || after !== null
+    const page = known && {
+      ...(await listLines(client, reseller, { ...asked, after })),
+      totals: await totalMargin(client, reseller, asked),
+    }
     await client.query('commit')
     client.release()
-    return { ...page, totals }
+    return page || null
   } catch (error) {
     client.release(true)
     throw error

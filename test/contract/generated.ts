@@ -134,6 +134,18 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
           ...none,
           body: whole ? { order_id, period_days } : { proxy_ids, period_days },
         }))
+    case 'getStatement':
+      return fc
+        .record(
+          {
+            from: fc.constantFrom('2026-01-01', '2026-11-21T02:30:00Z'),
+            to: fc.constantFrom('2126-01-01', '2126-11-21T02:30:00+02:00'),
+            format: fc.constantFrom('json', 'csv'),
+            limit: fc.integer({ min: 1, max: 20_000 }),
+          },
+          { requiredKeys: [] },
+        )
+        .map((query) => ({ ...none, query }))
     case 'quotePrice':
       return offer.map(({ product_id: id, quantity, fulfillment_meta: meta }) => ({
         ...none,

@@ -162,15 +162,17 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
       assert.equal((await client.get(`/api/v1/orders/${line.orderId}`)).status, 200)
     }
     const pages = []
-    let after = 0
+    let after = ''
     for (;;) {
-      const page = (await client.get(`${api}/statement?limit=2&after=${after}`)).body
+      const page = (await client.get(`${api}/statement?limit=2${after}`)).body
       assert.deepEqual(page.totals, body.totals)
       pages.push(...page.lines)
       if (page.nextAfter === null) break
-      after = page.nextAfter
+      after = `&after=${page.nextAfter}`
     }
     assert.deepEqual(pages, body.lines)
+    const fromLater = `${api}/statement?from=2030-11-20&after=${first.body.orderId}`
+    assert.deepEqual((await client.get(fromLater)).body.lines, body.lines.slice(2))
   })
 
   await t.test('a statement is CSV too, and carries no formulas into a spreadsheet', async () => {
@@ -192,7 +194,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     )
     assert.match(rows[6]!, /,"'=cmd\(""x""\), y",/)
     const part = await client.get(`${api}/statement?format=csv&limit=5`)
-    assert.equal(part.headers.get('x-farebox-next-after'), String(lines[4].position))
+    assert.equal(part.headers.get('x-farebox-next-after'), lines[4].refundId)
   })
 
   await t.test('customers show their credit and totals, and take a label and a chat', async () => {
@@ -239,7 +241,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     for (const [query, code] of [
       ['format=xml', 'invalid_parameter'],
       ['limit=0', 'invalid_limit'],
-      ['after=-1', 'invalid_parameter'],
+      ['after=ord_none', 'invalid_parameter'],
     ])
       assert.equal((await client.get(`${api}/statement?${query}`)).body.code, code)
   })
@@ -253,6 +255,8 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     assert.equal((await other.client.get(`${api}/customers`)).body.total, 0)
     assert.equal((await other.client.get(`${api}/margins`)).body.total, 0)
     assert.deepEqual((await other.client.get(`${api}/statement`)).body.lines, [])
+    const foreign = await other.client.get(`${api}/statement?after=${first.body.orderId}`)
+    assert.deepEqual([foreign.status, foreign.body.code], [400, 'invalid_parameter'])
     for (const [method, json] of [['GET'], ['PATCH', { label: 'mine' }]] as const) {
       const hidden = await other.client.call(method, `${api}/customers/${alice}`, json ? { json } : {})
       assert.deepEqual([hidden.status, hidden.body.code], [404, 'not_found'])
