@@ -65,7 +65,7 @@ export const listVerifications = async (
 ): Promise<{ readonly verifications: readonly Verification[]; readonly total: number }> => {
   const { rows } = await pool.query<Row>(
     `select ${columns} from work.verifications order by started_at desc, run_id desc
-      limit $1::int offset $2::int`,
+      limit $1::bigint offset $2::bigint`,
     [limit, offset],
   )
   const counted = await pool.query<{ total: number }>('select count(*) as total from work.verifications')
