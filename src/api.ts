@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify'
-import { Kysely, PostgresDialect } from 'kysely'
 import type { Registry } from 'prom-client'
 import type { ReadDatabase } from '../projections/database.ts'
 import { createReads, type Reads } from '../projections/engine/reads.ts'
@@ -38,6 +37,7 @@ import { readTerms } from './payments/reseller-gateways.ts'
 import { callbackRoutes } from './payments/routes.ts'
 import type { TrafficDatabase } from './plans/migrations.ts'
 import { planRoutes } from './plans/routes.ts'
+import { createKysely } from './postgres/kysely.ts'
 import type { Projecting } from './projecting.ts'
 import { proxyRoutes } from './proxies/routes.ts'
 import { resellerFinanceRoutes } from './resellers/finance-routes.ts'
@@ -164,9 +164,9 @@ export const createApi = (parts: ApiParts): Api => {
     customers: createCustomers({ pool, master: core.keys.master }),
     termsOf: terms.termsOf,
     credentials: createCredentials(core.keys.master),
-    db: new Kysely<ReadDatabase & LabelDatabase & ReadMarkDatabase & TrafficDatabase & DepositPagesDatabase>({
-      dialect: new PostgresDialect({ pool }),
-    }),
+    db: createKysely<
+      ReadDatabase & LabelDatabase & ReadMarkDatabase & TrafficDatabase & DepositPagesDatabase
+    >(pool),
     reads,
     pool,
     clock,

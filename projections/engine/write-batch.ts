@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { createStatementNames } from '../../src/postgres/statement-names.ts'
 import { columnArray } from './column-array.ts'
 import { copyRows } from './copy-rows.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
@@ -84,19 +85,6 @@ export const writeStatement = (
   }
   const result = step ? 'select 1 from moved' : 'select 1'
   return { text: parts.length > 0 ? `with ${parts.join(',\n')}\n${result}` : result, values }
-}
-
-/** Names a few hundred texts for as long as a session lives, so that each is planned once; the rest goes unnamed. */
-export const createStatementNames = (): ((text: string) => { name?: string; text: string }) => {
-  const names = new Map<string, string>()
-  return (text) => {
-    const known = names.get(text)
-    if (known) return { name: known, text }
-    if (names.size >= 300) return { text }
-    const name = `farebox_${names.size}`
-    names.set(text, name)
-    return { name, text }
-  }
 }
 
 const selectSql = (schema: string, table: Table): string => {

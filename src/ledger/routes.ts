@@ -6,7 +6,7 @@ import type { Reads } from '../../projections/engine/reads.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
 import { microsToCentsFloor } from './money.ts'
-import { findAvailableMicros, listTransactions } from './queries.ts'
+import { createAvailableMicros, listTransactions } from './queries.ts'
 
 const Wallet = z
   .object({
@@ -91,51 +91,54 @@ export const walletRoutes = ({
 }: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Kysely<ReadDatabase>
-}): readonly Route[] => [
-  route({
-    method: 'GET',
-    path: '/api/v1/wallet',
-    operationId: 'getWallet',
-    summary: 'Read the balance',
-    description: 'What the account can spend right now, its own last order included.',
-    tag: 'Account',
-    access: 'buy',
-    writes: false,
-    responses: {
-      200: { description: 'The balance.', body: Wallet, example: { balanceCents: 98750, currency: 'USD' } },
-    },
-    errors: [],
-    handler: async ({ caller, after }) => {
-      await reads.settled(caller.accountId, after ?? 0)
-      const balanceCents = microsToCentsFloor(await findAvailableMicros(db, caller.accountId))
-      return { status: 200, body: { balanceCents, currency: 'USD' as const } }
-    },
-  }),
-
-  route({
-    method: 'GET',
-    path: '/api/v1/wallet/transactions',
-    operationId: 'listTransactions',
-    summary: 'List what moved the wallet',
-    description: 'Every movement of the wallet, newest first.',
-    tag: 'Account',
-    access: 'buy',
-    writes: false,
-    query: z.object(pagingQuery),
-    codes: { query: pagingCodes },
-    examples: { query: { limit: 50, offset: 0 } },
-    responses: {
-      200: {
-        description: 'A page of transactions.',
-        body: TransactionList,
-        example: { transactions: [transactionExample], total: 1, limit: 50, offset: 0 },
+}): readonly Route[] => {
+  const availableMicros = createAvailableMicros(db)
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/wallet',
+      operationId: 'getWallet',
+      summary: 'Read the balance',
+      description: 'What the account can spend right now, its own last order included.',
+      tag: 'Account',
+      access: 'buy',
+      writes: false,
+      responses: {
+        200: { description: 'The balance.', body: Wallet, example: { balanceCents: 98750, currency: 'USD' } },
       },
-    },
-    errors: [],
-    handler: async ({ caller, query, after }) => {
-      await reads.settled(caller.accountId, after ?? 0)
-      const { transactions, total } = await listTransactions(db, caller.accountId, query)
-      return { status: 200, body: { transactions: transactions.map(publicTransaction), total, ...query } }
-    },
-  }),
-]
+      errors: [],
+      handler: async ({ caller, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const balanceCents = microsToCentsFloor(await availableMicros(caller.accountId))
+        return { status: 200, body: { balanceCents, currency: 'USD' as const } }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/wallet/transactions',
+      operationId: 'listTransactions',
+      summary: 'List what moved the wallet',
+      description: 'Every movement of the wallet, newest first.',
+      tag: 'Account',
+      access: 'buy',
+      writes: false,
+      query: z.object(pagingQuery),
+      codes: { query: pagingCodes },
+      examples: { query: { limit: 50, offset: 0 } },
+      responses: {
+        200: {
+          description: 'A page of transactions.',
+          body: TransactionList,
+          example: { transactions: [transactionExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ caller, query, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const { transactions, total } = await listTransactions(db, caller.accountId, query)
+        return { status: 200, body: { transactions: transactions.map(publicTransaction), total, ...query } }
+      },
+    }),
+  ]
+}

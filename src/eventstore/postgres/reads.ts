@@ -1,6 +1,7 @@
 import type pg from 'pg'
+import { createGathered } from '../../postgres/gathered.ts'
 import { LogUnavailable } from '../errors.ts'
-import type { EventLog, StoredEvent, StreamName } from '../port.ts'
+import type { Appended, EventLog, StoredEvent, StreamName } from '../port.ts'
 import { int8Array, textArray } from './arrays.ts'
 
 const pageSize = 1_000
@@ -48,6 +49,22 @@ export const createReads = (pool: pg.Pool): Reads => {
     return events('read-stream', text, [stream, from, pageSize])
   }
 
+  /** Every GET asks for one: gathered, fifty clients at once cost a statement or two. */
+  const lastOf = createGathered<StreamName, Appended>(async (streams) => {
+    const text = `
+      select t.stream, e.revision, e.position from unnest($1::text[]) t(stream)
+      cross join lateral (
+        select l.revision, l.position from log.events l where l.stream = t.stream order by l.revision desc limit 1
+      ) e`
+    const found = await rows<[StreamName, number, number]>('last-of', text, [textArray(streams)])
+    return new Map(
+      found.map(([stream, revision, position]) => [
+        stream,
+        { revision: Number(revision), position: Number(position) },
+      ]),
+    )
+  })
+
   return {
     async *readStream(stream, from = 0) {
       for (let next = from; ; ) {
@@ -76,13 +93,7 @@ export const createReads = (pool: pg.Pool): Reads => {
       return found
     },
 
-    async lastOf(stream) {
-      const text = `
-        select e.revision, e.position from log.events e
-        where e.stream = $1::text order by e.revision desc limit 1`
-      const [last] = await rows<[number, number]>('last-of', text, [stream])
-      return last === undefined ? null : { revision: Number(last[0]), position: Number(last[1]) }
-    },
+    lastOf: async (stream) => (await lastOf(stream)) ?? null,
 
     async readAll(after, limit) {
       const text = `
