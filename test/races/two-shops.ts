@@ -21,7 +21,11 @@ export type TwoShops = {
   customer(cents: number, dailyCapCents?: number): Promise<{ accountId: string; key: string }>
 }
 
-export const startTwo = async (t: TestContext): Promise<TwoShops> => {
+/** `settings` are those of both; the second one uses the sandbox of the first. */
+export const startTwo = async (
+  t: TestContext,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<TwoShops> => {
   const { url, pool } = await testDatabase(t)
   const env = {
     DATABASE_URL: url,
@@ -29,11 +33,12 @@ export const startTwo = async (t: TestContext): Promise<TwoShops> => {
     FAREBOX_RATE_LIMIT: 'off',
     FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
     FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+    ...settings,
   }
   const first = await startFarebox(t, env)
-  const second = await startFarebox(t, env)
   const demo = await readDemoFile(env.FAREBOX_DATA)
-  assert.ok(demo)
+  assert.ok(demo?.sandbox)
+  const second = await startFarebox(t, { ...env, FAREBOX_SANDBOX_URL: demo.sandbox })
 
   const operator: TwoShops['operator'] = async (...args) => {
     const { code, out, err } = await farebox(t, [...args, '--json'], env)
