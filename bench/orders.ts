@@ -7,6 +7,7 @@ import pg from 'pg'
 import { createAccounts } from '../src/accounts/service.ts'
 import { readConfig } from '../src/config.ts'
 import { openCore } from '../src/core.ts'
+import { createCustomers } from '../src/customers/service.ts'
 import { openPostgresLog } from '../src/eventstore/postgres/log.ts'
 import { createLogger } from '../src/http/logging.ts'
 import { createWallets } from '../src/ledger/service.ts'
@@ -43,8 +44,16 @@ const makeDatabase = async (url: string, name: string): Promise<string> => {
 
 const cause = { actor: { kind: 'operator', name: 'bench' }, correlationId: 'bench' } as const
 
-/** Accounts with full wallets, their keys, and addresses enough for every order of the run. */
-const prepare = async (env: NodeJS.ProcessEnv): Promise<readonly string[]> => {
+/** Whom a reseller's orders are for; each reseller has its own customer of this name. */
+const customer = 'customer-1'
+
+/**
+ * Accounts with full wallets, their keys, and addresses enough for every order of the run; as many resellers, each with
+ * a customer whose credit is as full.
+ */
+const prepare = async (
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly keys: readonly string[]; readonly resellerKeys: readonly string[] }> => {
   const core = await openCore({
     config: readConfig(env),
     role: 'command',
@@ -55,15 +64,30 @@ const prepare = async (env: NodeJS.ProcessEnv): Promise<readonly string[]> => {
   try {
     const accounts = createAccounts(core)
     const ledger = createWallets(core)
-    const keys: string[] = []
-    for (let n = 0; n < wallets; n += 1) {
-      const made = await accounts.create({ email: `bench-${n}@example.com`, reseller: false }, cause)
+    const customers = createCustomers({ pool: core.pool, master: core.keys.master })
+    const account = async (email: string, reseller: boolean) => {
+      const made = await accounts.create({ email, reseller }, cause)
       if (made.outcome !== 'done') throw new Error(`no account: ${JSON.stringify(made)}`)
       const { accountId } = made
       const issued = await accounts.issueKey({ accountId, scopes: ['buy'], dailyCapCents: null }, cause)
       if (issued.outcome !== 'done') throw new Error(`no key: ${JSON.stringify(issued)}`)
-      keys.push(issued.key)
       await ledger.credit({ accountId, amountCents: 500_000_000, reference: 'bench' }, cause)
+      return { accountId, key: issued.key }
+    }
+    const keys: string[] = []
+    const resellerKeys: string[] = []
+    for (let n = 0; n < wallets; n += 1) {
+      keys.push((await account(`bench-${n}@example.com`, false)).key)
+      const { accountId, key } = await account(`reseller-${n}@example.com`, true)
+      resellerKeys.push(key)
+      const customerId = await customers.ensure(accountId, customer)
+      const payment = {
+        reason: 'payment',
+        gateway: null,
+        reference: 'bench',
+        amountCents: 500_000_000,
+      } as const
+      await ledger.adjustCustomer({ accountId, customerId, ...payment }, cause)
     }
     const addresses = Array.from({ length: addressesInStock }, (_, n) => ({
       ip: `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`,
@@ -74,7 +98,7 @@ const prepare = async (env: NodeJS.ProcessEnv): Promise<readonly string[]> => {
       service: null,
     }))
     await addAddresses(core.runner, { productId: 'isp-static', country: 'USA', addresses }, cause)
-    return keys
+    return { keys, resellerKeys }
   } finally {
     await core.close()
   }
@@ -176,12 +200,13 @@ export const benchOrders = async (options: OrderBenchOptions): Promise<void> => 
   const seeding = await startServer(env)
   seeding.child.kill('SIGTERM')
   await new Promise((resolve) => seeding.child.once('exit', resolve))
-  const keys = await prepare(env)
+  const { keys, resellerKeys } = await prepare(env)
   const { child, url: base } = await startServer(env)
   try {
     print('\norders over HTTP:                      /s   × TPC-B   p50 ms   p99 ms  × TPC-B  lag p99 ms')
     const scenarios = [
       { name: 'plans, 64 wallets', keys, bodies: [plan] },
+      { name: 'plans for customers, 64 wallets', keys: resellerKeys, bodies: [plan], customer },
       { name: 'plans, one hot wallet', keys: keys.slice(0, 1), bodies: [plan] },
       { name: 'plans and addresses, 64 wallets', keys, bodies: [plan, address] },
       { name: 'plans and addresses, one hot wallet', keys: keys.slice(1, 2), bodies: [plan, address] },

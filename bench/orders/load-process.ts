@@ -16,6 +16,8 @@ export type LoadJob = {
   readonly keys: readonly string[]
   /** Requests take turns over these bodies; empty for GET. */
   readonly bodies: readonly string[]
+  /** The reseller's own id of the customer that each order is for; null or left out: an order for itself. */
+  readonly customer?: string | null
   /** Makes the idempotency keys of this run differ from every other run's. */
   readonly run: string
 }
@@ -32,7 +34,8 @@ const requestOf = (job: LoadJob, n: number): string => {
   const head = `Host: ${job.host}:${job.port}\r\nX-API-Key: ${key}\r\n`
   if (job.bodies.length === 0) return `GET ${job.path} HTTP/1.1\r\n${head}\r\n`
   const body = job.bodies[n % job.bodies.length] ?? ''
-  return `POST ${job.path} HTTP/1.1\r\n${head}Idempotency-Key: ${job.run}-${n}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  const customer = job.customer ? `X-Reseller-Customer-Id: ${job.customer}\r\n` : ''
+  return `POST ${job.path} HTTP/1.1\r\n${head}${customer}Idempotency-Key: ${job.run}-${n}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }
 
 const contentLength = /\r\ncontent-length: (\d+)/i
