@@ -29,6 +29,7 @@ test(`the retry, the callback and the poller meet ${meetings} times over two pro
     ...['reseller', 'gateway', '--account', accountId],
     ...['--rail', 'card', '--provider', 'stripe', '--sandbox'],
   )
+  await run('wallet', 'credit', '--account', accountId, '--cents', '10000000', '--reference', 'meetings')
   const price = '/api/v1/products/residential-premium/price?quantity=1'
   for (const { baseUrl } of shops)
     await until(async () => (await call(`${baseUrl}${price}`, key)).body.marginCents > 0)
@@ -55,7 +56,8 @@ test(`the retry, the callback and the poller meet ${meetings} times over two pro
     const retry = async (shop: number) => {
       await new Promise((resolve) => setTimeout(resolve, (waitMs * (shop + 1)) % 60))
       const answer = await ask(shop, n)
-      if (answer.status === 402) assert.equal(answer.body.depositId, short.body.depositId)
+      if (answer.status === 402)
+        assert.equal(answer.body.depositId, short.body.depositId, JSON.stringify(answer.body))
       answers.push(answer)
     }
     const pay = fetch(`${sandbox}/_sandbox/invoices/${short.body.depositId}/pay`, {
