@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns'
-import { isIP, type LookupFunction } from 'node:net'
-import ipaddr from 'ipaddr.js'
+import type { LookupFunction } from 'node:net'
 import { Agent, fetch } from 'undici'
+import { isAllowedAddress, parseTarget, type TargetRules } from '../webhooks/target.ts'
 
 /** Sends one request; rejects on a network fault, a time-out, a redirect, or a target that is not allowed. */
 export type Send = (
@@ -19,14 +19,12 @@ const requestTimeoutMs = 10_000
 const connectTimeoutMs = 5_000
 const maxResponseBytes = 2_097_152
 
-/** Not private, loopback, link-local, shared, reserved, or a form that carries such an address. */
-export const isPublicAddress = (address: string): boolean =>
-  ipaddr.isValid(address) && ipaddr.process(address).range() === 'unicast'
+const rules: TargetRules = { allowLoopback: false }
 
 /** Looks a name up and gives only public addresses on: what is connected to is what was checked. */
 const publicLookup: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    const open = (addresses ?? []).filter(({ address }) => isPublicAddress(address))
+    const open = (addresses ?? []).filter(({ address }) => isAllowedAddress(address, rules))
     const first = open[0]
     if (error || first === undefined) {
       callback(
@@ -40,13 +38,9 @@ const publicLookup: LookupFunction = (hostname, options, callback) => {
   })
 }
 
+/** The rule of webhook receivers (`src/webhooks/target.ts`); a literal address is checked here, since it skips the lookup. */
 const refuseTarget = (url: string): void => {
-  const { protocol, hostname, username, password } = new URL(url)
-  const literal = hostname.replace(/^\[|\]$/g, '')
-  if (protocol !== 'https:' || username !== '' || password !== '')
-    throw new Error(`${protocol}//${hostname} is refused: payment providers are called over https only`)
-  // A literal skips the lookup.
-  if (isIP(literal) !== 0 && !isPublicAddress(literal)) throw new Error(`${hostname} is no public address`)
+  parseTarget(url, rules)
 }
 
 const sender = (agent: Agent, check: (url: string) => void): Outgoing => ({

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { test } from 'node:test'
+import { createBtcpayGateway, settledPayments } from '../../src/payments/btcpay.ts'
+import type { Send } from '../../src/payments/outgoing.ts'
+import { GatewayUnavailable } from '../../src/payments/port.ts'
+
+const credentials = {
+  url: 'https://pay.example.com/',
+  storeId: '7GRgSP35W6W9WDnNRjmjKs2ct91yxSM9pzJ8D4Wkcq1D',
+  apiKey: 'key',
+  webhookSecret: 'VERY_SECRET',
+}
+const nowMs = 1_698_766_100_000
+
+/** Answers by method and path, and what was asked. */
+const server = (answers: Readonly<Record<string, unknown>>) => {
+  const asked: { what: string; body: unknown; headers: Readonly<Record<string, string>> | undefined }[] = []
+  const send: Send = async (url, init = {}) => {
+    const what = `${init.method} ${url.replace(credentials.url, '/')}`
+    asked.push({ what, body: init.body && JSON.parse(init.body), headers: init.headers })
+    const found = answers[what]
+    return {
+      status: found === undefined ? 404 : 200,
+      headers: new Headers(),
+      text: async () => (typeof found === 'string' ? found : JSON.stringify(found)),
+    }
+  }
+  return { asked, gateway: createBtcpayGateway(credentials, send) }
+}
+
+const store = `/api/v1/stores/${credentials.storeId}/invoices`
+
+/** `InvoiceData` of the Greenfield API with the examples that its specification gives for the fields. */
+const invoice = {
+  id: 'GmXbZFSP4A8hPSRtZ7Kz3A',
+  storeId: credentials.storeId,
+  amount: '5.00',
+  currency: 'USD',
+  type: 'Standard',
+  checkoutLink: 'https://pay.example.com/i/GmXbZFSP4A8hPSRtZ7Kz3A',
+  createdTime: 1592312018,
+  expirationTime: 1592312918,
+  monitoringExpiration: 1592399318,
+  status: 'New',
+  additionalStatus: 'None',
+  metadata: { orderId: 'dep_a' },
+}
+/** `InvoicePaymentMethodDataModel`; the rate is the specification's example. */
+const methods = (value: string, status: string) => [
+  {
+    paymentMethodId: 'BTC-CHAIN',
+    currency: 'BTC',
+    rate: '64392.23',
+    totalPaid: value,
+    due: '0.0',
+    payments: [
+      {
+        id: 'c9ebb2c1-0',
+        receivedDate: 1592312300,
+        value,
+        fee: '0.0',
+        status,
+        destination: 'bc1q',
+      },
+    ],
+  },
+]
+
+test('settled payments count at the rate of the invoice, rounded down to a micro-dollar', () => {
+  assert.deepEqual(settledPayments(methods('0.00007766', 'Settled')), [
+    { paymentId: 'c9ebb2c1-0', amountMicros: 5_000_700 },
+  ])
+  assert.deepEqual(settledPayments(methods('0.00007766', 'Processing')), [])
+  assert.deepEqual(settledPayments(methods('0.00007766', 'Invalid')), [])
+  assert.deepEqual(settledPayments(methods('0', 'Settled')), [])
+  assert.throws(() => settledPayments(methods('a lot', 'Settled')), GatewayUnavailable)
+})
+
+test('an invoice is read with its payments; numbers may be JSON numbers or texts', async () => {
+  const { gateway, asked } = server({
+    [`GET ${store}/${invoice.id}`]: { ...invoice, status: 'Settled' },
+    [`GET ${store}/${invoice.id}/payment-methods`]: methods('0.00007766', 'Settled'),
+  })
+  assert.deepEqual(await gateway.fetch(`invoice:${invoice.id}`), {
+    kind: 'invoice',
+    invoiceId: invoice.id,
+    depositId: 'dep_a',
+    currency: 'usd',
+    status: 'paid',
+    payments: [{ paymentId: 'c9ebb2c1-0', amountMicros: 5_000_700 }],
+  })
+  assert.equal(asked[0]?.headers?.authorization, 'token key')
+  assert.equal(await gateway.fetch('invoice:unknown'), null)
+})
+
+test('an invoice is looked for before it is made, since the API has no idempotency key', async () => {
+  const request = {
+    depositId: 'dep_a',
+    amountCents: 500,
+    rail: 'crypto',
+    merchantName: 'Acme',
+    returnUrl: 'https://acme.example/',
+    callbackUrl: 'https://farebox.example/callbacks/x',
+  } as never
+  const stands = server({ [`GET ${store}?orderId=dep_a`]: [invoice] })
+  const created = await stands.gateway.createInvoice(request)
+  assert.deepEqual(created, {
+    invoiceId: invoice.id,
+    payUrl: invoice.checkoutLink,
+    expiresAt: '2020-06-16T13:08:38.000Z',
+    watchUntil: '2020-06-17T13:08:38.000Z',
+  })
+  assert.equal(stands.asked.length, 1)
+  const none = server({ [`GET ${store}?orderId=dep_a`]: [], [`POST ${store}`]: invoice })
+  await none.gateway.createInvoice(request)
+  assert.deepEqual(none.asked[1]?.body, {
+    amount: '5.00',
+    currency: 'USD',
+    metadata: { orderId: 'dep_a', itemDesc: 'Acme: account credit' },
+    checkout: {
+      expirationMinutes: 60,
+      monitoringMinutes: 1440,
+      paymentTolerance: 0,
+      redirectURL: 'https://acme.example/',
+    },
+  })
+})
+
+test('an answer that the documentation does not have, or none, is an outage', async () => {
+  const { gateway } = server({
+    [`GET ${store}/x`]: { id: 'x', status: 'Sleeping' },
+    [`GET ${store}/y`]: '<html>',
+  })
+  for (const id of ['x', 'y']) await assert.rejects(gateway.fetch(`invoice:${id}`), GatewayUnavailable)
+})
+
+/** `WebhookInvoiceSettledEvent` as the server sends it: indented, with every field of the specification. */
+const body = JSON.stringify(
+  {
+    deliveryId: 'XAyiFTTuJDUgcrkhHTWAUX',
+    webhookId: '9h2NbDdLZDRmWzUFgcPZJS',
+    originalDeliveryId: 'XAyiFTTuJDUgcrkhHTWAUX',
+    isRedelivery: false,
+    type: 'InvoiceSettled',
+    timestamp: 1_698_766_000,
+    storeId: credentials.storeId,
+    invoiceId: invoice.id,
+    manuallyMarked: false,
+    overPaid: false,
+  },
+  null,
+  2,
+)
+
+/** "BTCPay-Sig: sha256=HMAC256(UTF8(webhook's secret), body)" (Greenfield specification, Webhooks). */
+const signed = (text: string, secret = credentials.webhookSecret) => ({
+  'btcpay-sig': `sha256=${createHmac('sha256', Buffer.from(secret, 'utf8')).update(text).digest('hex')}`,
+})
+
+test('a callback is checked over the bytes as they came', () => {
+  const { gateway } = server({})
+  const verify = (text: string, headers: object) => gateway.verify(Buffer.from(text), headers as never, nowMs)
+  assert.deepEqual(verify(body, signed(body)), {
+    ok: true,
+    callback: { eventId: 'XAyiFTTuJDUgcrkhHTWAUX', reference: `invoice:${invoice.id}` },
+  })
+  // The published example of the header has this form; it belongs to no published body.
+  const example = 'sha256=b438519edde5c8144a4f9bcec51a9d346eca6506887c2ceeae1c0092884a97b9'
+  for (const [headers, sent] of [
+    [{ 'btcpay-sig': example }, body],
+    [signed(body, 'another'), body],
+    [signed(body), JSON.stringify(JSON.parse(body))],
+    [signed(body), `${body}\n`],
+    [{ 'btcpay-sig': signed(body)['btcpay-sig'].replace('sha256=', '') }, body],
+    [{ 'btcpay-sig': 'sha256=' }, body],
+    [{}, body],
+    [signed('[]'), '[]'],
+  ] as const)
+    assert.equal(verify(sent, headers).ok, false)
+  const old = body.replace('1698766000', '1698666000')
+  assert.deepEqual(verify(old, signed(old)), { ok: false, why: 'age' })
+  const other = body.replace('InvoiceSettled', 'PaymentRequestUpdated')
+  const taken = verify(other, signed(other))
+  assert.ok(taken.ok && taken.callback.reference === null)
+})

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Stripe from 'stripe'
+import { createStripeGateway, reportOfSession } from '../../src/payments/stripe.ts'
+
+/** The sample of https://docs.stripe.com/api/checkout/sessions/object, the fields that stand before `url`. */
+const published = JSON.parse(`{
+  "id": "cs_test_a11YYufWQzNY63zpQ6QSNRQhkUpVph4WRmzW0zWJO2znZKdVujZ0N0S22u",
+  "object": "checkout.session",
+  "after_expiration": null,
+  "allow_promotion_codes": null,
+  "amount_subtotal": 2198,
+  "amount_total": 2198,
+  "automatic_tax": { "enabled": false, "liability": null, "status": null },
+  "billing_address_collection": null,
+  "cancel_url": null,
+  "client_reference_id": null,
+  "consent": null,
+  "consent_collection": null,
+  "created": 1679600215,
+  "currency": "usd",
+  "custom_fields": [],
+  "custom_text": { "shipping_address": null, "submit": null },
+  "customer": null,
+  "customer_creation": "if_required",
+  "customer_details": null,
+  "customer_email": null,
+  "expires_at": 1679686615,
+  "invoice": null,
+  "livemode": false,
+  "locale": null,
+  "metadata": {},
+  "mode": "payment",
+  "payment_intent": null,
+  "payment_link": null,
+  "payment_method_collection": "always",
+  "payment_method_options": {},
+  "payment_method_types": ["card"],
+  "payment_status": "unpaid",
+  "recovered_from": null,
+  "setup_intent": null,
+  "status": "open"
+}`)
+
+const secret = 'whsec_test_secret'
+const nowMs = 1_679_600_300_000
+const sdk = new Stripe('sk_test_unused')
+const gateway = createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, () =>
+  assert.fail('nothing is sent'),
+)
+
+const event = (type: string, object: object, id = 'evt_1NG8Du2eZvKYlo2CUI79vXWy') =>
+  JSON.stringify(
+    { id, object: 'event', api_version: '2026-10-28.endive', type, data: { object }, livemode: false },
+    null,
+    2,
+  )
+
+/** Signed by the package's own helper. */
+const signed = (payload: string, over: { secret?: string; atMs?: number } = {}) => ({
+  'stripe-signature': sdk.webhooks.generateTestHeaderString({
+    payload,
+    secret: over.secret ?? secret,
+    timestamp: Math.floor((over.atMs ?? nowMs) / 1000),
+  }),
+})
+const verify = (payload: string, headers: object) =>
+  gateway.verify(Buffer.from(payload), headers as Record<string, string>, nowMs)
+
+test('the published session: open and unpaid, credits nothing', () => {
+  assert.deepEqual(reportOfSession(published), {
+    kind: 'invoice',
+    invoiceId: published.id,
+    depositId: null,
+    currency: 'usd',
+    status: 'open',
+    payments: [],
+  })
+})
+
+test('paid, it credits amount_total once, under the id of the session', () => {
+  const paid = { ...published, status: 'complete', payment_status: 'paid', metadata: { deposit_id: 'dep_a' } }
+  assert.deepEqual(reportOfSession(paid), {
+    kind: 'invoice',
+    invoiceId: published.id,
+    depositId: 'dep_a',
+    currency: 'usd',
+    status: 'paid',
+    payments: [{ paymentId: published.id, amountMicros: 21_980_000 }],
+  })
+})
+
+test('complete and unpaid is a delayed payment: under way, or failed when its intent says so', () => {
+  const complete = { ...published, status: 'complete' }
+  assert.equal(reportOfSession(complete).status, 'processing')
+  const intent = (status: string) =>
+    reportOfSession({ ...complete, payment_intent: { id: 'pi_1', status } }).status
+  assert.equal(intent('processing'), 'processing')
+  assert.equal(intent('requires_payment_method'), 'failed')
+  assert.equal(reportOfSession({ ...published, status: 'expired' }).status, 'expired')
+})
+
+test('a callback signed as the package signs is taken, and says only where to look', () => {
+  const body = event('checkout.session.completed', published)
+  assert.deepEqual(verify(body, signed(body)), {
+    ok: true,
+    callback: { eventId: 'evt_1NG8Du2eZvKYlo2CUI79vXWy', reference: `session:${published.id}` },
+  })
+  const dispute = event('charge.dispute.created', { id: 'dp_1', object: 'dispute' })
+  const taken = verify(dispute, signed(dispute))
+  assert.ok(taken.ok && taken.callback.reference === 'dispute:dp_1')
+  const other = event('customer.created', { id: 'cus_1', object: 'customer' })
+  const ignored = verify(other, signed(other))
+  assert.ok(ignored.ok && ignored.callback.reference === null)
+})
+
+test('another secret, other bytes, another time or no signature are refused', () => {
+  const body = event('checkout.session.completed', published)
+  const minutes = 60_000
+  for (const [headers, sent] of [
+    [signed(body, { secret: 'whsec_of_somebody_else' }), body],
+    [signed(body), body.replace('2198', '9998')],
+    [signed(body), JSON.stringify(JSON.parse(body))],
+    [signed(body, { atMs: nowMs - 6 * minutes }), body],
+    [signed(body, { atMs: nowMs + 6 * minutes }), body],
+    [{ 'stripe-signature': 't=1,v1=00' }, body],
+    [{ 'stripe-signature': '' }, body],
+    [{}, body],
+    [signed('not json'), 'not json'],
+  ] as const)
+    assert.equal(verify(sent, headers).ok, false)
+  assert.equal(verify(body, signed(body, { atMs: nowMs - 4 * minutes })).ok, true)
+})
