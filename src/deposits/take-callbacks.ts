@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import { CommandOverload } from '../eventstore/commands/command.ts'
-import { type AccountId, type DepositId, newId } from '../ids.ts'
-import { microsToCentsFloor } from '../ledger/money.ts'
+import { type DepositId, newId } from '../ids.ts'
 import type { Wallets } from '../ledger/service.ts'
 import type { Inbox, InboxEntry } from '../payments/inbox.ts'
 import {
@@ -12,6 +11,7 @@ import {
   type LiveGateway,
 } from '../payments/port.ts'
 import { type Poller, startPoller } from '../reactors/poller.ts'
+import { bearDispute } from './disputes.ts'
 import type { Deposits } from './service.ts'
 
 type Deps = {
@@ -47,26 +47,11 @@ const takeInvoice = async (deps: Deps, live: LiveGateway, report: InvoiceReport)
   return after?.status ?? 'unknown'
 }
 
-/** The money went back to the payer's bank: the wallet bears it, and the account is blocked (design section 4). */
 const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport): Promise<string> => {
   const deposit = await ownDeposit(deps, live, report.depositId)
   if (!deposit || report.state === 'inquiry') return 'nothing moved'
   if (report.currency !== 'usd') return `in ${report.currency}: nothing moved`
-  const { accountId } = deposit.details
-  const cause = { actor, correlationId: newId('run') }
-  const adjust = (reason: 'chargeback' | 'correction', sign: 1 | -1, reference: string) =>
-    deps.wallets.adjust(
-      {
-        accountId: accountId as AccountId,
-        amountCents: sign * microsToCentsFloor(report.amountMicros),
-        reference,
-        reason,
-        gateway: reason === 'chargeback' ? live.provider : null,
-      },
-      cause,
-    )
-  await adjust('chargeback', -1, `${live.provider} ${report.disputeId}`)
-  if (report.state === 'reinstated') await adjust('chargeback', 1, `${live.provider} ${report.disputeId} won`)
+  await bearDispute(deps.wallets, deposit.details, report, { actor, correlationId: newId('run') })
   return report.state
 }
 
