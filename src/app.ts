@@ -122,6 +122,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const payments = await openPayments(core, closing, {
     serves: has('http'),
     baseUrl: where,
+    hooks,
   })
   const reactors = has('reactors')
     ? startReactors(core, projecting, payments, { webhookQueue, monotonicMs })

@@ -1,5 +1,5 @@
-/** The named points of the flow at which a crash test may kill the process (`FAREBOX_CRASH_AT`). */
-export const crashPoints = [
+/** The named points on an order's way. */
+export const orderPoints = [
   'before-append',
   'after-append',
   'before-answer',
@@ -8,6 +8,18 @@ export const crashPoints = [
   'projection-batch-folded',
   'projection-batch-sent',
 ] as const
+
+/** Those on a payment's way. */
+export const paymentPoints = [
+  'deposit-logged',
+  'invoice-made',
+  'callback-stored',
+  'invoice-fetched',
+  'payment-credited',
+] as const
+
+/** The named points of a flow at which a crash test may kill the process (`FAREBOX_CRASH_AT`). */
+export const crashPoints = [...orderPoints, ...paymentPoints] as const
 
 export type CrashPoint = (typeof crashPoints)[number]
 
@@ -22,7 +34,7 @@ export const parseCrashAt = (text: string): CrashAt | null => {
   return { point: known, pass: Number(pass) }
 }
 
-/** What the command runner and the projections call on their way past a point. */
+/** What the flows call on their way past a point. */
 export type CrashHooks = { at(point: CrashPoint): void }
 
 /** Hooks that do nothing, or that end the process at the chosen pass as a power cut would. */

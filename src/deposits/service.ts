@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { CrashHooks } from '../crash.ts'
 import { CommandOverload, type CommandRunner, type StreamRefs } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import { depositStream, ledgerStream } from '../eventstore/streams.ts'
@@ -88,8 +89,9 @@ export const createDeposits = (deps: {
   readonly orderable: Orderable
   readonly clock: () => number
   readonly logger: Logger
+  readonly hooks: CrashHooks
 }): Deposits => {
-  const { runner, pool, gateways, callbackUrl, orderable, clock, logger } = deps
+  const { runner, pool, gateways, callbackUrl, orderable, clock, logger, hooks } = deps
 
   const streamOf = (depositId: DepositId) => ({
     deposit: { stream: depositStream(depositId), fold: depositFold },
@@ -195,6 +197,7 @@ export const createDeposits = (deps: {
         returnUrl: pages?.returnUrl ?? '',
         callbackUrl: callbackUrl(live.gatewayId),
       })
+      hooks.at('invoice-made')
       await keepPayUrl(pool, depositId, created.payUrl)
       const { invoiceId, expiresAt, watchUntil } = created
       const { answer, position } = await noteInvoice(details, { invoiceId, expiresAt, watchUntil }, cause)
@@ -275,6 +278,7 @@ export const createDeposits = (deps: {
     })
     if (answer.kind === 'conflict') throw conflict()
     if (answer.kind === 'standing') return isClosed(answer.deposit) ? null : goOn(answer.deposit, cause)
+    hooks.at('deposit-logged')
     return { ...(await invoice(answer.deposit, live, cause)), replayed: false }
   }
 

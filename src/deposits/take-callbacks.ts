@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { CrashHooks } from '../crash.ts'
 import { CommandOverload } from '../eventstore/commands/command.ts'
 import { type DepositId, newId } from '../ids.ts'
 import type { Wallets } from '../ledger/service.ts'
@@ -19,6 +20,7 @@ type Deps = {
   readonly gateways: Gateways
   readonly deposits: Deposits
   readonly wallets: Wallets
+  readonly hooks: CrashHooks
   readonly logger: Logger
 }
 
@@ -59,6 +61,7 @@ const take = async (deps: Deps, entry: InboxEntry): Promise<string> => {
   const live = await deps.gateways.byId(entry.gatewayId)
   if (!live) throw new GatewayUnavailable(`gateway ${entry.gatewayId} is not to be had here`)
   const report = await live.gateway.fetch(entry.reference)
+  deps.hooks.at('invoice-fetched')
   if (!report) return 'the provider knows nothing of it'
   return report.kind === 'invoice' ? takeInvoice(deps, live, report) : takeDispute(deps, live, report)
 }
@@ -75,6 +78,7 @@ export const startCallbackReactor = (
     const { gatewayId, reference } = entry
     try {
       const outcome = await take(deps, entry)
+      deps.hooks.at('payment-credited')
       await inbox.done(entry, outcome)
       logger.info({ gatewayId, reference, outcome }, 'a payment callback was taken')
     } catch (error) {

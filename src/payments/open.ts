@@ -1,5 +1,6 @@
 import type { Closing } from '../closing.ts'
 import type { Core } from '../core.ts'
+import type { CrashHooks } from '../crash.ts'
 import { createDeposits, type Deposits } from '../deposits/service.ts'
 import { createOrderable } from '../orders/orderable.ts'
 import { createResellerCredentials } from '../resellers/credentials.ts'
@@ -21,6 +22,7 @@ export type Payments = {
   readonly sandboxUrl: string | null
   /** Where the world reaches this service. */
   readonly publicUrl: () => string
+  readonly hooks: CrashHooks
 }
 
 const sandboxPort = ({ config }: Core): number => {
@@ -56,10 +58,12 @@ export const openPayments = async (
     readonly serves: boolean
     /** Where this process listens, once it does. */
     readonly baseUrl: () => string
+    readonly hooks: CrashHooks
   },
 ): Promise<Payments> => {
   const { config, keys, runner, pool, clock, logger } = core
   const { sandbox } = config.payments
+  const { hooks } = parts
   const own = sandbox && sandbox.url === null && parts.serves ? await ownSandbox(core) : null
   if (own) closing.add(own.close)
   const sandboxUrl = own?.baseUrl ?? sandbox?.url ?? null
@@ -90,8 +94,10 @@ export const openPayments = async (
       orderable: createOrderable(runner),
       clock,
       logger,
+      hooks,
     }),
     sandboxUrl,
     publicUrl,
+    hooks,
   }
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Clock } from '../clock.ts'
+import type { CrashHooks } from '../crash.ts'
 import { refuse } from '../http/errors.ts'
 import { type Route, route } from '../http/route.ts'
 import type { Inbox } from './inbox.ts'
@@ -16,6 +17,7 @@ export const callbackRoutes = (deps: {
   readonly gateways: Gateways
   readonly inbox: Inbox
   readonly clock: Clock
+  readonly hooks: CrashHooks
   /** Told that something was stored. */
   readonly stored: () => void
 }): readonly Route[] => [
@@ -46,6 +48,7 @@ export const callbackRoutes = (deps: {
       const { eventId, reference } = verdict.callback
       if (reference !== null && (await deps.inbox.store(live.gatewayId, { eventId, reference })))
         deps.stored()
+      deps.hooks.at('callback-stored')
       return { status: 200, text: 'ok' }
     },
   }),

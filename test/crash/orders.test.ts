@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { after, describe, test } from 'node:test'
-import { crashPoints } from '../../src/crash.ts'
+import { orderPoints } from '../../src/crash.ts'
 import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 
@@ -139,7 +139,7 @@ const audit = async (bench: Bench, baseUrl: string): Promise<void> => {
 describe('a killed server', () => {
   test('keeps every acknowledged order and charges nothing without one, wherever it dies', async (t) => {
     const bench = await setUp(t)
-    for (const point of crashPoints) {
+    for (const point of orderPoints) {
       const pass = point.includes('snapshot') ? 1 : 5
       const running = await startFarebox(t, { ...bench.env, FAREBOX_CRASH_AT: `${point}:${pass}` })
       const loading = load(bench, running)

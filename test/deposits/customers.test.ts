@@ -102,7 +102,7 @@ describe("a deposit for a reseller's customer", () => {
       await acme.desk(...set, '--storefront', 'https://t.me/acme')
       await until(async () => (await returns({}, `r-${Math.random()}`)) === 'https://t.me/acme')
       await acme.desk(...set, '--website', 'https://acme.example')
-      await until(async () => (await returns({}, `r-${Math.random()}`)) === 'https://acme.example')
+      await until(async () => (await returns({}, `r-${Math.random()}`))?.startsWith('https://acme.example'))
       assert.equal(await returns({ return_url: 'https://b.example/x' }, 'r-2'), 'https://b.example/x')
     })
 

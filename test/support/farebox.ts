@@ -105,10 +105,11 @@ export const startFarebox = async (
   assert.equal(over, null, `Farebox ended at its start: ${err()}`)
   const baseUrl = line[1] ?? ''
   if (baseUrl !== '')
-    await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, {
+    await until(async () => over !== null || (await fetch(`${baseUrl}/readyz`)).ok, {
       timeoutMs: 60_000,
       what: `readiness (${err()})`,
     })
+  assert.equal(over, null, `Farebox ended before it was ready: ${err()}`)
   const end = (signal: NodeJS.Signals) => () => {
     child.kill(signal)
     return ended
