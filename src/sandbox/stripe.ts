@@ -90,10 +90,12 @@ export const stripeStandIn = (till: Till): StandIn => {
     return invoice?.provider === 'stripe' && invoice.account === key ? invoice : null
   }
 
-  const create = async (key: string, form: Form): Promise<SandboxInvoice> => {
+  const newSessionId = (): string => `cs_test_${till.hex(48)}`
+
+  const create = async (key: string, form: Form, id: string): Promise<SandboxInvoice> => {
     const nowMs = till.clock()
     return till.add({
-      id: `cs_test_${till.hex(48)}`,
+      id,
       provider: 'stripe',
       account: key,
       amountCents: Number(at(form, 'line_items', '0', 'price_data', 'unit_amount')),
@@ -124,15 +126,16 @@ export const stripeStandIn = (till: Till): StandIn => {
     const wrong = problem(form)
     if (wrong !== null) return fault(reply, 400, 'invalid_request_error', wrong)
     const idempotency = request.headers['idempotency-key']
-    if (typeof idempotency !== 'string')
-      return answer(reply, 200, session(await create(key, form), till.baseUrl(), false))
+    const id = newSessionId()
     const digest = createHash('sha256').update(text).digest('hex')
-    const invoice = await create(key, form)
-    const kept = await till.records.change<{ id: string; digest: string }>(
-      'stripe-idempotency',
-      `${key} ${idempotency}`,
-      (known) => known ?? { id: invoice.id, digest },
-    )
+    const kept =
+      typeof idempotency !== 'string'
+        ? { id, digest }
+        : await till.records.change<{ id: string; digest: string }>(
+            'stripe-idempotency',
+            `${key} ${idempotency}`,
+            (known) => known ?? { id, digest },
+          )
     if (kept?.digest !== digest)
       return fault(
         reply,
@@ -140,8 +143,11 @@ export const stripeStandIn = (till: Till): StandIn => {
         'idempotency_error',
         'Keys for idempotent requests can only be used with the same parameters they were first used with.',
       )
-    const stood = (await till.find(kept.id)) ?? invoice
-    if (stood.id !== invoice.id) reply.header('idempotent-replayed', 'true')
+    if (kept.id === id) return answer(reply, 200, session(await create(key, form, id), till.baseUrl(), false))
+    const stood = await till.find(kept.id)
+    if (!stood)
+      return fault(reply, 409, 'idempotency_error', 'There is another request in progress with this key.')
+    reply.header('idempotent-replayed', 'true')
     return answer(reply, 200, session(stood, till.baseUrl(), false))
   }
 
