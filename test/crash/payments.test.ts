@@ -262,6 +262,8 @@ describe('payments through a server that is killed', () => {
     }
     const last = await startFarebox(t, world.env)
     await audit(world, last.baseUrl)
+    const verified = await farebox(t, ['ledger', 'verify'], world.env)
+    assert.equal(verified.code, 0, verified.out + verified.err)
     await last.stop()
   })
 })
