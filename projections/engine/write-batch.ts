@@ -114,20 +114,30 @@ export type BatchWriter = {
   write(tables: readonly TableChange[], step: CheckpointStep | null): Promise<boolean>
 }
 
-/** Loads and writes the rows of one schema over one session. */
+/**
+ * Loads and writes the rows of one schema over one session. A load that is asked for while a batch is written sees that
+ * batch whole, however many statements it takes.
+ */
 export const createBatchWriter = (client: pg.Client, schema: string): BatchWriter => {
   const named = createStatementNames()
+  let underWay: Promise<unknown> = Promise.resolve()
+  const writeBatch = async (given: readonly TableChange[], step: CheckpointStep | null): Promise<boolean> => {
+    const tables = step === null ? await copyInserted(client, schema, given) : given
+    const { text, values } = writeStatement(schema, tables, step)
+    const { rowCount } = await client.query({ ...named(text), values: [...values] })
+    return rowCount === 1
+  }
   return {
     load: async (table, keys) => {
+      await underWay
       const parameter = JSON.stringify(keys.map((key) => keyObject(table, key)))
       const { rows } = await client.query<Row>({ ...named(selectSql(schema, table)), values: [parameter] })
       return rows
     },
-    write: async (given, step) => {
-      const tables = step === null ? await copyInserted(client, schema, given) : given
-      const { text, values } = writeStatement(schema, tables, step)
-      const { rowCount } = await client.query({ ...named(text), values: [...values] })
-      return rowCount === 1
+    write: (given, step) => {
+      const written = writeBatch(given, step)
+      underWay = written.catch(() => undefined) // whoever wrote it is told
+      return written
     },
   }
 }
