@@ -84,7 +84,7 @@ describe('farebox ledger seal, seals and verify', () => {
     const args = ['--seals', file('seals.json'), '--public-key', await publicKeyFile(world)]
     const { code, out, err } = await run('ledger', 'verify', ...args)
     assert.equal(code, 0, err)
-    assert.match(out, /not sealed yet +8\n[\s\S]*nothing is wrong$/)
+    assert.match(out, new RegExp(`not sealed yet +${events.length - 90}\\n[\\s\\S]*nothing is wrong$`))
     const verified = (await run('ledger', 'verify', '--json')).json()
     assert.equal(verified.outcome, 'clean')
     assert.equal(verified.result.events, events.length + 1)
@@ -136,7 +136,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(code, 1)
     assert.match(
       err,
-      /the log ends with event 95, but the exported seal of .* covers 98 events: it was cut off/,
+      /the log ends with event 95, but the exported seal of .* covers \d+ events: it was cut off/,
     )
   })
 
@@ -151,7 +151,7 @@ describe('farebox ledger seal, seals and verify', () => {
     await tamper(
       pool,
       [`delete from log.events where stream = 'seal'`],
-      ['update log.head set last_position = 98'],
+      ['update log.head set last_position = (select max(position) from log.events)'],
       ['delete from work.event_digests'],
       [`update log.events set metadata = replace(metadata, '"golden"', '"somebody"')`],
       [`delete from vault.key_fingerprint where name = 'seal'`],
@@ -174,7 +174,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(bySeals.code, 1)
     assert.match(
       bySeals.err,
-      /events 1 to 98: they are not what the exported seal of .* covers: the log was rewritten/,
+      /events 1 to \d+: they are not what the exported seal of .* covers: the log was rewritten/,
     )
   })
 

@@ -3,9 +3,12 @@ import { describe, type TestContext, test } from 'node:test'
 import { groups } from '../../projections/groups.ts'
 import { findingText } from '../../src/audit/verify/finding.ts'
 import { type VerifyOptions, verifyLog } from '../../src/audit/verify/verify.ts'
-import { newId } from '../../src/ids.ts'
+import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
+import { newEventId, newId } from '../../src/ids.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
-import { appendEach, auditWorld, everyKind, testKey } from './world.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { appendEach, auditWorld, everyKind, sealable, testKey } from './world.ts'
 
 /** A log of every kind of event, sealed and folded into the read tables. */
 const foldedWorld = async (t: TestContext) => {
@@ -31,5 +34,47 @@ describe('a verification', () => {
     assert.equal(result.position, await log.head())
     assert.equal(result.seals.unsealed, 0)
     assert.equal(result.seals.seals, 1)
+  })
+
+  test('of a log whose positions have gaps locates what it reads changed, removed or added', async (t) => {
+    const { pool } = await testDatabase(t)
+    const memory = createMemoryLog()
+    let seen = (events: readonly StoredEvent[]): readonly StoredEvent[] => events
+    // As EventStoreDB numbers them; nothing there can be changed in place, so what is read is.
+    const log: EventLog = {
+      ...memory,
+      head: async () => 1000 * (await memory.head()),
+      readAll: async (after, limit) => {
+        const all = (await memory.readAll(0, 10_000)).map((event) => ({
+          ...event,
+          position: 1000 * event.position,
+        }))
+        return seen(all)
+          .filter(({ position }) => position > after)
+          .slice(0, limit)
+      },
+    }
+    await appendEach(log, await everyKind())
+    const { seal } = await sealable(t, pool, log)
+    await seal()
+    const verify = () =>
+      verifyLog(
+        { pool, log, groups: [], logInPostgres: false },
+        { runId: newId('vrf'), publicKey: testKey().publicKey, exported: null },
+      )
+    assert.deepEqual((await verify()).findings.map(findingText), [])
+    const first = async (): Promise<string> => {
+      const [finding] = (await verify()).findings.filter(({ check }) => check === 'seals')
+      return finding ? findingText(finding) : 'nothing'
+    }
+    seen = (events) => events.with(39, { ...events[39]!, metadata: `${events[39]!.metadata} ` })
+    assert.match(await first(), /^seals: event 40 .*: it was changed/)
+    seen = (events) => events.toSpliced(39, 1)
+    assert.equal(await first(), 'seals: events 40 to 40: it was removed')
+    seen = (events) =>
+      events.toSpliced(39, 0, { ...events[39]!, id: newEventId(), position: events[39]!.position - 1 })
+    assert.match(await first(), /^seals: event 40 .*: it was added/)
+    seen = (events) => events.slice(0, 60)
+    assert.match(await first(), /the log ends with event 60, but digests of \d+ events are kept/)
   })
 })
