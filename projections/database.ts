@@ -21,6 +21,7 @@ import type { PlanRow } from './plans.ts'
 import type { ProxyRow } from './proxies.ts'
 import type { ResellerTermsRow } from './reseller-terms.ts'
 import type { StockAddressRow, StockLevelRow } from './stock.ts'
+import type { OpenPeriodRow, SubscriptionRow } from './subscriptions.ts'
 import type { WebhookEndpointRow } from './webhooks.ts'
 
 /** The read tables as queries see them; numbers and ISO times as `src/postgres/pool.ts` parses them. */
@@ -54,4 +55,6 @@ export type ReadDatabase = {
   'read.reseller_terms': ResellerTermsRow
   'read.notices': NoticeRow
   'read.low_traffic': LowTrafficRow
+  'read.subscriptions': SubscriptionRow
+  'read.open_periods': OpenPeriodRow
 }

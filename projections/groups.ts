@@ -16,6 +16,7 @@ import { plans } from './plans.ts'
 import { proxies } from './proxies.ts'
 import { resellerTerms } from './reseller-terms.ts'
 import { stock } from './stock.ts'
+import { subscriptions } from './subscriptions.ts'
 import { webhooks } from './webhooks.ts'
 
 /** What a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
@@ -38,6 +39,7 @@ export const hot: ReadModelGroup = {
     notices,
     deposits,
     lowTraffic,
+    subscriptions,
   ],
 }
 

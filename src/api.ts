@@ -35,6 +35,7 @@ import { createOrderService } from './orders/service.ts'
 import type { Payments } from './payments/open.ts'
 import { readTerms } from './payments/reseller-gateways.ts'
 import { callbackRoutes } from './payments/routes.ts'
+import { createMeter } from './plans/metering.ts'
 import type { TrafficDatabase } from './plans/migrations.ts'
 import { planRoutes } from './plans/routes.ts'
 import { createKysely } from './postgres/kysely.ts'
@@ -43,6 +44,8 @@ import { proxyRoutes } from './proxies/routes.ts'
 import { resellerFinanceRoutes } from './resellers/finance-routes.ts'
 import { createLiveTerms, type LiveTerms } from './resellers/live.ts'
 import { resellerCustomerRoutes } from './resellers/routes.ts'
+import { subscriptionRoutes } from './subscriptions/routes.ts'
+import { createSubscriptions } from './subscriptions/service.ts'
 import { createCredentials } from './vault/credentials.ts'
 import { createVault } from './vault/seal.ts'
 import { webhookDeclarations } from './webhooks/declarations.ts'
@@ -195,6 +198,16 @@ export const createApi = (parts: ApiParts): Api => {
     ...noticeRoutes(shared),
     ...financeRoutes({ pool, log, progress: projecting.progress }),
     ...auditRoutes({ pool, log }),
+    ...subscriptionRoutes({
+      ...shared,
+      log,
+      subscriptions: createSubscriptions({
+        ...core,
+        orders: shared.orders,
+        market: shared,
+        settleTraffic: createMeter(core).settle,
+      }),
+    }),
     ...depositRoutes({
       ...shared,
       deposits: payments.deposits,

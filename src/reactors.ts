@@ -15,6 +15,7 @@ import { startTrafficSweep } from './plans/traffic-sweep.ts'
 import { type Projecting, tablesMade } from './projecting.ts'
 import { createResellerCredentials } from './resellers/credentials.ts'
 import { startRentalExpiry } from './stock/expiry.ts'
+import { startSubscriptions } from './subscriptions/start.ts'
 import { createVault } from './vault/seal.ts'
 import type { QueueProgress } from './webhooks/reactor/progress.ts'
 import { startWebhooks } from './webhooks/start.ts'
@@ -22,7 +23,7 @@ import { startWebhooks } from './webhooks/start.ts'
 /**
  * Starts what works on by itself, once the tables are made that tell it where to look: orders and movements that a
  * crash left open are completed, rentals whose time is over are ended, payments are found and credited, webhooks are
- * sent, counted traffic is written to the log.
+ * sent, counted traffic is written to the log, subscriptions renew and end.
  */
 export const startReactors = (
   core: Core,
@@ -61,6 +62,7 @@ export const startReactors = (
           startMessageWorker({ pool, log: core.log, botOf: bots.of, clock, logger }),
           startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),
           startTrafficSweep({ meter: createMeter(core), clock, logger }),
+          startSubscriptions(core),
         ]
       : [],
   )

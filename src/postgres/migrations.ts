@@ -15,6 +15,7 @@ import { migrations as payments } from '../payments/migrations.ts'
 import { migrations as traffic } from '../plans/migrations.ts'
 import { migrations as resellers } from '../resellers/migrations.ts'
 import { migrations as sandbox } from '../sandbox/records.ts'
+import { migrations as subscriptions } from '../subscriptions/migrations.ts'
 import { migrations as webhooks } from '../webhooks/migrations.ts'
 import type { Migrations } from './migrate.ts'
 
@@ -48,6 +49,7 @@ const rooms: readonly Migrations[] = [
   sandbox,
   deposits,
   traffic,
+  subscriptions,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

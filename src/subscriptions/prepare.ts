@@ -1,0 +1,88 @@
+import { accepted } from '../catalog/api-error.ts'
+import type { LiveStock } from '../catalog/availability.ts'
+import { type Catalog, productOfOrder } from '../catalog/catalog.ts'
+import { quantityOf } from '../catalog/pricing.ts'
+import { isDedicated, type Product } from '../catalog/product.ts'
+import type { TermsOf } from '../catalog/routes.ts'
+import { parseMeta } from '../catalog/targeting.ts'
+import type { Caller } from '../http/auth.ts'
+import { refuse } from '../http/errors.ts'
+import type { OrderId, SubscriptionId } from '../ids.ts'
+import { type Prepared, prepareOrder } from '../orders/prepare.ts'
+import { type Interval, intervalDays, type Period } from './period.ts'
+
+/** What prices and stock are read from. */
+export type Market = {
+  readonly catalog: { current(): Catalog }
+  readonly stock: LiveStock
+  readonly termsOf: TermsOf
+}
+
+export type SubscriptionWish = {
+  readonly productId: string
+  readonly quantity: number
+  readonly interval: Interval
+  readonly meta: Readonly<Record<string, unknown>> | undefined
+  readonly expectedAmountCents: number | undefined
+}
+
+const notAvailable = (message: string) => refuse('subscription_not_available', message)
+
+/** @throws ApiError subscription_not_available */
+const checkBilling = ({ id, billing }: Product, interval: Interval): void => {
+  if (!billing.subscription)
+    throw notAvailable(`${id} is not sold by subscription; order it with POST /api/v1/orders`)
+  if (!billing.intervals.includes(interval))
+    throw notAvailable(
+      `${id} is not sold by the ${interval}; accepted intervals: ${billing.intervals.join(', ')}`,
+    )
+}
+
+/**
+ * How long one payment lasts: traffic by the calendar, what is sold for a time as long as that time, which must be the
+ * interval's. @throws ApiError subscription_not_available, invalid_period
+ */
+const periodOf = (product: Product, interval: Interval, periodDays: number | null): Period => {
+  const days = intervalDays[interval]
+  if (product.shape === 'gateway_gb') return { unit: 'month', count: interval === 'month' ? 1 : 12 }
+  if (product.shape === 'gateway_time') {
+    if (product.periodDays === days) return { unit: 'day', count: days }
+    throw notAvailable(`a plan of ${product.id} lasts ${product.periodDays} days, which is no ${interval}`)
+  }
+  if (periodDays === days) return { unit: 'day', count: days }
+  throw refuse('invalid_period', `period_days must be ${days} in a subscription by the ${interval}`)
+}
+
+/**
+ * The order of a subscription's first period. @throws ApiError unknown_product, product_unavailable,
+ * subscription_not_available, then as `prepareOrder`
+ */
+export const prepareFirst = async (
+  { catalog, stock, termsOf }: Market,
+  caller: Caller,
+  wish: SubscriptionWish,
+  ids: { readonly subscriptionId: SubscriptionId; readonly orderId: OrderId },
+): Promise<Prepared> => {
+  const { productId, quantity, interval, meta, expectedAmountCents } = wish
+  const product = accepted(productOfOrder(catalog.current(), productId))
+  checkBilling(product, interval)
+  accepted(quantityOf(product, quantity))
+  const wanted = accepted(parseMeta(product, meta))
+  const period = periodOf(product, interval, isDedicated(product) ? (wanted?.periodDays ?? null) : null)
+  const prepared = await prepareOrder(
+    {
+      orderId: ids.orderId,
+      caller,
+      customerId: null,
+      terms: termsOf(caller, product),
+      method: 'wallet',
+      payable: true,
+      expectedAmountCents,
+      catalog: catalog.current(),
+    },
+    { productId, quantity, meta },
+    stock,
+  )
+  const { subscriptionId } = ids
+  return { ...prepared, subscription: { subscriptionId, interval, period, periodStart: null } }
+}

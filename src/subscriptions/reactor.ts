@@ -1,0 +1,82 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type Clock, isoTime } from '../clock.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import type { OrderId, SubscriptionId } from '../ids.ts'
+import { readOrder } from '../orders/refund-service.ts'
+import { type Poller, startPoller } from '../reactors/poller.ts'
+import type { Renewals } from './renewals.ts'
+import type { Subscriptions } from './service.ts'
+
+/** Younger periods belong to the request that paid them. */
+const handlersTimeMs = 5_000
+const maxARun = 200
+const atOnce = 8
+
+/**
+ * Renews, cancels and expires subscriptions when they are due, and tells subscriptions of periods that a crash left
+ * paid and unheard of. Several processes may run it.
+ */
+export const startRenewals = (deps: {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly subscriptions: Subscriptions
+  readonly renewals: Renewals
+  /** Brings prices and terms up to date; called only when something is due. */
+  readonly refresh: () => Promise<void>
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): Poller => {
+  const { pool, log, subscriptions, renewals, refresh, clock, logger } = deps
+
+  const finishOpen = async (): Promise<void> => {
+    const { rows } = await pool.query<{ order_id: OrderId }>({
+      name: 'open-periods',
+      text: `select order_id from read.open_periods where opened_at <= $1::timestamptz
+              order by opened_at limit ${maxARun}`,
+      values: [isoTime(clock() - handlersTimeMs)],
+    })
+    for (const { order_id: orderId } of rows) {
+      const order = await readOrder(log, orderId)
+      if (order) await subscriptions.finish(order)
+    }
+  }
+
+  const due = async (): Promise<readonly SubscriptionId[]> => {
+    const { rows } = await pool.query<{ subscription_id: SubscriptionId }>({
+      name: 'subscriptions-due',
+      text: `
+        select s.subscription_id
+          from read.subscriptions s
+          left join work.renewals r on r.subscription_id = s.subscription_id
+                                   and r.period_start = s.current_period_end
+          left join read.balances b on b.account_id = s.account_id
+         where s.ended_as is null and s.due_at <= $1::timestamptz
+           and (s.cancel_at_period_end or r.subscription_id is null or r.retry_at <= $1::timestamptz
+                or b.available_micros >= r.needed_micros)
+         order by s.due_at limit ${maxARun}`,
+      values: [isoTime(clock())],
+    })
+    return rows.map(({ subscription_id: id }) => id)
+  }
+
+  const work = async (): Promise<void> => {
+    await finishOpen()
+    const waiting = [...(await due())]
+    if (waiting.length === 0) return
+    await refresh()
+    let failure: { readonly error: unknown } | null = null
+    const worker = async (): Promise<void> => {
+      for (let id = waiting.pop(); id !== undefined; id = waiting.pop())
+        // One that cannot be decided now holds up no other.
+        await renewals.renew(id).catch((error) => {
+          failure = { error }
+          logger.error({ err: error, subscriptionId: id }, 'a subscription could not be looked at')
+        })
+    }
+    await Promise.all(Array.from({ length: atOnce }, worker))
+    if (failure) throw (failure as { readonly error: unknown }).error
+  }
+  return startPoller({ name: 'renewals', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+}

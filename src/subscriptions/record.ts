@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import type { SubscriptionRow } from '../../projections/subscriptions.ts'
+import { metaOf } from '../catalog/how-to.ts'
+import { isoTime } from '../clock.ts'
+import { graceMs, intervals } from './period.ts'
+
+const instant = z.string().meta({ format: 'date-time' })
+
+export const subscriptionStatuses = ['active', 'past_due', 'canceled', 'expired'] as const
+export type SubscriptionStatus = (typeof subscriptionStatuses)[number]
+
+/** A subscription (decisions.md, "Webhooks and notices"). */
+export const SubscriptionRecord = z
+  .object({
+    subscriptionId: z.string(),
+    status: z.enum(subscriptionStatuses).meta({
+      description:
+        '`past_due`: the period is over and the next one is not paid yet; it is tried again as the wallet fills, until `graceEndsAt`.',
+    }),
+    productId: z.string(),
+    quantity: z.int(),
+    interval: z.enum(intervals),
+    fulfillmentMeta: z
+      .object({
+        country: z.string(),
+        period_days: z.int(),
+        carrier_id: z.string().nullable().optional(),
+        service: z.string().nullable().optional(),
+        rotation_minutes: z.int().nullable().optional(),
+      })
+      .nullable(),
+    orderId: z.string().meta({ description: 'The order that paid the current period.' }),
+    planId: z.string().nullable(),
+    proxyIds: z.array(z.string()),
+    amountCents: z.int().meta({
+      description: 'What the current period cost. The next one costs what the product costs then.',
+    }),
+    currency: z.literal('USD'),
+    startedAt: instant,
+    currentPeriodStart: instant,
+    currentPeriodEnd: instant,
+    cancelAtPeriodEnd: z.boolean(),
+    graceEndsAt: instant.nullable().meta({ description: 'Null unless it is past due.' }),
+    endedAt: instant.nullable(),
+    reason: z.string().nullable().meta({
+      description:
+        'Why it ended: `requested`, or the code that refused the last renewal, mostly `insufficient_balance`.',
+    }),
+  })
+  .meta({ id: 'Subscription' })
+export type SubscriptionRecord = z.infer<typeof SubscriptionRecord>
+
+/** Past due holds from the instant on at which the paid period ends. */
+export const subscriptionStatus = (
+  row: Pick<SubscriptionRow, 'ended_as' | 'current_period_end'>,
+  nowMs: number,
+): SubscriptionStatus => {
+  if (row.ended_as !== null) return row.ended_as
+  return row.current_period_end <= isoTime(nowMs) ? 'past_due' : 'active'
+}
+
+export const subscriptionRecord = (row: SubscriptionRow, nowMs: number): SubscriptionRecord => {
+  const status = subscriptionStatus(row, nowMs)
+  return {
+    subscriptionId: row.subscription_id,
+    status,
+    productId: row.product_id,
+    quantity: row.quantity,
+    interval: row.interval,
+    fulfillmentMeta: row.target === null ? null : metaOf(row.target),
+    orderId: row.order_id,
+    planId: row.plan_id,
+    proxyIds: [...row.proxy_ids],
+    amountCents: row.amount_cents,
+    currency: 'USD',
+    startedAt: row.started_at,
+    currentPeriodStart: row.current_period_start,
+    currentPeriodEnd: row.current_period_end,
+    cancelAtPeriodEnd: row.cancel_at_period_end,
+    graceEndsAt: status === 'past_due' ? isoTime(Date.parse(row.current_period_end) + graceMs) : null,
+    endedAt: row.ended_at,
+    reason: row.ended_reason,
+  }
+}
+
+export const subscriptionExample: SubscriptionRecord = {
+  subscriptionId: 'sub_3b9d8e5f60a15c2fb1c2d3e4f5061728',
+  status: 'active',
+  productId: 'residential-premium',
+  quantity: 5,
+  interval: 'month',
+  fulfillmentMeta: null,
+  orderId: 'ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
+  planId: 'pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10',
+  proxyIds: [],
+  amountCents: 2750,
+  currency: 'USD',
+  startedAt: '2026-11-21T02:30:00.000Z',
+  currentPeriodStart: '2026-11-21T02:30:00.000Z',
+  currentPeriodEnd: '2026-12-21T02:30:00.000Z',
+  cancelAtPeriodEnd: false,
+  graceEndsAt: null,
+  endedAt: null,
+  reason: null,
+}

@@ -1,0 +1,261 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { accountFold } from '../accounts/fold.ts'
+import { metaOf } from '../catalog/how-to.ts'
+import { type Clock, isoTime } from '../clock.ts'
+import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Actor } from '../eventstore/event.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { accountStream, orderStream, subscriptionStream } from '../eventstore/streams.ts'
+import type { Caller } from '../http/auth.ts'
+import { ApiError } from '../http/errors.ts'
+import { type AccountId, type KeyId, newId, type OrderId, type ProxyId, type SubscriptionId } from '../ids.ts'
+import { centsToMicros } from '../ledger/money.ts'
+import { type Order, orderFold } from '../orders/fold.ts'
+import { type Prepared, prepareExtension, prepareOrder } from '../orders/prepare.ts'
+import { readOrder } from '../orders/refund-service.ts'
+import { type OrderService, OrderTurnedAway } from '../orders/service.ts'
+import { decideRefused, decideScheduledEnd, dueAtMs } from './decide.ts'
+import { type Subscription, subscriptionFold } from './fold.ts'
+import { orderIdOfPeriod } from './names.ts'
+import { graceMs } from './period.ts'
+import type { Market } from './prepare.ts'
+import type { Subscriptions } from './service.ts'
+
+/** Why a period could not be paid: an error code of the API, and how much the wallet needs when it was short. */
+type Refused = { readonly reason: string; readonly neededMicros: number | null }
+
+/** A refused renewal is tried again after so long, and at once when the wallet holds enough. */
+export const retryMs = 15 * 60 * 1000
+
+/** The next look goes on with what is left. */
+const maxPeriodsAtOnce = 100
+
+const system: Actor = { kind: 'system', name: 'subscriptions' }
+
+const refusedBy = ({ code, extra }: ApiError): Refused => ({
+  reason: code,
+  neededMicros:
+    code === 'insufficient_balance' && typeof extra?.amountCents === 'number'
+      ? centsToMicros(extra.amountCents)
+      : null,
+})
+
+const failed = (order: Order): Refused => ({
+  reason: order.failureReason === 'plan_expired' ? 'product_unavailable' : 'out_of_stock',
+  neededMicros: null,
+})
+
+/**
+ * Pays the next period of a subscription that is due, or ends the subscription. The period's order has an id of its own
+ * and lands with what the subscription says of it, so however many processes do this at once, one order is paid.
+ */
+export const createRenewals = (deps: {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly orders: OrderService
+  readonly market: Market
+  readonly subscriptions: Subscriptions
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'info'>
+}) => {
+  const { pool, log, runner, orders, market, subscriptions, clock, logger } = deps
+
+  /** Who pays, as the account stands now; null while it may not buy. */
+  const payerOf = async ({ terms }: Subscription): Promise<Caller | null> => {
+    const accountId = terms.accountId as AccountId
+    const { answer } = await runner.run({
+      name: 'read-account',
+      streams: { account: { stream: accountStream(accountId), fold: accountFold } },
+      decide: ({ account }) => ({ appends: [], answer: account }),
+      actor: system,
+      correlationId: newId('run'),
+    })
+    if (!answer || answer.blocked) return null
+    const keyId = terms.keyId as KeyId
+    // The cap of the key that asked for the subscription holds for what it leads to, also once the key is revoked.
+    const dailyCapCents = answer.keys.get(keyId)?.dailyCapCents ?? null
+    return {
+      accountId,
+      keyId,
+      scopes: ['buy'],
+      dailyCapCents,
+      reseller: answer.reseller,
+      blocked: false,
+      email: '',
+    }
+  }
+
+  /** Which of the subscription's addresses still run: these are kept. */
+  const running = async ({ proxyIds }: Subscription, nowMs: number): Promise<readonly ProxyId[]> => {
+    const { rows } = await pool.query<{ proxy_id: ProxyId }>(
+      `select proxy_id from read.proxies
+        where proxy_id = any ($1::text[]) and released_at is null and expires_at > $2::timestamptz
+        order by proxy_id`,
+      [proxyIds, isoTime(nowMs)],
+    )
+    return rows.map(({ proxy_id: proxyId }) => proxyId)
+  }
+
+  const prepare = async (
+    state: Subscription,
+    payer: Caller,
+    orderId: OrderId,
+    kept: readonly ProxyId[],
+  ): Promise<Prepared> => {
+    const { productId, quantity, target, interval, period, subscriptionId } = state.terms
+    const catalog = market.catalog.current()
+    const product = catalog.resolve(productId)
+    const buyer = {
+      orderId,
+      caller: payer,
+      customerId: null,
+      terms: product ? market.termsOf(payer, product) : null,
+      method: 'wallet' as const,
+      payable: true,
+      expectedAmountCents: undefined,
+      catalog,
+    }
+    const meta = target === null ? undefined : metaOf(target)
+    const prepared =
+      product && target !== null && kept.length > 0
+        ? prepareExtension(buyer, { productId, proxyIds: kept, line: target }, target.periodDays)
+        : await prepareOrder(buyer, { productId, quantity, meta }, market.stock)
+    const periodStart = state.currentPeriodEnd
+    return { ...prepared, subscription: { subscriptionId, interval, period, periodStart } }
+  }
+
+  /** Null: the period is paid, or somebody else has decided on it. */
+  const pay = async (state: Subscription, orderId: OrderId): Promise<Refused | null> => {
+    const standing = await readOrder(log, orderId)
+    if (standing) {
+      await subscriptions.finish(standing)
+      return standing.failureReason === null ? null : failed(standing)
+    }
+    const payer = await payerOf(state)
+    if (!payer) return { reason: 'account_blocked', neededMicros: null }
+    const kept = state.terms.target === null ? [] : await running(state, clock())
+    // Before the end only what runs can be kept; what has ended by then is bought anew.
+    if (kept.length === 0 && clock() < Date.parse(state.currentPeriodEnd))
+      return { reason: 'out_of_stock', neededMicros: null }
+    try {
+      const { order, position } = await orders.submit({
+        caller: payer,
+        requestId: newId('run'),
+        idempotencyKey: null,
+        orderId,
+        actor: system,
+        fingerprint: `renewal ${orderId}`,
+        prepare: () => prepare(state, payer, orderId, kept),
+        beside: subscriptions.beside(state.terms.subscriptionId as SubscriptionId),
+      })
+      if (order.failureReason !== null) return failed(order)
+      if (position === null) await subscriptions.finish(order)
+      return null
+    } catch (error) {
+      if (error instanceof OrderTurnedAway) return null
+      if (error instanceof ApiError) return refusedBy(error)
+      throw error
+    }
+  }
+
+  /** Ends the subscription once the grace is over; true when it is. */
+  const expire = async (state: Subscription, orderId: OrderId, reason: string): Promise<boolean> => {
+    const subscriptionId = state.terms.subscriptionId as SubscriptionId
+    const stream = subscriptionStream(subscriptionId)
+    const { answer } = await runner.run({
+      name: 'expire-subscription',
+      streams: {
+        subscription: { stream, fold: subscriptionFold },
+        order: { stream: orderStream(orderId), fold: orderFold },
+      },
+      decide: ({ subscription, order }, { nowMs }) => {
+        const refused = {
+          periodStart: state.currentPeriodEnd,
+          reason,
+          // One that failed was refunded.
+          orderStands: order !== null && order.failureReason === null,
+        }
+        const events = subscription ? decideRefused(subscription, refused, nowMs) : []
+        return { appends: events.length === 0 ? [] : [{ stream, events }], answer: events.length > 0 }
+      },
+      actor: system,
+      correlationId: newId('run'),
+      account: state.terms.accountId as AccountId,
+    })
+    return answer
+  }
+
+  const note = async (state: Subscription, refused: Refused): Promise<void> => {
+    const end = Date.parse(state.currentPeriodEnd)
+    const nowMs = clock()
+    // The end of the period and the end of the grace are looked at on time.
+    const stops = [end, end + graceMs].filter((stop) => stop > nowMs)
+    await pool.query(
+      `insert into work.renewals (subscription_id, period_start, reason, needed_micros, retry_at)
+       values ($1::text, $2::timestamptz, $3::text, $4::bigint, $5::timestamptz)
+       on conflict (subscription_id) do update
+         set period_start = excluded.period_start, reason = excluded.reason,
+             needed_micros = excluded.needed_micros, retry_at = excluded.retry_at`,
+      [
+        state.terms.subscriptionId,
+        state.currentPeriodEnd,
+        refused.reason,
+        refused.neededMicros,
+        isoTime(Math.min(nowMs + retryMs, ...stops)),
+      ],
+    )
+  }
+
+  const end = async (state: Subscription): Promise<void> => {
+    const stream = subscriptionStream(state.terms.subscriptionId as SubscriptionId)
+    await runner.run({
+      name: 'end-subscription',
+      streams: { subscription: { stream, fold: subscriptionFold } },
+      decide: ({ subscription }, { nowMs }) => {
+        const events = subscription ? decideScheduledEnd(subscription, nowMs) : []
+        return { appends: events.length === 0 ? [] : [{ stream, events }], answer: null }
+      },
+      actor: system,
+      correlationId: newId('run'),
+      account: state.terms.accountId as AccountId,
+    })
+  }
+
+  /** One period; true when it is paid, so that the next one may be due too. */
+  const renewOnce = async (subscriptionId: SubscriptionId): Promise<boolean> => {
+    const state = await subscriptions.read(subscriptionId)
+    if (!state || state.ended || clock() < dueAtMs(state)) return false
+    if (state.cancelScheduled) {
+      await end(state)
+      return false
+    }
+    const orderId = orderIdOfPeriod(subscriptionId, state.currentPeriodEnd)
+    const refused = await pay(state, orderId)
+    const fields = { subscriptionId, accountId: state.terms.accountId, orderId }
+    if (refused === null) {
+      logger.info(fields, 'a subscription was renewed')
+      return true
+    }
+    const expired = await expire(state, orderId, refused.reason)
+    logger.info(
+      { ...fields, reason: refused.reason, expired },
+      expired ? 'a subscription expired' : 'a renewal was refused and is tried again',
+    )
+    if (!expired) await note(state, refused)
+    return false
+  }
+
+  return {
+    /**
+     * Does what is due for one subscription now: every period that has begun, when the service was away for long. Doing
+     * it again, or elsewhere at once, changes nothing.
+     */
+    renew: async (subscriptionId: SubscriptionId): Promise<void> => {
+      for (let n = 0; n < maxPeriodsAtOnce; n += 1) if (!(await renewOnce(subscriptionId))) return
+    },
+  }
+}
+
+export type Renewals = ReturnType<typeof createRenewals>

@@ -1,0 +1,235 @@
+import type { Kysely } from 'kysely'
+import { z } from 'zod'
+import type { ReadDatabase } from '../../projections/database.ts'
+import type { Reads } from '../../projections/engine/reads.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { Clock } from '../clock.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { subscriptionStream } from '../eventstore/streams.ts'
+import type { Caller } from '../http/auth.ts'
+import { refuse } from '../http/errors.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
+import { wordQuery } from '../http/query.ts'
+import { type Route, route } from '../http/route.ts'
+import type { SubscriptionId } from '../ids.ts'
+import { keyHeaders, replayHeaders } from '../orders/answer.ts'
+import { fingerprintOf } from '../orders/fingerprint.ts'
+import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
+import { intervals } from './period.ts'
+import { findSubscription, listSubscriptions } from './queries.ts'
+import {
+  SubscriptionRecord,
+  subscriptionExample,
+  subscriptionRecord,
+  subscriptionStatuses,
+} from './record.ts'
+import type { Subscriptions } from './service.ts'
+
+const params = z.object({ id: z.string() })
+const examples = { params: { id: subscriptionExample.subscriptionId } }
+
+const Body = z.strictObject({
+  product_id: z.string().meta({ description: 'A product whose `billing.subscription` is true.' }),
+  quantity: quantityField,
+  interval: z.enum(intervals).meta({ description: 'One of the `billing.intervals` of the product.' }),
+  fulfillment_meta: z.record(z.string(), z.json()).optional().meta({
+    description:
+      'Targeting of dedicated IPs, as in an order; `period_days` is 30 by the month, 365 by the year.',
+  }),
+  expected_amount_cents: guardField,
+})
+
+const keyHeader = {
+  ...keyHeaders,
+  'Idempotency-Key': 'The key of the subscription: yours, or the one the server made',
+}
+
+/** Subscriptions: decisions.md, "Webhooks and notices". */
+export const subscriptionRoutes = (deps: {
+  readonly subscriptions: Subscriptions
+  readonly catalog: { current(): Catalog }
+  readonly log: Pick<EventLog, 'lastOf'>
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: Kysely<ReadDatabase>
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { subscriptions, catalog, log, reads, db, clock } = deps
+
+  /** A cancellation by another process shows here too. */
+  const recordOf = async (caller: Caller, id: string, after: number | null): Promise<SubscriptionRecord> => {
+    const last = await log.lastOf(subscriptionStream(id as SubscriptionId))
+    await reads.settled(caller.accountId, Math.max(after ?? 0, last?.position ?? 0))
+    const row = await findSubscription(db, caller.accountId, id)
+    if (!row) throw refuse('not_found', 'no subscription has this id')
+    return subscriptionRecord(row, clock())
+  }
+
+  return [
+    route({
+      method: 'POST',
+      path: '/api/v1/subscriptions',
+      operationId: 'createSubscription',
+      summary: 'Start a subscription',
+      description:
+        'Orders the product now and again at the start of every period, each time from the wallet at the price of that day. The first period is charged at once. Traffic renews by the calendar, in UTC: what started on the 31st renews on the last day of a shorter month. Plans and addresses renew after 30 days by the month and 365 by the year; addresses are kept, and paid up to a day before they end. When the wallet is short, the renewal is tried again for three days as the wallet fills; then the subscription expires. A retry with the same `Idempotency-Key` answers the same subscription.',
+      tag: 'Subscriptions',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'required-for-resellers',
+      body: Body,
+      codes: {
+        body: { product_id: { missing: 'missing_product' }, quantity: 'invalid_quantity' },
+      },
+      examples: { body: { product_id: 'residential-premium', quantity: 5, interval: 'month' } },
+      responses: {
+        201: {
+          description: 'The subscription, its first period paid.',
+          body: SubscriptionRecord,
+          example: subscriptionExample,
+          headers: keyHeader,
+        },
+        200: {
+          description: 'The subscription that stands under this Idempotency-Key, as it is now.',
+          body: SubscriptionRecord,
+          example: subscriptionExample,
+          headers: replayHeaders,
+        },
+      },
+      errors: [
+        'unknown_product',
+        'subscription_not_available',
+        'invalid_quantity',
+        'invalid_country',
+        'invalid_period',
+        'invalid_targeting',
+        'out_of_stock',
+        ...chargeErrors,
+      ],
+      knownKey: (caller, key) => subscriptions.known(caller.accountId, key),
+      handler: async ({ caller, body, idempotencyKey: given, requestId, after }) => {
+        const started = await subscriptions.start({
+          caller,
+          requestId,
+          idempotencyKey: given,
+          fingerprint: fingerprintOf({
+            method: 'POST',
+            path: '/api/v1/subscriptions',
+            productId: catalog.current().resolve(body.product_id)?.id ?? body.product_id,
+            body,
+            customerId: null,
+          }),
+          wish: {
+            productId: body.product_id,
+            quantity: body.quantity,
+            interval: body.interval,
+            meta: body.fulfillment_meta,
+            expectedAmountCents: body.expected_amount_cents,
+          },
+        })
+        const { subscriptionId, replayed, idempotencyKey, position } = started
+        const record = await recordOf(caller, subscriptionId, Math.max(after ?? 0, position ?? 0))
+        return replayed
+          ? { status: 200, body: record, headers: { 'idempotency-replayed': 'true' } }
+          : { status: 201, body: record, headers: { 'idempotency-key': idempotencyKey }, position }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/subscriptions',
+      operationId: 'listSubscriptions',
+      summary: 'List subscriptions',
+      description: "The account's subscriptions, newest first.",
+      tag: 'Subscriptions',
+      access: 'buy',
+      writes: false,
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(subscriptionStatuses, 'Only subscriptions in this status.').optional(),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of subscriptions.',
+          body: z
+            .object({ subscriptions: z.array(SubscriptionRecord), ...pageShape })
+            .meta({ id: 'SubscriptionList' }),
+          example: { subscriptions: [subscriptionExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ caller, query: { limit, offset, status }, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const page = await listSubscriptions(db, caller.accountId, { limit, offset, status }, clock())
+        return {
+          status: 200,
+          body: {
+            subscriptions: page.subscriptions.map((row) => subscriptionRecord(row, clock())),
+            total: page.total,
+            limit,
+            offset,
+          },
+        }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/subscriptions/{id}',
+      operationId: 'getSubscription',
+      summary: 'Read a subscription',
+      description: 'Its status, its current period, and what the period holds.',
+      tag: 'Subscriptions',
+      access: 'buy',
+      writes: false,
+      params,
+      examples,
+      responses: {
+        200: { description: 'The subscription.', body: SubscriptionRecord, example: subscriptionExample },
+      },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id }, after }) => ({
+        status: 200,
+        body: await recordOf(caller, id, after),
+      }),
+    }),
+
+    route({
+      method: 'DELETE',
+      path: '/api/v1/subscriptions/{id}',
+      operationId: 'cancelSubscription',
+      summary: 'Cancel a subscription',
+      description:
+        'Nothing more is charged. What is paid lasts to the end of its period, when the status becomes `canceled`; at once when the period is past due. A subscription that is over stays as it is.',
+      tag: 'Subscriptions',
+      access: 'buy',
+      writes: true,
+      params,
+      examples,
+      responses: {
+        200: {
+          description: 'The subscription.',
+          body: SubscriptionRecord,
+          example: { ...subscriptionExample, cancelAtPeriodEnd: true },
+        },
+      },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id }, requestId, after }) => {
+        const { accountId, keyId } = caller
+        const canceled = await subscriptions.cancel({
+          accountId,
+          subscriptionId: id as SubscriptionId,
+          actor: { kind: 'key', accountId, keyId },
+          correlationId: requestId,
+        })
+        if (!canceled) throw refuse('not_found', 'no subscription has this id')
+        const position = canceled.position ?? 0
+        return {
+          status: 200,
+          body: await recordOf(caller, id, Math.max(after ?? 0, position)),
+          position: canceled.position,
+        }
+      },
+    }),
+  ]
+}
