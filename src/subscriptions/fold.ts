@@ -22,6 +22,14 @@ export type Subscription = {
 }
 export type SubscriptionState = Subscription | null
 
+/** The subscription after facts that were just decided. */
+export const subscriptionAfter = (state: Subscription, events: readonly SubscriptionEvent[]): Subscription =>
+  // `evolve` looks at the facts only, never at their place or time.
+  events.reduce<Subscription>(
+    (now, event) => subscriptionFold.evolve(now, { ...event, revision: 0, recordedAtMs: 0 }) ?? now,
+    state,
+  )
+
 /** The state of `subscription-{id}`: a few events a year, so it is never snapshotted. */
 export const subscriptionFold: Fold<SubscriptionState, SubscriptionEvent> = {
   name: 'subscription',

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { SubscriptionRow } from '../../projections/subscriptions.ts'
 import { metaOf } from '../catalog/how-to.ts'
 import { isoTime } from '../clock.ts'
+import type { Subscription } from './fold.ts'
 import { graceMs, intervals } from './period.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -59,7 +60,30 @@ export const subscriptionStatus = (
   return row.current_period_end <= isoTime(nowMs) ? 'past_due' : 'active'
 }
 
-export const subscriptionRecord = (row: SubscriptionRow, nowMs: number): SubscriptionRecord => {
+/** What a subscription is told from: its row, or its stream right after a decision. */
+export type SubscriptionView = Omit<SubscriptionRow, 'account_id' | 'due_at'>
+
+/** A subscription as its stream has it, so that what was just decided is answered without waiting for its row. */
+export const viewOf = (state: Subscription): SubscriptionView => ({
+  subscription_id: state.terms.subscriptionId,
+  product_id: state.terms.productId,
+  quantity: state.terms.quantity,
+  interval: state.terms.interval,
+  target: state.terms.target,
+  order_id: state.orderId,
+  plan_id: state.planId,
+  proxy_ids: state.proxyIds,
+  amount_cents: state.amountCents,
+  started_at: state.terms.startedAt,
+  current_period_start: state.currentPeriodStart,
+  current_period_end: state.currentPeriodEnd,
+  cancel_at_period_end: state.cancelScheduled,
+  ended_as: state.ended?.status ?? null,
+  ended_reason: state.ended?.reason ?? null,
+  ended_at: state.ended?.at ?? null,
+})
+
+export const subscriptionRecord = (row: SubscriptionView, nowMs: number): SubscriptionRecord => {
   const status = subscriptionStatus(row, nowMs)
   return {
     subscriptionId: row.subscription_id,

@@ -22,6 +22,7 @@ import {
   subscriptionExample,
   subscriptionRecord,
   subscriptionStatuses,
+  viewOf,
 } from './record.ts'
 import type { Subscriptions } from './service.ts'
 
@@ -106,7 +107,7 @@ export const subscriptionRoutes = (deps: {
         ...chargeErrors,
       ],
       knownKey: (caller, key) => subscriptions.known(caller.accountId, key),
-      handler: async ({ caller, body, idempotencyKey: given, requestId, after }) => {
+      handler: async ({ caller, body, idempotencyKey: given, requestId }) => {
         const started = await subscriptions.start({
           caller,
           requestId,
@@ -126,8 +127,8 @@ export const subscriptionRoutes = (deps: {
             expectedAmountCents: body.expected_amount_cents,
           },
         })
-        const { subscriptionId, replayed, idempotencyKey, position } = started
-        const record = await recordOf(caller, subscriptionId, Math.max(after ?? 0, position ?? 0))
+        const { subscription, replayed, idempotencyKey, position } = started
+        const record = subscriptionRecord(viewOf(subscription), clock())
         return replayed
           ? { status: 200, body: record, headers: { 'idempotency-replayed': 'true' } }
           : { status: 201, body: record, headers: { 'idempotency-key': idempotencyKey }, position }
@@ -214,7 +215,7 @@ export const subscriptionRoutes = (deps: {
         },
       },
       errors: ['not_found'],
-      handler: async ({ caller, params: { id }, requestId, after }) => {
+      handler: async ({ caller, params: { id }, requestId }) => {
         const { accountId, keyId } = caller
         const canceled = await subscriptions.cancel({
           accountId,
@@ -223,12 +224,8 @@ export const subscriptionRoutes = (deps: {
           correlationId: requestId,
         })
         if (!canceled) throw refuse('not_found', 'no subscription has this id')
-        const position = canceled.position ?? 0
-        return {
-          status: 200,
-          body: await recordOf(caller, id, Math.max(after ?? 0, position)),
-          position: canceled.position,
-        }
+        const { subscription, position } = canceled
+        return { status: 200, body: subscriptionRecord(viewOf(subscription), clock()), position }
       },
     }),
   ]

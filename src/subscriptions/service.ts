@@ -10,12 +10,12 @@ import { refundOrder } from '../orders/refund-service.ts'
 import type { Beside, OrderService } from '../orders/service.ts'
 import { decideCancellation, decidePaid } from './decide.ts'
 import type { SubscriptionEvent } from './events.ts'
-import { type Subscription, type SubscriptionState, subscriptionFold } from './fold.ts'
+import { type Subscription, type SubscriptionState, subscriptionAfter, subscriptionFold } from './fold.ts'
 import { orderIdOfPeriod, subscriptionIdOf } from './names.ts'
 import { type Market, prepareFirst, type SubscriptionWish } from './prepare.ts'
 
 export type Started = {
-  readonly subscriptionId: SubscriptionId
+  readonly subscription: Subscription
   /** The key's subscription stood already. */
   readonly replayed: boolean
   readonly idempotencyKey: string
@@ -42,7 +42,7 @@ export type Subscriptions = {
     readonly subscriptionId: SubscriptionId
     readonly actor: Actor
     readonly correlationId: string
-  }): Promise<{ readonly position: number | null } | null>
+  }): Promise<{ readonly subscription: Subscription; readonly position: number | null } | null>
   read(subscriptionId: SubscriptionId): Promise<SubscriptionState>
   /**
    * Tells a subscription of an order that paid a period of it, after a crash on a log without atomic items; an order
@@ -147,20 +147,23 @@ export const createSubscriptions = (deps: {
           'the first order found nothing left and was refunded; send a new Idempotency-Key to try again',
         )
       if (placed.position === null) await finish(placed.order)
-      return { subscriptionId, replayed: placed.replayed, idempotencyKey, position: placed.position }
+      const subscription = await read(subscriptionId)
+      if (!subscription) throw new Error(`${orderId} was paid and ${subscriptionId} did not start`)
+      return { subscription, replayed: placed.replayed, idempotencyKey, position: placed.position }
     },
 
     cancel: async ({ accountId, subscriptionId, actor, correlationId }) => {
-      const { answer: found, position } = await change(
+      const { answer: subscription, position } = await change(
         'cancel-subscription',
         subscriptionId,
         { actor, correlationId, account: accountId },
         (state, nowMs) => {
           const own: Subscription | null = state?.terms.accountId === accountId ? state : null
-          return { events: own ? decideCancellation(own, nowMs) : [], answer: own !== null }
+          const events = own ? decideCancellation(own, nowMs) : []
+          return { events, answer: own && subscriptionAfter(own, events) }
         },
       )
-      return found ? { position } : null
+      return subscription && { subscription, position }
     },
     read,
     finish,

@@ -20,6 +20,7 @@ const orders = '/api/v1/orders'
 const extend = '/api/v1/proxies/extend'
 const deposits = '/api/v1/deposits'
 const webhooks = '/api/v1/webhooks'
+const subscriptions = '/api/v1/subscriptions'
 const resellers = '/api/v1/reseller'
 const demoFile = new URL('../../src/catalog/demo/catalog.json', import.meta.url)
 
@@ -28,6 +29,7 @@ const addresses = (productId: string, quantity: number, meta: object = {}): Body
   quantity,
   fulfillment_meta: { country: 'USA', period_days: 30, ...meta },
 })
+const monthly = (body: Body): Body => ({ ...body, interval: 'month' })
 const plan = (productId: string, quantity: number): Body => ({ product_id: productId, quantity })
 
 /** The demo catalogue with what makes rentals of it impossible to extend: see the cases of `extendProxies`. */
@@ -98,6 +100,14 @@ const prepare = async (stage: Stage) => {
     const made = await done(client.post(webhooks, { url: nobodyListens, events: ['ping'] }, { key: account }))
     return made.body as { id: string; secret: string; url: string }
   }
+  const subscribe = async (name: string) =>
+    await done(
+      client.post(subscriptions, monthly(plan('residential-premium', 2)), {
+        key: buyer.key,
+        headers: idempotency(name),
+      }),
+    )
+  const subscription = await subscribe('again')
   const webhook = await register(buyer.key)
   const removed = await register(buyer.key)
   const disabled = await register(poor.key)
@@ -130,6 +140,7 @@ const prepare = async (stage: Stage) => {
     revokedKey,
     cappedKey,
     webhook,
+    subscriptionId: subscription.body.subscriptionId as string,
     removed,
     disabled,
     deliveryId: ping.deliveryId as string,
@@ -165,7 +176,7 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       (request) => ({
         ...request,
         path: request.path.replace(
-          /(isp-static|revenue|assets:gateway:manual|(?:ord|pln|prx|dep|whs|cus)_[^/?]+)/,
+          /(isp-static|revenue|assets:gateway:manual|(?:ord|pln|prx|dep|whs|cus|sub)_[^/?]+)/,
           'nothing',
         ),
         ...(request.path === extend && { json: { proxy_ids: ['prx_nothing'], period_days: 30 } }),
@@ -224,7 +235,7 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
     ['200', 'a good request', (request) => request],
   ]
   const declared = declaredOf(document)
-  const replayable = new Set(['createOrder', 'topUpPlan', 'extendProxies'])
+  const replayable = new Set(['createOrder', 'topUpPlan', 'extendProxies', 'createSubscription'])
   return Object.entries(good).flatMap(([operation, request]) =>
     ways
       .filter(([answer]) => declared.has(`${operation} ${answer}`))
@@ -481,6 +492,43 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     get('getOptions', '400 no_options', 'a gateway product', product('residential-premium/options')),
     get('getOptions', '409 product_unavailable', 'retired', product('residential/options')),
     ...webhookCases(stage, prepared),
+    ...subscriptionCases(stage, prepared),
+  ]
+}
+
+const subscriptionCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
+  const key = demo.buyer.key
+  const start = (answer: string, how: string, json: unknown, over = {}): Case => ({
+    operation: 'createSubscription',
+    answer,
+    how,
+    send: () => client.post(subscriptions, json, { key, ...over }),
+  })
+  const premium = monthly(plan('residential-premium', 1))
+  return [
+    start('201', 'by the month', premium),
+    start('200', 'a retry', monthly(plan('residential-premium', 2)), { headers: idempotency('again') }),
+    start('400 missing_product', 'no product', { quantity: 1, interval: 'month' }),
+    start('400 unknown_product', 'an id that no product has', monthly(plan('nothing', 1))),
+    start('400 subscription_not_available', 'pay as you go', monthly(plan('residential-basic', 1))),
+    start('400 invalid_quantity', 'nothing of it', monthly(plan('residential-premium', 0))),
+    start('400 invalid_country', 'not sold', monthly(addresses('isp-static', 1, { country: 'XXX' }))),
+    start('400 invalid_period', 'no month', monthly(addresses('isp-static', 1, { period_days: 7 }))),
+    start('400 invalid_targeting', 'a city', monthly(addresses('isp-static', 1, { city: 'Dallas' }))),
+    start('402 insufficient_balance', 'an empty wallet', premium, { key: prepared.poor.key }),
+    start(
+      '409 out_of_stock',
+      'more than is free',
+      monthly(addresses('ipv4-datacenter', 999, { country: 'CAN' })),
+    ),
+    start('409 price_changed', 'another price', { ...premium, expected_amount_cents: 1 }),
+    start('409 product_unavailable', 'a parked product', monthly(plan('isp-gateway', 50))),
+    {
+      operation: 'listSubscriptions',
+      answer: '400 invalid_parameter',
+      how: 'a status that is none',
+      send: () => client.get(`${subscriptions}?status=gone`, { key }),
+    },
   ]
 }
 
@@ -561,6 +609,7 @@ export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case
     proxyId: isp.proxyIds[1],
     depositId: prepared.depositId,
     webhookId: prepared.webhook.id,
+    subscriptionId: prepared.subscriptionId,
     deliveryId: prepared.deliveryId,
     resellerKey: stage.demo.reseller.key,
     customerId: prepared.customerId,

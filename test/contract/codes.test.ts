@@ -41,6 +41,8 @@ const decidedAlone = [
   'testWebhook',
   'listSeals',
   'listVerifications',
+  'createSubscription',
+  'cancelSubscription',
 ]
 
 const holdings = {
@@ -49,6 +51,7 @@ const holdings = {
   proxyId: 'prx_none',
   depositId: 'dep_none',
   webhookId: 'whs_none',
+  subscriptionId: 'sub_none',
   deliveryId: 'dlv_none',
   customerId: 'cus_none',
 }

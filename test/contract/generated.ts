@@ -123,6 +123,20 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
       return fc
         .tuple(fc.constantFrom(nobodyListens, 'https://127.0.0.1:9/'), fc.boolean())
         .map(([url, some]) => ({ ...none, body: { url, ...(some && { events: ['order.fulfilled'] }) } }))
+    case 'createSubscription': {
+      const sold = ['residential-premium', 'residential-unlimited', 'isp-static', 'ipv4-datacenter']
+      return fc
+        .constantFrom(...live.offers.filter(({ product_id: id }) => sold.includes(id)))
+        .map(({ amountCents, fulfillment_meta: meta, ...rest }) => ({
+          ...none,
+          body: {
+            ...rest,
+            interval: 'month',
+            ...(meta && { fulfillment_meta: meta }),
+            expected_amount_cents: amountCents,
+          },
+        }))
+    }
     case 'topUpPlan':
       return fc
         .tuple(fc.constantFrom(...live.topUpPlanIds), fc.integer({ min: 1, max: 3 }))

@@ -14,6 +14,7 @@ type Action =
   | { readonly kind: 'label'; readonly whose: Whose; readonly at: number; readonly label: string }
   | { readonly kind: 'read'; readonly whose: Whose; readonly at: number }
   | { readonly kind: 'hook'; readonly whose: Whose; readonly at: number; readonly made: boolean }
+  | { readonly kind: 'subscribe'; readonly name: string }
   | { readonly kind: 'list'; readonly path: string; readonly whose: Whose; readonly at: number }
 
 /** The same few names for both accounts: nothing of one may be found by the name of the other. */
@@ -35,6 +36,7 @@ const lists = [
   'wallet/transactions',
   'deposits',
   'webhooks',
+  'subscriptions',
 ]
 
 const action: fc.Arbitrary<Action> = fc.oneof(
@@ -45,10 +47,14 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   fc.record({ kind: fc.constant('label' as const), whose, at, label: fc.constantFrom('acme', 'beta', '') }),
   fc.record({ kind: fc.constant('read' as const), whose, at }),
   fc.record({ kind: fc.constant('hook' as const), whose, at, made: fc.boolean() }),
-  fc.record({ kind: fc.constant('list' as const), path: fc.constantFrom(...lists), whose, at }),
+  fc.record({ kind: fc.constant('subscribe' as const), name }),
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('list' as const), path: fc.constantFrom(...lists), whose, at }),
+  },
 )
 
-const idPattern = /(?:ord|pln|prx|txn|acc|key|dep|whs|dlv)_[0-9a-z]{8,}/g
+const idPattern = /(?:ord|pln|prx|txn|acc|key|dep|whs|dlv|sub)_[0-9a-z]{8,}/g
 
 /** One account: what it was ever told of, and what it may act upon. */
 const party = (key: string) => ({ key, told: new Set<string>(), secrets: new Set<string>() })
@@ -95,6 +101,14 @@ const actOf = ({ client }: Stage) => {
     switch (done.kind) {
       case 'order':
         return hear(await client.post('/api/v1/orders', done.body, { key, headers }))
+      case 'subscribe':
+        return hear(
+          await client.post(
+            '/api/v1/subscriptions',
+            { product_id: 'residential-premium', quantity: 1, interval: 'month' },
+            { key, headers },
+          ),
+        )
       case 'deposit':
         return hear(await client.post('/api/v1/deposits', { amount_cents: done.cents }, { key, headers }))
       case 'topUp':
@@ -113,6 +127,9 @@ const actOf = ({ client }: Stage) => {
       case 'read':
         await about('pln', (id) => client.get(`/api/v1/plans/${id}`, { key }))
         await about('dep', (id) => client.get(`/api/v1/deposits/${id}`, { key }))
+        await about('sub', (id) => client.get(`/api/v1/subscriptions/${id}`, { key }))
+        if (done.at % 5 === 0)
+          await about('sub', (id) => client.call('DELETE', `/api/v1/subscriptions/${id}`, { key }))
         return about('ord', (id) => client.get(`/api/v1/orders/${id}`, { key }))
       case 'hook': {
         if (done.made) hear(await client.post('/api/v1/webhooks', { url: nobodyListens }, { key }))

@@ -30,6 +30,7 @@ export type Live = {
   readonly depositIds: readonly string[]
   /** Endpoints that stay, and those that are there to be removed. */
   readonly webhookIds: readonly string[]
+  readonly subscriptionIds: readonly string[]
   readonly spareWebhookIds: readonly string[]
   /** An endpoint and a delivery of it, with a `|` between. */
   readonly deliveryIds: readonly string[]
@@ -91,6 +92,13 @@ export const liveOf = async (client: HttpClient, key: string, reseller = false):
     (await done(client.post('/api/v1/webhooks', { url: nobodyListens }, { key }))).body.id
   const webhookIds: string[] = [await hook(), await hook()]
   const spareWebhookIds: string[] = [await hook(), await hook(), await hook()]
+  const subscriptionIds: string[] = []
+  for (const n of [1, 2]) {
+    const wish = { product_id: 'residential-premium', quantity: n, interval: 'month' }
+    const headers = { 'Idempotency-Key': `live-${n}` }
+    const { body } = await done(client.post('/api/v1/subscriptions', wish, { key, headers }))
+    subscriptionIds.push(body.subscriptionId)
+  }
   const deliveryIds: string[] = []
   for (const id of webhookIds) {
     const { body } = await done(client.post(`/api/v1/webhooks/${id}/test`, undefined, { key }))
@@ -124,6 +132,7 @@ export const liveOf = async (client: HttpClient, key: string, reseller = false):
     rentals,
     depositIds: deposits.map(({ deposit_id }) => deposit_id),
     webhookIds,
+    subscriptionIds,
     spareWebhookIds,
     deliveryIds,
     customerIds: customers.map(({ customerId }) => customerId),
@@ -176,6 +185,7 @@ export const idsOf = (
   if (path.includes('{account}')) return path.endsWith('/statement') ? accountsOfBooks : parentsOfBooks
   if (path.includes('{deliveryId}')) return live.deliveryIds
   if (path.includes('/webhooks/')) return method === 'DELETE' ? live.spareWebhookIds : live.webhookIds
+  if (path.includes('/subscriptions/')) return live.subscriptionIds
   if (path.includes('/products/')) return live.productIds
   if (path.includes('/orders/')) return live.orderIds
   if (path.includes('/deposits/')) return live.depositIds

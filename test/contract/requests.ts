@@ -9,6 +9,7 @@ export type Holdings = {
   readonly proxyId: string
   readonly depositId: string
   readonly webhookId: string
+  readonly subscriptionId: string
   readonly deliveryId: string
   /** A reseller's key, and a customer of that reseller. */
   readonly resellerKey: string
@@ -86,6 +87,14 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   },
   listSeals: { method: 'GET', path: `${finance}/seals`, key: held.financeToken },
   listVerifications: { method: 'GET', path: `${finance}/verifications`, key: held.financeToken },
+  createSubscription: {
+    method: 'POST',
+    path: `${v1}/subscriptions`,
+    json: { product_id: 'residential-premium', quantity: 1, interval: 'month' },
+  },
+  listSubscriptions: { method: 'GET', path: `${v1}/subscriptions` },
+  getSubscription: { method: 'GET', path: `${v1}/subscriptions/${held.subscriptionId}` },
+  cancelSubscription: { method: 'DELETE', path: `${v1}/subscriptions/${held.subscriptionId}` },
   createWebhook: { method: 'POST', path: `${v1}/webhooks`, json: { url: nobodyListens } },
   listWebhooks: { method: 'GET', path: `${v1}/webhooks` },
   updateWebhook: { method: 'PATCH', path: `${v1}/webhooks/${held.webhookId}`, json: { events: ['ping'] } },
