@@ -51,7 +51,7 @@ const customer = 'customer-1'
  * Accounts with full wallets, their keys, and addresses enough for every order of the run; as many resellers, each with
  * a customer whose credit is as full.
  */
-const prepare = async (
+export const prepare = async (
   env: NodeJS.ProcessEnv,
 ): Promise<{ readonly keys: readonly string[]; readonly resellerKeys: readonly string[] }> => {
   const core = await openCore({
@@ -104,7 +104,7 @@ const prepare = async (
   }
 }
 
-const startServer = async (env: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; url: URL }> => {
+export const startServer = async (env: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; url: URL }> => {
   const child = spawn(
     process.execPath,
     [...(process.env.BENCH_NODE_FLAGS ?? '--max-semi-space-size=64').split(' '), join(root, 'src/main.ts')],

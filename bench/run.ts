@@ -9,12 +9,13 @@ import { benchFinance } from './finance.ts'
 import { benchOrders } from './orders.ts'
 import { benchRebuild } from './rebuild.ts'
 import { benchVerify } from './verify.ts'
+import { benchWebhooks } from './webhooks.ts'
 
 /**
- * `npm run bench [-- appends|orders|rebuild|finance|exports|verify …]`: every figure beside a peer or a limit, on one Postgres of its own with the
+ * `npm run bench [-- appends|orders|rebuild|finance|exports|verify|webhooks …]`: every figure beside a peer or a limit, on one Postgres of its own with the
  * settings that `npm start` uses. Durability is on for both sides.
  */
-const all = ['appends', 'orders', 'rebuild', 'finance', 'exports', 'verify'] as const
+const all = ['appends', 'orders', 'rebuild', 'finance', 'exports', 'verify', 'webhooks'] as const
 type Part = (typeof all)[number]
 
 const args = process.argv.slice(2)
@@ -68,6 +69,13 @@ try {
   if (parts.includes('finance')) await benchFinance({ url: server.url, print })
   if (parts.includes('verify'))
     await benchVerify({ url: server.url, print, events: Number(process.env.BENCH_EVENTS ?? 1_000_000) })
+  if (parts.includes('webhooks'))
+    await benchWebhooks({
+      url: server.url,
+      print,
+      deliveries: Number(process.env.BENCH_DELIVERIES ?? 10_000),
+      fanOut: Number(process.env.BENCH_FAN_OUT ?? 100_000),
+    })
 } finally {
   await server.stop()
   await rm(dataDir, { recursive: true, force: true })

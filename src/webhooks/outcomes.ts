@@ -1,3 +1,4 @@
+import type { RecordedEvent } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { deliveryStream } from '../eventstore/streams.ts'
 import type { DeliveryOutcome } from './events.ts'
@@ -10,6 +11,9 @@ const statusOf: Readonly<Record<DeliveryOutcome['type'], FinishedStatus>> = {
   DeliveryAbandoned: 'abandoned',
   DeliveryCanceled: 'canceled',
 }
+
+export const isOutcome = (event: RecordedEvent): event is RecordedEvent<DeliveryOutcome> =>
+  Object.hasOwn(statusOf, event.type)
 
 export const finishedStatus = (type: DeliveryOutcome['type']): FinishedStatus => statusOf[type]
 

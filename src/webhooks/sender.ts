@@ -31,8 +31,6 @@ export type SenderOptions = {
   readonly rules: TargetRules
   /** A whole attempt: name, connection, request, answer. Default 10,000. */
   readonly timeoutMs?: number
-  /** Connections to one receiver; default 4. */
-  readonly connections?: number
   /** Trusted beside the system's authorities (PEM): for tests and the benchmark. */
   readonly ca?: string
 }
@@ -52,7 +50,8 @@ const reasonOf = (error: unknown): string => {
   if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET')
     return 'the connection was closed before an answer'
   if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'the host cannot be reached'
-  if (code?.startsWith('HPE_') || code?.startsWith('UND_ERR_')) return `no valid HTTP answer (${code})`
+  if (name === 'HTTPParserError' || code?.startsWith('HPE_') || code?.startsWith('UND_ERR_'))
+    return `no valid HTTP answer (${code ?? name})`
   if (code?.startsWith('ERR_TLS') || /certificate|self-signed|SSL|TLS/i.test(`${code} ${message}`))
     return `TLS failed (${code ?? 'handshake'})`
   return code ?? 'failed'
@@ -126,10 +125,11 @@ const beginningOf = async (body: AsyncIterable<Buffer> & { destroy(): unknown })
 
 /** Sends webhooks over HTTP/1.1 with connections that are kept for the next delivery. */
 export const createSender = (options: SenderOptions): Sender => {
-  const { timeoutMs = 10_000, connections = 4 } = options
+  const { timeoutMs = 10_000 } = options
   const agent: Dispatcher = new Agent({
     connect: guardedConnector(options),
-    connections,
+    // Many endpoints may share a host, and one of them must not hold up the others: leases bound each endpoint.
+    connections: null,
     pipelining: 1,
     keepAliveTimeout: 10_000,
     keepAliveMaxTimeout: 60_000,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import type { DestinationStream } from 'pino'
-import { type Farebox, openFarebox, roles } from '../../src/app.ts'
+import { type Farebox, openFarebox, type Role, roles } from '../../src/app.ts'
 import type { Clock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import type { DemoFile } from '../../src/demo/file.ts'
@@ -29,6 +29,8 @@ export type Service = {
 export type ServiceParts = {
   readonly systemClock?: Clock
   readonly logTo?: DestinationStream
+  /** Default: all. */
+  readonly roles?: readonly Role[]
 }
 
 /**
@@ -60,7 +62,7 @@ export const startService = async (
   const config = readConfig(env)
   farebox = await openFarebox({
     config,
-    roles,
+    roles: parts.roles ?? roles,
     systemClock: parts.systemClock ?? Date.now,
     monotonicMs: () => performance.now(),
     logger: createLogger(config.logLevel, parts.logTo),

@@ -4,6 +4,7 @@ import type { EventLog } from '../../eventstore/port.ts'
 import { deliveryStream } from '../../eventstore/streams.ts'
 import type { DeliveryCanceled } from '../events.ts'
 import { type DeliveryPlace, standingOutcomes } from '../outcomes.ts'
+import type { Step } from './step.ts'
 import { type WriteFact, writeFacts } from './write-facts.ts'
 
 /** Deliveries of one round trip. */
@@ -35,10 +36,24 @@ const cancelWrite = (row: Cancelable, cause: CancelCause): WriteFact => ({
   atMs: Math.max(cause.nowMs, Date.parse(row.queued_at)),
 })
 
-/** Cancels everything of an endpoint that waits, outcome first, so that a crash in between is made good by doing it again. */
+/** Puts on record that deliveries which were just queued are sent to nobody. One whose outcome came first keeps it. */
+export const cancelStale = async (log: EventLog, stale: Step['stale'], nowMs: number): Promise<void> => {
+  await writeFacts(
+    log,
+    stale.map(({ queued, reason }) => {
+      const { deliveryId, endpointId, event, resource } = queued.data
+      const place = { delivery_id: deliveryId, endpoint_id: endpointId, event, resource }
+      const { revision, metadata, id } = queued
+      const cause = { correlationId: metadata.correlationId, causationId: id, reason, nowMs }
+      return cancelWrite({ ...place, revision, attempts: 0, queued_at: metadata.recordedAt }, cause)
+    }),
+  )
+}
+
+/** Cancels what was queued for an endpoint before a position and waits, outcome first, so that a crash in between is made good by doing it again. */
 export const cancelPending = async (
   deps: { readonly db: Pick<pg.ClientBase, 'query'>; readonly log: EventLog },
-  endpointId: string,
+  { endpointId, before }: { readonly endpointId: string; readonly before: number },
   cause: CancelCause,
 ): Promise<number> => {
   const { db, log } = deps
@@ -46,9 +61,9 @@ export const cancelPending = async (
   for (;;) {
     const { rows } = await db.query<Cancelable>(
       `select delivery_id, endpoint_id, event, resource, revision, attempts, queued_at
-         from work.webhook_deliveries where endpoint_id = $1::text and status = 'pending'
+         from work.webhook_deliveries where endpoint_id = $1::text and status = 'pending' and position < $2::bigint
         order by due_at limit ${chunk}`,
-      [endpointId],
+      [endpointId, before],
     )
     if (rows.length === 0) return canceled
     const outcomes = await writeFacts(

@@ -3,8 +3,15 @@ import type { RecordedEvent } from '../../eventstore/event.ts'
 import type { Audience } from '../../notices/notice.ts'
 import { type Cause, type CauseData, causes } from '../causes.ts'
 import type { WebhookEventName } from '../event-names.ts'
-import type { DeliveryCanceled, EndpointEvent, WebhookEnqueued, WebhookRequeued } from '../events.ts'
+import type {
+  DeliveryCanceled,
+  DeliveryOutcome,
+  EndpointEvent,
+  WebhookEnqueued,
+  WebhookRequeued,
+} from '../events.ts'
 import { type LowPlans, lowPlanData } from '../low-plans.ts'
+import { isOutcome } from '../outcomes.ts'
 import { isEndpointEvent, type Subscribers, startsListening } from './subscribers.ts'
 
 /** One event for one endpoint, to be put into the log unless it is there. */
@@ -50,6 +57,10 @@ export type Step = {
   readonly to: number
   readonly wanted: readonly Wanted[]
   readonly queued: readonly Queued[]
+  /** Of what is queued, what nobody is to get any more: a late reactor enqueues for endpoints that are gone by now. */
+  readonly stale: readonly { readonly queued: Queued; readonly reason: CancelReason }[]
+  /** Outcomes, so that what is done is not sent again after a crash, or from tables of an older backup. */
+  readonly outcomes: readonly RecordedEvent<DeliveryOutcome>[]
   readonly endpoints: ReadonlySet<string>
   readonly plans: ReadonlySet<string>
   readonly accounts: readonly AccountChange[]
@@ -58,7 +69,8 @@ export type Step = {
 
 export const isIdle = (step: Step): boolean =>
   step.barrier === null &&
-  step.wanted.length + step.queued.length + step.accounts.length + step.endpoints.size + step.plans.size === 0
+  step.wanted.length + step.queued.length + step.outcomes.length === 0 &&
+  step.accounts.length + step.endpoints.size + step.plans.size === 0
 
 const causeOf = ({ id, metadata }: RecordedEvent): Wanted['cause'] => ({
   id,
@@ -83,6 +95,14 @@ const cancelReason = (event: RecordedEvent<EndpointEvent>): CancelReason | null 
   return event.type === 'EndpointChanged' && event.data.status === 'disabled' ? 'endpoint_disabled' : null
 }
 
+/** A ping and a redelivery were asked for by hand: a disabled endpoint gets them too. */
+const staleReason = ({ type, data }: Queued, subscribers: Subscribers): CancelReason | null => {
+  const subscriber = subscribers.get(data.endpointId)
+  if (!subscriber) return 'endpoint_removed'
+  const byHand = type === 'WebhookRequeued' || data.event === 'ping'
+  return subscriber.active || byHand ? null : 'endpoint_disabled'
+}
+
 /** The types that need more than a look at their name; everything else is passed over. */
 const planEvents: ReadonlySet<string> = new Set([
   'PlanRanLow',
@@ -102,6 +122,8 @@ export const takeStep = (
 ): Step => {
   const wanted: Wanted[] = []
   const queued: Queued[] = []
+  const stale: { queued: Queued; reason: CancelReason }[] = []
+  const outcomes: RecordedEvent<DeliveryOutcome>[] = []
   const endpoints = new Set<string>()
   const plans = new Set<string>()
   const accounts: AccountChange[] = []
@@ -109,6 +131,8 @@ export const takeStep = (
     to,
     wanted,
     queued,
+    stale,
+    outcomes,
     endpoints,
     plans,
     accounts,
@@ -145,6 +169,10 @@ export const takeStep = (
         wantLowPlan(endpointId, accountId, planId, event)
     } else if (event.type === 'WebhookEnqueued' || event.type === 'WebhookRequeued') {
       queued.push(event as Queued)
+      const reason = staleReason(event as Queued, subscribers)
+      if (reason) stale.push({ queued: event as Queued, reason })
+    } else if (isOutcome(event)) {
+      outcomes.push(event)
     } else if (isEndpointEvent(event)) {
       const changed = subscribers.fold(event)
       const { endpointId, accountId } = event.data

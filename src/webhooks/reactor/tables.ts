@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { WebhookEventName } from '../event-names.ts'
 import type { LowPlan, LowPlans } from '../low-plans.ts'
+import type { FinishedStatus } from '../outcomes.ts'
 import type { AccountChange, Queued } from './step.ts'
 import type { Subscriber, Subscribers } from './subscribers.ts'
 
@@ -109,6 +110,34 @@ export const saveLowPlans = async (db: Db, ids: ReadonlySet<string>, lowPlans: L
         kept.map(({ expiresAt }) => expiresAt),
       ],
     )
+}
+
+export type Ended = {
+  readonly deliveryId: string
+  readonly status: FinishedStatus
+  readonly attempts: number
+  /** Of the outcome in the delivery's stream: one of an earlier round says nothing of a redelivery. */
+  readonly revision: number
+  readonly at: string
+}
+
+/** What is done, by the word of the log. */
+export const saveOutcomes = async (db: Db, ended: readonly Ended[]): Promise<void> => {
+  const of = <Value>(pick: (one: Ended) => Value): Value[] => ended.map(pick)
+  await db.query({
+    name: 'webhooks-outcomes',
+    text: `update work.webhook_deliveries d set status = o.status, attempts = o.attempts, finished_at = o.at
+             from unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::timestamptz[])
+               as o (delivery_id, status, attempts, revision, at)
+            where d.delivery_id = o.delivery_id and d.status = 'pending' and d.revision < o.revision`,
+    values: [
+      of(({ deliveryId }) => deliveryId),
+      of(({ status }) => status),
+      of(({ attempts }) => attempts),
+      of(({ revision }) => revision),
+      of(({ at }) => at),
+    ],
+  })
 }
 
 /** Counts, so the changes of one account in a step are added up before they are written. */

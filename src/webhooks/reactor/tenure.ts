@@ -5,14 +5,16 @@ import type { Clock } from '../../clock.ts'
 import type { RecordedEvent } from '../../eventstore/event.ts'
 import type { EventLog } from '../../eventstore/port.ts'
 import { createLowPlans } from '../low-plans.ts'
+import { finishedStatus } from '../outcomes.ts'
 import { eraseEndpoint } from '../vault.ts'
-import { cancelPending } from './cancel.ts'
+import { cancelPending, cancelStale } from './cancel.ts'
 import { enqueue } from './enqueue.ts'
 import { openFanOut } from './fan-out.ts'
 import { withPayload } from './payload.ts'
 import { isIdle, type Step, takeStep } from './step.ts'
 import { createSubscribers } from './subscribers.ts'
 import {
+  type Ended,
   loadLowPlans,
   loadSubscribers,
   movePlace,
@@ -20,6 +22,7 @@ import {
   saveAccounts,
   saveEndpoints,
   saveLowPlans,
+  saveOutcomes,
   saveQueued,
   takePlace,
 } from './tables.ts'
@@ -84,6 +87,8 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
     if (step.plans.size > 0) await saveLowPlans(client, step.plans, state.lowPlans)
     if (step.accounts.length > 0) await saveAccounts(client, step.accounts)
     if (step.queued.length > 0) await saveQueued(client, await withPayload(client, step.queued))
+    const ended = endedIn(step)
+    if (ended.length > 0) await saveOutcomes(client, ended)
     if (barrier?.kind === 'fan-out') await openFanOut(client, barrier)
   }
 
@@ -93,13 +98,14 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
     if (reason === 'endpoint_removed') await eraseEndpoint(client, endpointId)
     const { correlationId } = event.metadata
     const cause = { correlationId, causationId: event.id, reason, nowMs: clock() }
-    await cancelPending({ db: client, log }, endpointId, cause)
+    await cancelPending({ db: client, log }, { endpointId, before: event.position }, cause)
     if (reason === 'endpoint_removed')
       await client.query('delete from work.webhook_queues where endpoint_id = $1::text', [endpointId])
   }
 
   const commit = async (step: Step): Promise<void> => {
     await enqueue(log, step.wanted, clock())
+    if (step.stale.length > 0) await cancelStale(log, step.stale, clock())
     onPoint?.('webhooks-enqueued')
     // The place passes a cancellation only once it is done; done twice it does nothing the second time.
     const barrier = step.barrier?.kind === 'cancel' ? step.barrier : null
@@ -140,6 +146,24 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
     else if (place.position < position) await move(position)
   }
 }
+
+/** Deliveries that are over: by their outcome, or since they were queued for nobody. */
+const endedIn = ({ outcomes, stale }: Step): readonly Ended[] => [
+  ...outcomes.map(({ type, data, revision, metadata }) => ({
+    deliveryId: data.deliveryId,
+    status: finishedStatus(type),
+    attempts: data.attempts,
+    revision,
+    at: metadata.recordedAt,
+  })),
+  ...stale.map(({ queued: { data, revision, metadata } }) => ({
+    deliveryId: data.deliveryId,
+    status: 'canceled' as const,
+    attempts: 0,
+    revision: revision + 1,
+    at: metadata.recordedAt,
+  })),
+]
 
 /** The next events once they gathered, or null when none came for a while. */
 const nextWithin = async (

@@ -81,3 +81,13 @@ export const canceledResult = (delivery: DueDelivery, nowMs: number): Result => 
     },
   },
 })
+
+const postponedMs = 60_000
+
+/** An endpoint without URL or secret is just being removed; should it stay so, it is looked at once a minute. */
+export const postponedResult = (delivery: DueDelivery, nowMs: number): Result => ({
+  delivery,
+  attempt: null,
+  atMs: nowMs,
+  next: { dueMs: nowMs + postponedMs },
+})

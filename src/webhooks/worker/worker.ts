@@ -6,7 +6,7 @@ import { isoTime } from '../../clock.ts'
 import type { EventLog } from '../../eventstore/port.ts'
 import type { Sender } from '../sender.ts'
 import type { WebhookValues } from '../vault.ts'
-import { canceledResult, createAttempt } from './attempt.ts'
+import { canceledResult, createAttempt, postponedResult } from './attempt.ts'
 import { createBatcher } from './batcher.ts'
 import { createClaim, type DueDelivery, type Lease, release } from './claim.ts'
 import { joinWorkers, reapLeases } from './membership.ts'
@@ -91,7 +91,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
 
   const attemptOne = async (lease: Lease, delivery: DueDelivery, state: LeaseState): Promise<void> => {
     const { destination } = lease
-    if (destination === 'erased') return
+    if (destination === 'erased') return settle(postponedResult(delivery, clock()))
     if (destination === 'removed') return settle(canceledResult(delivery, clock()))
     const slot = await slots.acquire()
     let result: Result

@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto'
+import { hot } from '../../projections/groups.ts'
+import { openFarebox } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { encode } from '../../src/eventstore/codec.ts'
+import type { AppendItem } from '../../src/eventstore/port.ts'
+import { deliveryStream } from '../../src/eventstore/streams.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import { type AccountId, newEventId, newId } from '../../src/ids.ts'
+import { createVault } from '../../src/vault/seal.ts'
+import { deliveryIdOf } from '../../src/webhooks/reactor/enqueue.ts'
+import { createQueueProgress } from '../../src/webhooks/reactor/progress.ts'
+import { startWebhookReactor } from '../../src/webhooks/reactor/run.ts'
+import { createSender } from '../../src/webhooks/sender.ts'
+import { createWebhooks } from '../../src/webhooks/service.ts'
+import { createWebhookValues } from '../../src/webhooks/vault.ts'
+import { startDeliveryWorker } from '../../src/webhooks/worker/worker.ts'
+import { payloadOf, type SendJob, serveContender, urlOf } from './contender.ts'
+
+const cause = { actor: { kind: 'system', name: 'bench' }, correlationId: 'bench' } as const
+
+/** The whole way: events in the log, the reactor's queue, read models that are passed, outcomes in the log. */
+const open = async (job: SendJob) => {
+  const config = readConfig({
+    DATABASE_URL: job.databaseUrl,
+    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+    FAREBOX_DEMO: 'off',
+    LOG_LEVEL: 'error',
+  })
+  const farebox = await openFarebox({
+    config,
+    roles: ['projections'],
+    systemClock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger: createLogger(config.logLevel),
+    kill: () => undefined,
+  })
+  const { core, projecting } = farebox
+  const values = createWebhookValues({ pool: core.pool, vault: createVault(core.keys.master) })
+  const webhooks = createWebhooks({ runner: core.runner, values })
+  const endpoints: { endpointId: string; accountId: AccountId }[] = []
+  while (endpoints.length < job.endpoints) {
+    const accountId = newId<AccountId>('acc')
+    for (let n = 0; n < 10 && endpoints.length < job.endpoints; n++) {
+      const url = urlOf(job, endpoints.length)
+      const made = await webhooks.register({ accountId, url, events: null }, cause)
+      if (made.outcome !== 'done') throw new Error('no endpoint')
+      endpoints.push({ endpointId: made.endpointId, accountId })
+    }
+  }
+  const metadata = { ...cause, causationId: null, recordedAt: new Date().toISOString() }
+  for (let from = 0; from < job.deliveries; from += 200) {
+    const items = Array.from({ length: Math.min(200, job.deliveries - from) }, (_, at): AppendItem => {
+      const data = payloadOf(from + at)
+      const place = endpoints[(from + at) % endpoints.length]!
+      const [event, resource] = ['order.fulfilled', data.orderId] as const
+      const deliveryId = deliveryIdOf(place.endpointId, event, resource)
+      const fact = { type: 'WebhookEnqueued', data: { deliveryId, ...place, event, resource, data } }
+      const stream = deliveryStream(place.endpointId, event, resource)
+      return { appends: [{ stream, expected: 'noStream', events: [encode(fact, metadata, newEventId())] }] }
+    })
+    await core.log.appendAll(items)
+  }
+  const progress = createQueueProgress(core.pool)
+  let wake = (): void => undefined
+  startWebhookReactor({
+    pool: core.pool,
+    log: core.log,
+    feed: projecting.feed,
+    clock: core.clock,
+    logger: core.logger,
+    progress,
+    onQueued: () => wake(),
+  })
+  const head = await core.log.head()
+  if (!(await progress.reached(head, 120_000))) throw new Error('the reactor is behind')
+  if (!(await projecting.caughtUp(120_000))) throw new Error('the projections are behind')
+  return {
+    start: () => {
+      const worker = startDeliveryWorker({
+        pool: core.pool,
+        log: core.log,
+        values,
+        sender: createSender({ resolve: async () => [], rules: { allowLoopback: true }, ca: job.ca }),
+        clock: core.clock,
+        monotonicMs: () => performance.now(),
+        random: Math.random,
+        logger: core.logger,
+        groups: [hot.name],
+        onGone: async () => undefined,
+        limits: { active: job.concurrency },
+      })
+      wake = worker.wake
+    },
+  }
+}
+
+serveContender(open)

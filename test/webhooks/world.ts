@@ -1,0 +1,158 @@
+import { randomBytes } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import { hot } from '../../projections/groups.ts'
+import type { Clock } from '../../src/clock.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import type { AccountId } from '../../src/ids.ts'
+import { createVault } from '../../src/vault/seal.ts'
+import { createQueueProgress } from '../../src/webhooks/reactor/progress.ts'
+import { startWebhookReactor } from '../../src/webhooks/reactor/run.ts'
+import type { TenureDeps } from '../../src/webhooks/reactor/tenure.ts'
+import { createSender, type SenderOptions } from '../../src/webhooks/sender.ts'
+import { createWebhooks } from '../../src/webhooks/service.ts'
+import { createResolve } from '../../src/webhooks/target.ts'
+import { createWebhookValues } from '../../src/webhooks/vault.ts'
+import { startDeliveryWorker, type WorkerLimits } from '../../src/webhooks/worker/worker.ts'
+import { type Customer, done, openStage, type Stage } from '../contract/stage.ts'
+import { until } from '../support/until.ts'
+
+export const path = '/api/v1/webhooks'
+
+/** The service without anything that sends: each test starts its own reactor and workers, as it wants them. */
+export const openHooks = (t: TestContext, settings: Readonly<Record<string, string>> = {}): Promise<Stage> =>
+  openStage(t, settings, { roles: ['http', 'projections'] })
+
+export type Sending = {
+  readonly log?: EventLog
+  readonly clock?: Clock
+  readonly random?: () => number
+  readonly sender?: Partial<SenderOptions>
+  readonly limits?: Partial<WorkerLimits>
+  readonly onPoint?: TenureDeps['onPoint']
+}
+
+const valuesOf = (stage: Stage) => {
+  const { core } = stage.farebox
+  return createWebhookValues({ pool: core.pool, vault: createVault(core.keys.master) })
+}
+
+/** The reactor alone: what is to be sent stays in the queue. */
+export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}) => {
+  const { core, projecting } = stage.farebox
+  const reactor = startWebhookReactor({
+    pool: core.pool,
+    log: sending.log ?? core.log,
+    feed: projecting.feed,
+    clock: sending.clock ?? core.clock,
+    logger: core.logger,
+    progress: createQueueProgress(core.pool),
+    onQueued: () => undefined,
+    onPoint: sending.onPoint,
+  })
+  t.after(() => reactor.stop())
+  return reactor
+}
+
+/** A worker alone. */
+export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {}) => {
+  const { core } = stage.farebox
+  const values = valuesOf(stage)
+  const webhooks = createWebhooks({ runner: core.runner, values })
+  const sender = createSender({
+    resolve: createResolve(),
+    rules: { allowLoopback: true },
+    ...sending.sender,
+  })
+  const worker = startDeliveryWorker({
+    pool: core.pool,
+    log: sending.log ?? core.log,
+    values,
+    sender,
+    clock: sending.clock ?? core.clock,
+    monotonicMs: () => performance.now(),
+    random: sending.random ?? (() => 0.5),
+    logger: core.logger,
+    groups: [hot.name],
+    onGone: ({ account_id, endpoint_id, delivery_id }) =>
+      webhooks.disableGone(
+        { accountId: account_id as AccountId, endpointId: endpoint_id },
+        { actor: { kind: 'system', name: 'webhooks' }, correlationId: delivery_id },
+      ),
+    ...(sending.limits && { limits: sending.limits }),
+  })
+  let stopped: Promise<void> | null = null
+  const stop = (): Promise<void> => {
+    stopped ??= worker.stop().then(() => sender.close())
+    return stopped
+  }
+  t.after(stop)
+  return { ...worker, stop }
+}
+
+export type Hook = {
+  readonly id: string
+  readonly secret: string
+  readonly key: string
+  readonly accountId: string
+}
+
+/** A customer of its own with one endpoint. */
+export const hookTo = async (
+  stage: Stage,
+  url: string,
+  events: readonly string[] = ['ping'],
+  customer?: Customer,
+): Promise<Hook> => {
+  const { key, accountId } = customer ?? (await stage.customer({ cents: 0 }))
+  const made = await done(stage.client.post(path, { url, events }, { key }))
+  return { id: made.body.id, secret: made.body.secret, key, accountId }
+}
+
+export const ping = async (stage: Stage, { id, key }: Hook): Promise<string> =>
+  (await done(stage.client.post(`${path}/${id}/test`, undefined, { key }))).body.deliveryId
+
+export type Delivery = {
+  readonly id: string
+  readonly event: string
+  readonly resource: string
+  readonly status: string
+  readonly nextAttemptAt: string | null
+  readonly attempts: readonly {
+    readonly round: number
+    readonly attempt: number
+    readonly at: string
+    readonly status: number | null
+    readonly error: string | null
+    readonly answer: string
+    readonly latencyMs: number
+  }[]
+}
+
+export const deliveriesOf = async (stage: Stage, { id, key }: Hook): Promise<readonly Delivery[]> =>
+  (await done(stage.client.get(`${path}/${id}/deliveries?limit=100`, { key }))).body.deliveries
+
+/** Waits until the delivery fits. */
+export const untilDelivery = (
+  stage: Stage,
+  hook: Hook,
+  deliveryId: string,
+  fits: (delivery: Delivery) => boolean,
+): Promise<Delivery> =>
+  until(async () => (await deliveriesOf(stage, hook)).find((one) => one.id === deliveryId && fits(one)), {
+    timeoutMs: 30_000,
+    what: `the delivery ${deliveryId}`,
+  })
+
+/** The events of the streams of one kind, in log order. */
+export const eventsOf = async (log: EventLog, prefix: string) => {
+  const events: { stream: string; type: string; data: unknown; position: number }[] = []
+  for (let after = 0; ; ) {
+    const page = await log.readAll(after, 1_000)
+    if (page.length === 0) return events
+    for (const { stream, type, data, position } of page)
+      if (stream.startsWith(prefix)) events.push({ stream, type, data: JSON.parse(data), position })
+    after = page.at(-1)!.position
+  }
+}
+
+export const anyName = (): string => randomBytes(6).toString('hex')
