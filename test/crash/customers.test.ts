@@ -1,0 +1,120 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import pg from 'pg'
+import { readDemoFile } from '../../src/demo/file.ts'
+import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
+import { emptyDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+
+const points = ['before-append', 'after-append', 'before-answer'] as const
+const passes = process.env.FAREBOX_SOAK === '1' ? [1, 2, 3, 5, 8, 13, 21] : [3]
+const inFlight = 8
+const orders = '/api/v1/orders'
+const card = { product_id: 'residential-premium', quantity: 1, method: 'card' }
+
+test('a server that is killed around the payment of a customer places its order once, with one charge on both sides', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const env = {
+    DATABASE_URL: url,
+    FAREBOX_DATA: await dataDirectory(t),
+    FAREBOX_DEMO: 'on',
+    FAREBOX_RATE_LIMIT: 'off',
+    FAREBOX_DEPOSIT_LOOK_MS: '300',
+    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+    LOG_LEVEL: 'error',
+  }
+  let running = await startFarebox(t, env)
+  const demo = await readDemoFile(env.FAREBOX_DATA)
+  assert.ok(demo)
+  const { accountId, key } = demo.reseller
+  for (const args of [
+    ['reseller', 'set', '--account', accountId, '--markup', '1.30'],
+    ['reseller', 'gateway', '--account', accountId, '--rail', 'card', '--provider', 'stripe', '--sandbox'],
+  ]) {
+    const ran = await farebox(t, args, env)
+    assert.equal(ran.code, 0, ran.err)
+  }
+  const price = '/api/v1/products/residential-premium/price?quantity=1'
+  const quote = await until(async () => {
+    const { body } = await call(`${running.baseUrl}${price}`, key)
+    return body.marginCents > 0 && body
+  })
+  const startCents = (await call(`${running.baseUrl}/api/v1/wallet`, key)).body.balanceCents
+  const ask = ({ baseUrl }: FareboxProcess, n: number) =>
+    call(`${baseUrl}${orders}`, key, {
+      body: card,
+      headers: { 'Idempotency-Key': `key ${n}`, 'X-Reseller-Customer-Id': `customer ${n}` },
+    })
+  const pay = async (depositId: string): Promise<void> => {
+    const sandbox = (await readDemoFile(env.FAREBOX_DATA))?.sandbox
+    await fetch(`${sandbox}/_sandbox/invoices/${depositId}/pay`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    })
+  }
+
+  let asked = 0
+  const paid = new Set<string>()
+  /** Orders and payments until the process is gone. */
+  const load = async (victim: FareboxProcess): Promise<void> => {
+    let over = false
+    void victim.ended.then(() => {
+      over = true
+    })
+    const client = async (): Promise<void> => {
+      while (!over) {
+        const n = asked
+        asked += 1
+        try {
+          const short = await ask(victim, n)
+          if (short.status !== 402) continue
+          assert.equal(short.body.code, 'customer_credit_insufficient')
+          await pay(short.body.depositId)
+          await ask(victim, n)
+        } catch (error) {
+          if (error instanceof assert.AssertionError) throw error
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: inFlight }, client))
+  }
+  for (const point of points)
+    for (const pass of passes) {
+      await running.stop()
+      running = await startFarebox(t, { ...env, FAREBOX_CRASH_AT: `${point}:${pass * 10}` })
+      const timer = setTimeout(() => void running.kill(), 15_000)
+      await Promise.all([load(running), running.ended])
+      clearTimeout(timer)
+      running = await startFarebox(t, env)
+    }
+
+  // Whatever was cut off is asked for and paid until it is there.
+  for (let n = 0; n < asked; n += 1)
+    await until(async () => {
+      const answer = await ask(running, n)
+      if (answer.status === 402) {
+        if (!paid.has(answer.body.depositId)) await pay(answer.body.depositId)
+        paid.add(answer.body.depositId)
+      }
+      return (answer.status === 200 || answer.status === 201) && answer.body.status === 'completed'
+    })
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  const { rows } = await client.query<{ type: string; total: string }>(
+    `select type, count(*)::bigint as total from log.events
+      where type in ('CustomerCharged', 'OrderFulfilled') group by type`,
+  )
+  await client.end()
+  assert.deepEqual(Object.fromEntries(rows.map(({ type, total }) => [type, Number(total)])), {
+    CustomerCharged: asked,
+    OrderFulfilled: asked,
+  })
+  const { body: wallet } = await call(`${running.baseUrl}/api/v1/wallet`, key)
+  assert.equal(wallet.balanceCents, startCents - asked * quote.yourCostCents)
+  const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
+  assert.equal(verified.code, 0, verified.out.slice(0, 2_000))
+  await running.stop()
+})
