@@ -39,7 +39,7 @@ import { createMeter } from './plans/metering.ts'
 import type { TrafficDatabase } from './plans/migrations.ts'
 import { planRoutes } from './plans/routes.ts'
 import { createKysely } from './postgres/kysely.ts'
-import type { Projecting } from './projecting.ts'
+import { type Projecting, tablesMade } from './projecting.ts'
 import { proxyRoutes } from './proxies/routes.ts'
 import { resellerFinanceRoutes } from './resellers/finance-routes.ts'
 import { createLiveTerms, type LiveTerms } from './resellers/live.ts'
@@ -72,7 +72,18 @@ export type ApiParts = {
   readonly fail: (error: Error) => void
 }
 
-export type Api = { readonly server: FastifyInstance; stop(): Promise<void> }
+export type Api = {
+  readonly server: FastifyInstance
+  /**
+   * Waits, bounded, until requests are answered from everything that is in the log now: what was just sold for the
+   * first time is no unknown product to the first customer. Where tables are still being made it gives up in silence;
+   * `/readyz` says so.
+   */
+  caughtUp(): Promise<void>
+  stop(): Promise<void>
+}
+
+const catchUpMs = 10_000
 
 const limitsOf = ({ rates }: Config, monotonicMs: () => number) =>
   rates === null
@@ -126,12 +137,9 @@ const followPrices = async (
   live: { readonly catalog: LiveCatalog; readonly terms: LiveTerms },
   stopping: AbortSignal,
 ): Promise<void> => {
-  while (!stopping.aborted)
-    if (await parts.projecting.progress.reached(hot.name, 0, 500)) {
-      await live.terms.start()
-      await live.catalog.start()
-      return
-    }
+  if (!(await tablesMade(parts.projecting, stopping))) return
+  await live.terms.start()
+  await live.catalog.start()
 }
 
 /** The HTTP server with every room's routes; it listens nowhere yet. */
@@ -246,6 +254,11 @@ export const createApi = (parts: ApiParts): Api => {
   })
   return {
     server,
+    caughtUp: async () => {
+      if (!(await projecting.progress.reached(hot.name, await log.head(), catchUpMs))) return
+      await terms.refresh()
+      await catalog.refresh()
+    },
     stop: async () => {
       stopping.abort()
       await server.close()

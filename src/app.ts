@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { createReads, type Reads } from '../projections/engine/reads.ts'
 import { hot } from '../projections/groups.ts'
-import { createApi } from './api.ts'
+import { type Api, createApi } from './api.ts'
 import { sealKeyOf } from './audit/seal-key.ts'
 import { startSealer } from './audit/sealer.ts'
 import type { Clock } from './clock.ts'
@@ -146,8 +146,9 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const failed = Promise.withResolvers<Error>()
   void core.failed.then(failed.resolve)
   let starting: string | null = 'still starting'
+  let api: Api | null = null
   if (has('http')) {
-    const api = createApi({
+    api = createApi({
       core,
       projecting,
       reads,
@@ -161,9 +162,11 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     })
     closing.add(api.stop)
     baseUrl = await listen(api.server, config)
-    closing.add(() => shutDown(api.server, config.shutdownTimeoutMs))
+    const { server } = api
+    closing.add(() => shutDown(server, config.shutdownTimeoutMs))
   }
   const demo = await seedDemo(core, { baseUrl: where(), sandbox: payments.sandboxUrl })
+  await api?.caughtUp()
   starting = null
   return { core, projecting, registry, baseUrl, demo, failed: failed.promise, close: closing.close }
 }

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import { ReadsBehind } from '../../projections/engine/reads.ts'
 import { type Poller, startPoller } from '../reactors/poller.ts'
 import { type Catalog, createCatalog } from './catalog.ts'
 import { emptyCatalog } from './fold.ts'
@@ -7,7 +8,10 @@ import type { Product } from './product.ts'
 
 /** The catalogue in memory, kept up with the read model: no request waits for a query. */
 export type LiveCatalog = {
-  /** As of the last refresh; empty before the first. */
+  /**
+   * As of the last refresh.
+   * @throws ReadsBehind before the first: what is not known yet must not be told as unknown
+   */
   current(): Catalog
   /** Resolves once everything that the read model held when it was called is current. */
   refresh(): Promise<void>
@@ -33,7 +37,7 @@ export const createLiveCatalog = (deps: {
   readonly intervalMs?: number
 }): LiveCatalog => {
   const { pool, logger, intervalMs = 200 } = deps
-  let current = createCatalog(emptyCatalog)
+  let current: Catalog | null = null
   let revision = -1
   let running: Promise<void> = Promise.resolve()
   let poller: Poller | null = null
@@ -45,7 +49,10 @@ export const createLiveCatalog = (deps: {
       values: [revision],
     })
     const [row] = rows
-    if (row === undefined) return
+    if (row === undefined) {
+      current ??= createCatalog(emptyCatalog)
+      return
+    }
     current = createCatalog({ digest: row.digest, importedAt: row.imported_at, products: row.products })
     revision = row.revision
   }
@@ -58,7 +65,10 @@ export const createLiveCatalog = (deps: {
   }
 
   return {
-    current: () => current,
+    current: () => {
+      if (current === null) throw new ReadsBehind('the catalogue is not readable yet; try again')
+      return current
+    },
     refresh,
     start: async () => {
       await refresh()

@@ -33,15 +33,20 @@ const recordOf = (row: Row): CustomerRecord => ({
   createdAt: row.created_at,
 })
 
-/** Makes the relation, once; one that was erased is there again. */
+/**
+ * Makes the relation, once; one that was erased is there again. (A conflict target would guard one of the two unique
+ * indexes only, and the other one fails when two requests make the same relation at once.)
+ */
 export const keepCustomer = async (
   pool: pg.Pool,
   customer: { readonly customerId: CustomerId; readonly accountId: AccountId; readonly ref: string },
 ): Promise<void> => {
   await pool.query({
     name: 'keep-customer',
-    text: `insert into vault.customers (customer_id, account_id, ref) values ($1::text, $2::text, $3::text)
-           on conflict (customer_id) do update set ref = excluded.ref where vault.customers.ref is null`,
+    text: `with made as (
+             insert into vault.customers (customer_id, account_id, ref) values ($1::text, $2::text, $3::text)
+             on conflict do nothing)
+           update vault.customers set ref = $3::text where customer_id = $1::text and ref is null`,
     values: [customer.customerId, customer.accountId, customer.ref],
   })
 }
