@@ -16,10 +16,13 @@ const blocks = [...readme.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block =
 
 describe('the README', () => {
   test('has commands that run as they stand, and every curl line answers what it says', async (t) => {
-    assert.equal(blocks.length, 2)
+    assert.equal(blocks.length, 3)
     const dataDir = await dataDirectory(t)
     const server = await startFarebox(t, { FAREBOX_DATA: dataDir })
-    for (const block of blocks) {
+    // The last block goes on with the variables of the first one.
+    const [tour = '', commands = '', finance = ''] = blocks
+    const variables = tour.split('\n').slice(0, 2).join('\n')
+    for (const block of [tour, commands, `${variables}\n${finance}`]) {
       const script = block
         .replaceAll('http://127.0.0.1:3000', server.baseUrl)
         .replaceAll('.farebox/', `${dataDir}/`)
@@ -31,7 +34,10 @@ describe('the README', () => {
         env: { PATH: process.env.PATH, HOME: process.env.HOME, FAREBOX_DATA: dataDir },
       })
       assert.doesNotMatch(stdout, /"code":/)
-      if (block.includes('tour-2')) assert.match(stdout, /"status":"completed"[\s\S]*"amountCents":560/)
+      if (block === tour) assert.match(stdout, /"status":"completed"[\s\S]*"amountCents":560/)
+      if (block === tour)
+        assert.match(stdout, /"credited_cents":2500|"status":"(paid|processing|awaiting_payment)"/)
+      if (block.includes(finance)) assert.match(stdout, /nothing is wrong[\s\S]*nothing is wrong/)
     }
     await server.stop()
   })

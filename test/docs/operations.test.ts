@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
+import { emptyDatabase } from '../support/postgres.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+const read = (name: string): string => readFileSync(join(root, 'docs', name), 'utf8')
+
+/** The commands of a text: `npx farebox` in fenced `sh` blocks and in indented lines, in their order. */
+const commandsOf = (text: string): string[] =>
+  [...text.matchAll(/^```sh\n([\s\S]*?)^```$|^((?: {4}npx farebox .*\n)+)/gm)]
+    .flatMap(([, fenced, indented]) => (fenced ?? indented ?? '').split('\n'))
+    .map((line) => line.trim())
+    .filter((line) => line.includes('npx farebox'))
+
+const monthMs = 31 * 24 * 60 * 60 * 1000
+
+test('every farebox command of the operations page and the page on periods runs as it stands', async (t) => {
+  const [shop, empty, fresh] = await Promise.all([emptyDatabase(t), emptyDatabase(t), emptyDatabase(t)])
+  const directory = await dataDirectory(t)
+  const env = {
+    PATH: process.env.PATH,
+    HOME: process.env.HOME,
+    FAREBOX_DATA: directory,
+    DATABASE_URL: shop.url,
+    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+  }
+  const server = await startFarebox(t, env)
+  const { buyer } = JSON.parse(readFileSync(join(directory, 'demo.json'), 'utf8'))
+  const placed = await call(`${server.baseUrl}/api/v1/orders`, buyer.key, {
+    body: { product_id: 'residential-premium', quantity: 5 },
+  })
+  assert.equal(placed.status, 201)
+  await server.stop()
+
+  const thisMonth = new Date().toISOString().slice(0, 7)
+  let finToken = ''
+  const stand = (line: string): string =>
+    line
+      .replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
+      .replaceAll('postgres://…/empty', empty.url)
+      .replaceAll('postgres://…/new', fresh.url)
+      .replaceAll('acc_…', buyer.accountId)
+      .replaceAll('ord_…', placed.body.orderId)
+      .replaceAll('fin_…', finToken)
+      .replaceAll(/--period 2026-11|periods 2026-11/g, (found) => found.replace('2026-11', thisMonth))
+  const execute = async (line: string, extra: NodeJS.ProcessEnv = {}): Promise<void> => {
+    const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', stand(line)], {
+      cwd: directory,
+      env: { ...env, ...extra },
+    }).catch((error) => assert.fail(`${line}\n${error.stderr}`))
+    finToken = /fin_[0-9a-z]+/.exec(stdout)?.[0] ?? finToken
+  }
+  const operations = commandsOf(read('operations.md'))
+  const periods = commandsOf(read('periods.md'))
+  assert.ok(operations.length > 10, `${operations.length} commands on the operations page`)
+  assert.ok(periods.length >= 3, `${periods.length} commands on the page on periods`)
+  await execute('npx farebox ledger seal') // a server does it within five minutes
+  for (const line of operations) await execute(line)
+  // A month is closed once it is over.
+  for (const line of periods) await execute(line, { FAREBOX_CLOCK_OFFSET_MS: `${2 * monthMs}` })
+})
