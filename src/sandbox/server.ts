@@ -88,9 +88,15 @@ export const startSandbox = async (options: {
       return 'refused' in done ? invoice : done.invoice
     },
     add: async (invoice) => {
-      await records.change<SandboxInvoice>(invoiceKind, invoice.id, () => invoice)
+      // The reference first: a kill in between leaves one that leads nowhere, which a retry mends. The other way round
+      // the retry would find the invoice made and leave it without its reference.
       await records.change<{ id: string }>('reference', invoice.reference, () => ({ id: invoice.id }))
-      return invoice
+      const kept = await records.change<SandboxInvoice>(
+        invoiceKind,
+        invoice.id,
+        (standing) => standing ?? invoice,
+      )
+      return kept ?? invoice
     },
     act: async (id, deed) => {
       let why: string | null = 'no invoice has this id'

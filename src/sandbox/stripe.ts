@@ -143,10 +143,9 @@ export const stripeStandIn = (till: Till): StandIn => {
         'idempotency_error',
         'Keys for idempotent requests can only be used with the same parameters they were first used with.',
       )
-    if (kept.id === id) return answer(reply, 200, session(await create(key, form, id), till.baseUrl(), false))
-    const stood = await till.find(kept.id)
-    if (!stood)
-      return fault(reply, 409, 'idempotency_error', 'There is another request in progress with this key.')
+    const stood = kept.id === id ? null : await till.find(kept.id)
+    // A request that was cut off after it had the key's id is finished by the next one with the key.
+    if (!stood) return answer(reply, 200, session(await create(key, form, kept.id), till.baseUrl(), false))
     reply.header('idempotent-replayed', 'true')
     return answer(reply, 200, session(stood, till.baseUrl(), false))
   }

@@ -142,7 +142,8 @@ test('Retry-After puts an attempt off, up to the cap; 410 disables the endpoint 
       stage,
       hook,
       id,
-      (one) => one.attempts.length === 1,
+      // The list reads attempts and due time one after the other; a new attempt may show beside the former due time.
+      (one) => one.attempts.length === 1 && one.nextAttemptAt! > one.attempts[0]!.at,
     )
     return Date.parse(nextAttemptAt!) - Date.parse(attempts[0]!.at)
   }
