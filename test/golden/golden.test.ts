@@ -11,7 +11,8 @@ import { type GoldenTables, replay } from './replay.ts'
  * Each folder holds the events that a release wrote, and the read tables that they fold into. Events are for ever, so
  * what an old release wrote must read the same in every later one. Never make the events of a release again once it is
  * out: an event that changes its shape gets an upcaster (src/eventstore/codec.ts), and this test tells whether it works.
- * A release that adds or changes events adds a folder: `FAREBOX_GOLDEN=make` with the new version in package.json.
+ * A release that adds or changes events adds a folder: `FAREBOX_GOLDEN=make` with the new version in package.json. While
+ * that version is not out, its folder is deleted and made anew when its events change.
  * Only a read model that changes on purpose changes `read-models.json` of old releases: `FAREBOX_GOLDEN=fold`.
  */
 const root = join(import.meta.dirname, '../..')
@@ -47,7 +48,8 @@ describe('events of every release', () => {
     test(`those of ${release} fold into the read tables that they always folded into`, async (t) => {
       const tables = await replay(t, await eventsOf(release))
       const file = join(here, release, 'read-models.json')
-      if (asked) await writeFile(file, rowLines(tables))
+      if (asked === 'fold' || (asked === 'make' && release === version))
+        await writeFile(file, rowLines(tables))
       const kept = JSON.parse(await readFile(file, 'utf8')) as GoldenTables
       // Tables that came after the release are made of its events too, and are kept with the next one.
       const missing = Object.keys(kept).filter((name) => !Object.hasOwn(tables, name))
@@ -58,15 +60,15 @@ describe('events of every release', () => {
       }
     })
 
-  test('stand for every event type that the code of a release names', async () => {
-    if (!releases.includes(version)) return
+  test('stand for every event type that the code names', async () => {
     const named = new Set<string>()
-    for (const file of globSync('src/*/*events.ts', { cwd: root }))
+    for (const file of globSync('src/**/*.ts', { cwd: root }))
       for (const [, type] of (await readFile(join(root, file), 'utf8')).matchAll(/DomainEvent<\s*'(\w+)'/g))
         named.add(type!)
-    assert.ok(named.size > 30, `${named.size} types are found`)
+    assert.ok(named.size > 80, `${named.size} types are found`)
     const kept = new Set((await Promise.all(releases.map(eventsOf))).flat().map(({ type }) => type))
-    assert.deepEqual([...named].filter((type) => !kept.has(type)).sort(), [])
+    const missing = [...named].filter((type) => !kept.has(type)).sort()
+    assert.deepEqual(missing, [], 'events that no golden file has: add them to make.ts and make the folder')
   })
 
   test('are written by this release as they stand in its folder', async () => {

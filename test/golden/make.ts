@@ -15,14 +15,7 @@ import {
 } from '../../src/eventstore/streams.ts'
 import { type AccountId, type KeyId, type OrderId, type ProxyId, planIdOfOrder } from '../../src/ids.ts'
 import { decideCapture, decideHold, decideRelease } from '../../src/ledger/decide-hold.ts'
-import { decideManual, manualStream } from '../../src/ledger/decide-manual.ts'
 import { ledgerFold } from '../../src/ledger/fold.ts'
-import type { ManualMovement } from '../../src/ledger/manual-events.ts'
-import { manualFold } from '../../src/ledger/manual-fold.ts'
-import { decideCompletion } from '../../src/orders/complete.ts'
-import type { OrderDetails } from '../../src/orders/details.ts'
-import { decidePlacement } from '../../src/orders/place.ts'
-import { decideRefund, type RefundRequest } from '../../src/orders/refund.ts'
 import { decideMetering } from '../../src/plans/decide.ts'
 import { planFold } from '../../src/plans/fold.ts'
 import { addressFold } from '../../src/stock/address-fold.ts'
@@ -30,7 +23,13 @@ import { decideExpiry } from '../../src/stock/decide.ts'
 import { stockFold } from '../../src/stock/fold.ts'
 import { decideStocking } from '../../src/stock/stocking.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
+import { createActs } from './acts.ts'
+import { makeDeposits } from './deposits.ts'
 import { createHistory, type GoldenEvent } from './history.ts'
+import { makeOperations } from './operations.ts'
+import { makeResale } from './resale.ts'
+import { makeSubscriptions } from './subscriptions.ts'
+import { makeWebhooks } from './webhooks.ts'
 
 const dayMs = 86_400_000
 const buyer = 'acc_golden_buyer' as AccountId
@@ -40,7 +39,9 @@ const isp = stockStream('isp-static', 'USA')
 /** Every kind of event that the service writes, by the decisions that write them where there are some. */
 export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   const history = createHistory(Date.parse('2026-11-21T00:00:00.000Z'))
-  const { write, fact, state, states, now, wait } = history
+  const { write, fact, state, now, wait } = history
+  const acts = createActs(history)
+  const { move, place, complete, refund } = acts
 
   const parsed = parseCatalog(await readFile(join(import.meta.dirname, 'catalog.json'), 'utf8'))
   if (!parsed.ok) throw new Error('catalog.json is refused')
@@ -64,16 +65,6 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   onAccount(reseller, (s) => accounts.decideBlock(s, { reason: 'fraud' }))
   onAccount(reseller, accounts.decideUnblock)
 
-  const move = (movement: ManualMovement, limit?: number): void => {
-    const id = movement.accountId as AccountId
-    const guard = manualStream(movement)
-    const found = {
-      account: state(accountStream(id), accountFold),
-      movement: state(guard, manualFold),
-      ledger: state(ledgerStream(id), ledgerFold),
-    }
-    write(decideManual(found, movement).appends, limit)
-  }
   const adjustment = { kind: 'adjustment', accountId: reseller, gateway: null } as const
   move({ kind: 'credit', accountId: buyer, reference: 'first', amountMicros: 900_000_000 })
   move({ kind: 'credit', accountId: reseller, reference: 'first', amountMicros: 10_000_000 })
@@ -106,24 +97,6 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   })
   fact(addressStream('198.18.0.9'), { type: 'AddressRetired', data: { ip: '198.18.0.9', reason: 'listed' } })
 
-  const orders = new Map<string, OrderDetails>()
-  const place = (order: OrderDetails, limit?: number): void => {
-    const { createdAt: _, ...draft } = order
-    const { appends, answer } = decidePlacement(states(order), { draft, capCents: null }, now())
-    if (answer.kind !== 'placed') throw new Error(`${order.orderId}: ${JSON.stringify(answer)}`)
-    orders.set(order.orderId, answer.order.details)
-    write(appends, limit)
-  }
-  const complete = (id: string): void => {
-    const order = orders.get(id)!
-    const { availableMicros } = states(order).ledger
-    write(decideCompletion(states(order), { order, availableAfterMicros: availableMicros }, now()).appends)
-  }
-  const refund = (id: string, request: RefundRequest): void => {
-    const { appends, answer } = decideRefund(states(orders.get(id)!), `ref_${id}`, request, now())
-    if (answer.kind !== 'refunded') throw new Error(`${id}: ${JSON.stringify(answer)}`)
-    write(appends)
-  }
   const mine = { accountId: buyer }
   const planId = planIdOfOrder('ord_golden_plan' as OrderId)
   const rentals = () => [...state(isp, stockFold).rentals.keys()] as ProxyId[]
@@ -181,5 +154,11 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   }
   onLedger(decideCapture, 'billed')
   onLedger(decideRelease, 'not-billed')
+
+  makeResale(history, acts)
+  makeDeposits(history, buyer)
+  makeSubscriptions(history, acts, buyer)
+  makeWebhooks(history, { accountId: buyer, orderId: 'ord_golden_plan' })
+  makeOperations(history)
   return history.written
 }

@@ -1,0 +1,52 @@
+import { accountFold } from '../../src/accounts/fold.ts'
+import { accountStream, ledgerStream } from '../../src/eventstore/streams.ts'
+import type { AccountId } from '../../src/ids.ts'
+import { decideManual, manualStream } from '../../src/ledger/decide-manual.ts'
+import { ledgerFold } from '../../src/ledger/fold.ts'
+import type { ManualMovement } from '../../src/ledger/manual-events.ts'
+import { manualFold } from '../../src/ledger/manual-fold.ts'
+import { decideCompletion } from '../../src/orders/complete.ts'
+import type { OrderDetails } from '../../src/orders/details.ts'
+import { decidePlacement } from '../../src/orders/place.ts'
+import { decideRefund, type RefundRequest } from '../../src/orders/refund.ts'
+import type { createHistory } from './history.ts'
+
+export type History = ReturnType<typeof createHistory>
+
+/** What happens again and again in a golden history. `limit` leaves the first appends only, as a crash would. */
+export const createActs = (history: History) => {
+  const { write, state, states, now } = history
+  const orders = new Map<string, OrderDetails>()
+
+  return {
+    move: (movement: ManualMovement, limit?: number): void => {
+      const id = movement.accountId as AccountId
+      const guard = manualStream(movement)
+      const found = {
+        account: state(accountStream(id), accountFold),
+        movement: state(guard, manualFold),
+        ledger: state(ledgerStream(id), ledgerFold),
+      }
+      write(decideManual(found, movement).appends, limit)
+    },
+    place: (order: OrderDetails, limit?: number): void => {
+      const { createdAt: _, ...draft } = order
+      const { appends, answer } = decidePlacement(states(order), { draft, capCents: null }, now())
+      if (answer.kind !== 'placed') throw new Error(`${order.orderId}: ${JSON.stringify(answer)}`)
+      orders.set(order.orderId, answer.order.details)
+      write(appends, limit)
+    },
+    complete: (id: string): void => {
+      const order = orders.get(id)!
+      const { availableMicros } = states(order).ledger
+      write(decideCompletion(states(order), { order, availableAfterMicros: availableMicros }, now()).appends)
+    },
+    refund: (id: string, request: RefundRequest): void => {
+      const { appends, answer } = decideRefund(states(orders.get(id)!), `ref_${id}`, request, now())
+      if (answer.kind !== 'refunded') throw new Error(`${id}: ${JSON.stringify(answer)}`)
+      write(appends)
+    },
+  }
+}
+
+export type Acts = ReturnType<typeof createActs>

@@ -1,0 +1,94 @@
+import { decideRotation, decideSeal } from '../../src/audit/decide.ts'
+import { createEventDigest, startDigest } from '../../src/audit/digest.ts'
+import type { LogSealed } from '../../src/audit/events.ts'
+import { sealFold } from '../../src/audit/fold.ts'
+import { rotationStatement, type SealKey, sealKeyOf, sealStatement } from '../../src/audit/seal-key.ts'
+import { isoTime } from '../../src/clock.ts'
+import { financeStream, noticeStream, periodStream, sealStream } from '../../src/eventstore/streams.ts'
+import { decideTokenIssue, decideTokenRevocation } from '../../src/finance/token-decide.ts'
+import { financeTokenFold } from '../../src/finance/token-fold.ts'
+import type { NoticeId } from '../../src/ids.ts'
+import { decideExpiration, decidePublication } from '../../src/notices/decide.ts'
+import { noticeFold } from '../../src/notices/fold.ts'
+import { decideClose, decideCutOff } from '../../src/periods/decide.ts'
+import { periodFold } from '../../src/periods/fold.ts'
+import type { Period } from '../../src/periods/period.ts'
+import type { History } from './acts.ts'
+
+/** What operators and auditors do: notices, finance tokens, a closed month, seals by one key and by the next. */
+export const makeOperations = ({ written, write, fact, state, now }: History): void => {
+  const publish = (id: string, kind: 'INFO' | 'ACTION_REQUIRED'): void => {
+    const noticeId = id as NoticeId
+    const draft = {
+      noticeId,
+      title: 'Strict bodies',
+      body: 'Unknown fields are refused from 2027-03-01 on.',
+      kind,
+      audience: 'DEVELOPERS',
+      expiresAt: null,
+      linkHref: '/docs',
+      linkLabel: 'The interface',
+    } as const
+    const decision = decidePublication(state(noticeStream(noticeId), noticeFold), draft, now())
+    if (decision.outcome === 'refused') throw new Error(decision.refusal.code)
+    fact(noticeStream(noticeId), ...decision.events)
+  }
+  publish('ntc_golden_standing', 'ACTION_REQUIRED')
+  publish('ntc_golden_over', 'INFO')
+  const over = noticeStream('ntc_golden_over' as NoticeId)
+  const expiration = decideExpiration(state(over, noticeFold), now())
+  if (expiration.outcome === 'decided') fact(over, ...expiration.events)
+
+  const tokens = () => state(financeStream, financeTokenFold)
+  const issue = (tokenId: string, expiresAtMs: number | null): void => {
+    const wish = { tokenId, name: `for ${tokenId}`, displayPrefix: 'fbf_abcd', expiresAtMs }
+    const decision = decideTokenIssue(tokens(), wish, now())
+    if (decision.outcome === 'decided') fact(financeStream, ...decision.events)
+  }
+  issue('ftk_golden_kept', now() + 86_400_000)
+  issue('ftk_golden_revoked', null)
+  const revocation = decideTokenRevocation(tokens(), 'ftk_golden_revoked')
+  if (revocation.outcome === 'decided') fact(financeStream, ...revocation.events)
+
+  const period = '2026-11' as Period
+  const month = () => state(periodStream(period), periodFold)
+  write(decideCutOff(month(), period, now()).appends)
+  const closed = {
+    period,
+    throughOrdinal: 3,
+    throughEventId: written[2]!.id,
+    entries: 21,
+    accounts: 14,
+    digest: '5f'.repeat(32),
+  }
+  write(decideClose(month(), closed, now()).appends)
+
+  const seals = () => state(sealStream, sealFold)
+  const keys = [sealKeyOf(Buffer.alloc(32, 1)), sealKeyOf(Buffer.alloc(32, 2))] as const
+  const signed = (key: SealKey, seal: Omit<LogSealed['data'], 'publicKey' | 'signature'>) => {
+    const statement = { ...seal, publicKey: key.publicKey }
+    return { ...statement, signature: key.sign(sealStatement(statement)) }
+  }
+  const digestOf = createEventDigest()
+  const digest = written.reduce<Uint8Array>((before, event, index) => {
+    const [data, metadata] = [JSON.stringify(event.data), JSON.stringify(event.metadata)]
+    return digestOf(before, index + 1, { ...event, data, metadata })
+  }, startDigest())
+  const sealed = {
+    throughOrdinal: written.length,
+    throughEventId: written.at(-1)!.id,
+    digest: Buffer.from(digest).toString('hex'),
+    sealedAt: isoTime(now()),
+  }
+  write(decideSeal(seals(), signed(keys[0], sealed), { throughOrdinal: 0, digest: '' }).appends)
+  const handover = {
+    sealedOrdinal: sealed.throughOrdinal,
+    sealedDigest: sealed.digest,
+    previousPublicKey: keys[0].publicKey,
+    publicKey: keys[1].publicKey,
+    rotatedAt: isoTime(now()),
+  }
+  const rotation = { ...handover, signature: keys[0].sign(rotationStatement(handover)) }
+  const again = signed(keys[1], { ...sealed, sealedAt: isoTime(now()) })
+  write(decideRotation(seals(), rotation, again).appends)
+}

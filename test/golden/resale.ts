@@ -1,0 +1,87 @@
+import * as accounts from '../../src/accounts/decide.ts'
+import { accountFold } from '../../src/accounts/fold.ts'
+import { catalogFold } from '../../src/catalog/fold.ts'
+import { accountStream, catalogStream, ledgerStream, termsStream } from '../../src/eventstore/streams.ts'
+import type { AccountId, CustomerId, DepositId } from '../../src/ids.ts'
+import { ledgerFold } from '../../src/ledger/fold.ts'
+import { decideAwaitedAlone, decideAwaiting } from '../../src/orders/awaited.ts'
+import type { OrderDetails } from '../../src/orders/details.ts'
+import { decideTerms, type TermsChange } from '../../src/resellers/decide.ts'
+import { termsFold } from '../../src/resellers/fold.ts'
+import { forCustomer, planOrder } from '../support/world.ts'
+import type { Acts, History } from './acts.ts'
+import { openDeposit, report } from './deposits.ts'
+
+const shop = 'acc_golden_shop' as AccountId
+const customerId = 'cus_golden' as CustomerId
+
+/** A reseller with terms of its own, and a customer who pays, buys, is refunded and takes a payment back. */
+export const makeResale = (history: History, { move, place, refund }: Acts): void => {
+  const { fact, state, states, write, now } = history
+  const creation = accounts.decideCreation(state(accountStream(shop), accountFold), {
+    accountId: shop,
+    reseller: true,
+  })
+  if (creation.outcome === 'refused') throw new Error(creation.refusal.code)
+  fact(accountStream(shop), ...creation.events)
+
+  const change = (wish: TermsChange): void => {
+    const found = {
+      account: state(accountStream(shop), accountFold),
+      catalog: state(catalogStream, catalogFold),
+      terms: state(termsStream(shop), termsFold),
+    }
+    const decision = decideTerms(found, wish)
+    if (decision.outcome === 'refused') throw new Error(decision.refusal.message)
+    fact(termsStream(shop), ...decision.events)
+  }
+  const retail = { productId: 'isp-static', countries: ['USA'], periods: [30] }
+  change({ discountBp: 1_250, markupMillionths: 1_300_000 })
+  change({ retail: { ...retail, unitPriceMicros: 4_000_000 } })
+  change({ retail: { ...retail, unitPriceMicros: null } })
+  change({
+    retail: { productId: 'residential-unlimited', countries: [], periods: [], unitPriceMicros: 5_000_000 },
+  })
+  change({ sellable: ['isp-static', 'residential-unlimited'] })
+  change({ shop: { merchantName: 'Golden proxies', website: 'https://golden.example' } })
+  change({ gateway: { rail: 'card', to: { provider: 'stripe', reference: 'gw_golden_card' } } })
+  change({ gateway: { rail: 'crypto', to: { provider: 'btcpay', reference: 'gw_golden_crypto' } } })
+  change({ gateway: { rail: 'crypto', to: null } })
+  change({ bot: { provider: 'telegram', reference: 'bot_golden' } })
+  change({ bot: null })
+
+  move({ kind: 'credit', accountId: shop, reference: 'shop', amountMicros: 30_000_000 })
+  const own = { accountId: shop, customerId, gatewayId: 'gw_golden_card' } as const
+  const paid = openDeposit(history, 'dep_golden_customer', own)
+  report(history, paid, { status: 'paid', payments: [{ paymentId: 'pi_golden', amountMicros: 30_000_000 }] })
+  const sold = (orderId: string, over: Partial<OrderDetails> = {}): OrderDetails => ({
+    ...forCustomer(planOrder(orderId, { accountId: shop }), 1_950, 1_500),
+    customerId,
+    ...over,
+  })
+  place(sold('ord_golden_sold'))
+  refund('ord_golden_sold', { kind: 'cents', cents: 950 })
+  const adjustment = { kind: 'customer', accountId: shop, customerId } as const
+  move({
+    ...adjustment,
+    reference: 'back',
+    reason: 'chargeback',
+    gateway: 'gw_golden_card',
+    amountMicros: -25_000_000,
+  })
+  move({ ...adjustment, reference: 'cash', reason: 'payment', gateway: null, amountMicros: 60_000_000 })
+
+  // Paid by the customer, and more than the reseller's wallet holds: it waits for a day.
+  const order = sold('ord_golden_held', {
+    amountCents: 4_000,
+    costCents: 3_000,
+    quantity: 10,
+    method: 'card',
+  })
+  const depositId = 'dep_golden_held' as DepositId
+  write(decideAwaiting(states(order), { order, depositId }).appends)
+  const found = { ...states(order), account: state(accountStream(shop), accountFold) }
+  write(decideAwaitedAlone(found, { order, depositId, orderable: true }, now()).appends)
+  const { availableMicros } = state(ledgerStream(shop), ledgerFold)
+  if (availableMicros >= 30_000_000) throw new Error(`${order.orderId} is not held`)
+}
