@@ -1,66 +1,61 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Stripe from 'stripe'
-import { openFarebox, roles } from '../src/app.ts'
+import { type Farebox, openFarebox, roles } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
 import { createLogger } from '../src/http/logging.ts'
-import { startEmbeddedPostgres } from '../src/postgres/embedded.ts'
 import { deriveKey } from '../src/vault/master-key.ts'
+import { type Bench, type BenchContext, cpuMs, figure } from './bench.ts'
+import { withDatabase, withLogOf } from './database.ts'
+import { serverSettings } from './orders/server.ts'
 
-/**
- * Callbacks a second that the service absorbs: signature checked over the raw bytes, stored durably, answered; and deposits
- * a second that are paid, called back, looked up at the provider's stand-in (in this process too) and credited.
- * `node bench/callbacks.ts [callbacks] [deposits]`
- */
-const callbacks = Number(process.argv[2] ?? 5_000)
-const deposits = Number(process.argv[3] ?? 300)
 const clients = 32
 
-const dataDir = await mkdtemp(join(tmpdir(), 'farebox-bench-callbacks-'))
-const postgres = await startEmbeddedPostgres({ dataDir, role: 'benchmark' })
-const config = readConfig({
-  DATABASE_URL: postgres.url,
-  FAREBOX_DATA: dataDir,
-  FAREBOX_RATE_LIMIT: 'off',
-  FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-  FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-  LOG_LEVEL: 'fatal',
-  PORT: '0',
-})
-const farebox = await openFarebox({
-  config,
-  roles,
-  systemClock: Date.now,
-  monotonicMs: () => performance.now(),
-  logger: createLogger('fatal'),
-  kill: () => process.exit(1),
-})
-const print = (line: string): void => void process.stdout.write(`${line}\n`)
-
-/** Runs `one` for each number with some at once; prints a rate by the clock and by the CPU of this process. */
-const measure = async (
-  what: string,
-  count: number,
-  one: (n: number) => Promise<void>,
-  until?: () => Promise<void>,
-) => {
+/** Runs `one` for each number with some at once; gives a rate and the CPU of this process for each. */
+const measure = async (count: number, one: (n: number) => Promise<void>, until?: () => Promise<void>) => {
   let next = 0
   const worker = async (): Promise<void> => {
     while (next < count) await one(next++)
   }
   const startedMs = performance.now()
-  const cpu = process.cpuUsage()
+  const before = cpuMs()
   await Promise.all(Array.from({ length: clients }, worker))
   await until?.()
   const seconds = (performance.now() - startedMs) / 1000
-  const { user, system } = process.cpuUsage(cpu)
-  const cpuUs = Math.round((user + system) / count)
-  print(`${what}: ${Math.round(count / seconds)}/s, ${cpuUs} µs of CPU each (clients and stand-in included)`)
+  return { perSecond: count / seconds, cpuUs: ((cpuMs() - before) * 1000) / count }
 }
 
-try {
+const object = { object: 'checkout.session', id: 'cs_test_of_nobody', padding: 'x'.repeat(2_000) }
+const eventOf = (id: string): string =>
+  JSON.stringify({ id, object: 'event', type: 'checkout.session.completed', data: { object } })
+
+/** What no service can pass that keeps each callback before it answers: one commit each, over one table. */
+const inserts = (url: string, count: number): Promise<number> =>
+  withDatabase(url, (own) =>
+    withLogOf(own, async ({ pool }) => {
+      await pool.query('create table callback (id text primary key, body text not null)')
+      const text = 'insert into callback (id, body) values ($1::text, $2::text)'
+      const { perSecond } = await measure(count, async (n) => {
+        await pool.query({ name: 'insert', text, values: [`evt_${n}`, eventOf(`evt_${n}`)] })
+      })
+      return perSecond
+    }),
+  )
+
+const post = async (url: string, body: string, headers: Record<string, string>): Promise<string> => {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body,
+  })
+  const text = await response.text()
+  if (response.status !== 200) throw new Error(`${response.status} ${text}`)
+  return text
+}
+
+const measureCallbacks = async ({ url, print, sizes }: BenchContext, farebox: Farebox): Promise<void> => {
   const { baseUrl, demo, core } = farebox
   if (baseUrl === null || demo === null) throw new Error('no address or no demo')
   const { buyer, sandbox } = demo.demo
@@ -68,53 +63,74 @@ try {
     .update(JSON.stringify(['sandbox-stripe', 'webhook']))
     .digest('hex')}`
   const stripe = new Stripe('sk_test_unused')
-  const post = async (url: string, body: string, headers: Record<string, string>) => {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body,
-    })
-    const text = await response.text()
-    if (response.status !== 200) throw new Error(`${response.status} ${text}`)
-    return text
-  }
   const signed = (payload: string) => ({
     'stripe-signature': stripe.webhooks.generateTestHeaderString({ payload, secret }),
   })
-  const object = { object: 'checkout.session', id: 'cs_test_of_nobody', padding: 'x'.repeat(2_000) }
-  const event = (id: string): string =>
-    JSON.stringify({ id, object: 'event', type: 'checkout.session.completed', data: { object } })
-  const url = `${baseUrl}/callbacks/sandbox-stripe`
+  const callback = async (payload: string): Promise<void> => {
+    await post(`${baseUrl}/callbacks/sandbox-stripe`, payload, signed(payload))
+  }
 
-  await measure('callbacks absorbed, each another event', callbacks, async (n) => {
-    const payload = event(`evt_${n}`)
-    await post(url, payload, signed(payload))
-  })
-  await measure('callbacks absorbed, one event again and again', callbacks, async () => {
-    const payload = event('evt_same')
-    await post(url, payload, signed(payload))
-  })
-  await measure(
-    'deposits opened, paid, called back and credited',
-    deposits,
+  const limit = await inserts(url, sizes.callbacks)
+  print(`one committed insert each, ${clients} at once on 10 connections: ${figure(limit)}/s`)
+  const absorbed = [
+    ['each another event', (n: number) => callback(eventOf(`evt_${n}`))],
+    ['one event again and again', () => callback(eventOf('evt_same'))],
+  ] as const
+  for (const [what, one] of absorbed) {
+    const { perSecond, cpuUs } = await measure(sizes.callbacks, one)
+    print(
+      `callbacks absorbed, ${what}: ${figure(perSecond)}/s, ${figure(perSecond / limit, 2)} of those inserts; ${figure(cpuUs)} µs of CPU each (clients included)`,
+    )
+  }
+  const paid = async (): Promise<number> =>
+    (
+      await core.pool.query<{ n: number }>(
+        "select count(*)::integer as n from read.deposits where status = 'paid'",
+      )
+    ).rows[0]?.n ?? 0
+  const credited = await measure(
+    sizes.deposits,
     async () => {
-      const made = await post(`${baseUrl}/api/v1/deposits`, '{"amount_cents":1000}', {
-        'x-api-key': buyer.key,
-      })
+      const body = '{"amount_cents":1000}'
+      const made = await post(`${baseUrl}/api/v1/deposits`, body, { 'x-api-key': buyer.key })
       await post(`${sandbox}/_sandbox/invoices/${JSON.parse(made).deposit_id}/pay`, '{}', {})
     },
     async () => {
-      const paid = async () =>
-        (
-          await core.pool.query<{ n: number }>(
-            "select count(*)::integer as n from read.deposits where status = 'paid'",
-          )
-        ).rows[0]?.n ?? 0
-      while ((await paid()) < deposits) await new Promise((resolve) => setTimeout(resolve, 20))
+      while ((await paid()) < sizes.deposits) await new Promise((resolve) => setTimeout(resolve, 20))
     },
   )
-} finally {
-  await farebox.close()
-  await postgres.stop()
-  await rm(dataDir, { recursive: true, force: true })
+  print(
+    `deposits opened, paid, called back and credited: ${figure(credited.perSecond)}/s, ${figure(credited.perSecond / limit, 2)} of those inserts; ${figure(credited.cpuUs)} µs of CPU each (clients and stand-in included)`,
+  )
+}
+
+/**
+ * Callbacks a second that the service absorbs: signature checked over the raw bytes, stored durably, answered; and
+ * deposits a second that are paid, called back, looked up at the provider's stand-in (in this process too) and credited.
+ */
+export const callbacks: Bench = {
+  name: 'callbacks',
+  what: 'callbacks absorbed and deposits credited a second, beside one committed insert each',
+  run: async (context) => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'farebox-bench-callbacks-'))
+    try {
+      await withDatabase(context.url, async (database) => {
+        const farebox = await openFarebox({
+          config: readConfig(serverSettings(database, dataDir)),
+          roles,
+          systemClock: Date.now,
+          monotonicMs: () => performance.now(),
+          logger: createLogger('fatal'),
+          kill: () => process.exit(1),
+        })
+        try {
+          await measureCallbacks(context, farebox)
+        } finally {
+          await farebox.close()
+        }
+      })
+    } finally {
+      await rm(dataDir, { recursive: true, force: true })
+    }
+  },
 }

@@ -1,3 +1,4 @@
+import { type ProgressBar, stepsOf } from '../src/cli/progress-bar.ts'
 import { createCodec } from '../src/eventstore/codec.ts'
 import type { DomainEvent, EventMetadata } from '../src/eventstore/event.ts'
 import type { AppendItem, EventLog, StreamName } from '../src/eventstore/port.ts'
@@ -187,17 +188,23 @@ export const createHistory = (log: EventLog) => {
   let written = 0
   return {
     /** Writes on until the log holds about so many events. */
-    async until(events: number): Promise<void> {
+    async until(events: number, onWritten: (written: number) => void = () => undefined): Promise<void> {
       while (written < events) {
         const item = fold(Array.from({ length: ordersAtOnce }, shop.nextOrder))
         const [outcome] = await log.appendAll([item])
         if (outcome?.status !== 'landed') throw new Error(`an append of the history ended ${outcome?.status}`)
         written += eventsOf(item)
+        onWritten(written)
       }
     },
   }
 }
 
-/** Fills a log with orders of a shop until it holds about this many events. */
-export const appendHistory = (log: EventLog, events: number): Promise<void> =>
-  createHistory(log).until(events)
+/** Fills a log with orders of a shop until it holds about this many events; the milliseconds that it took. */
+export const appendHistory = async (log: EventLog, events: number, bar: ProgressBar): Promise<number> => {
+  const startedMs = performance.now()
+  const step = stepsOf(bar, 'writing a history', events)
+  await createHistory(log).until(events, (written) => step(written, written))
+  bar.end()
+  return performance.now() - startedMs
+}

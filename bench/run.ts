@@ -1,82 +1,111 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, tmpdir, totalmem } from 'node:os'
+import { availableParallelism, cpus, loadavg, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { createProgressBar } from '../src/cli/progress-bar.ts'
 import { startEmbeddedPostgres } from '../src/postgres/embedded.ts'
-import { benchAppends } from './append.ts'
-import { benchExports } from './exports.ts'
-import { benchFinance } from './finance.ts'
-import { benchOrders } from './orders.ts'
-import { benchRebuild } from './rebuild.ts'
-import { benchVerify } from './verify.ts'
-import { benchWebhooks } from './webhooks.ts'
+import { appends } from './append.ts'
+import type { Bench, Sizes } from './bench.ts'
+import { callbacks } from './callbacks.ts'
+import { commands } from './commands.ts'
+import { durabilityOf } from './database.ts'
+import { exportsAndImport } from './exports.ts'
+import { finance } from './finance.ts'
+import { orders } from './orders.ts'
+import { rebuilds } from './rebuild.ts'
+import { verification } from './verify.ts'
+import { webhooks } from './webhooks.ts'
 
-/**
- * `npm run bench [-- appends|orders|rebuild|finance|exports|verify|webhooks …]`: every figure beside a peer or a limit, on one Postgres of its own with the
- * settings that `npm start` uses. Durability is on for both sides.
- */
-const all = ['appends', 'orders', 'rebuild', 'finance', 'exports', 'verify', 'webhooks'] as const
-type Part = (typeof all)[number]
+/** `npm run bench`: figures beside a peer or a limit, on one Postgres with the settings that `npm start` uses. */
+const all = [
+  appends,
+  orders,
+  rebuilds,
+  exportsAndImport,
+  finance,
+  verification,
+  webhooks,
+  callbacks,
+  commands,
+] as const satisfies readonly Bench[]
 
-const args = process.argv.slice(2)
-const wrong = args.filter((arg) => !all.includes(arg as Part))
-if (wrong.length > 0) {
-  process.stderr.write(`there is no benchmark ${wrong.join(', ')}; there are ${all.join(', ')}\n`)
-  process.exit(2)
+const names = all.map(({ name }) => name)
+
+const size = (flag: string, env: string, value: number, what: string): Option =>
+  new Option(`--${flag} <n>`, what)
+    .env(env)
+    .default(value)
+    .argParser((text) => {
+      const n = Number(text)
+      if (!Number.isSafeInteger(n) || n < 1) throw new InvalidArgumentError('A whole number from 1 on.')
+      return n
+    })
+
+const knownParts = (given: readonly string[]): readonly Bench[] => {
+  const wrong = given.filter((name) => !names.includes(name))
+  if (wrong.length > 0) {
+    process.stderr.write(`error: there is no benchmark ${wrong.join(', ')}; there are ${names.join(', ')}\n`)
+    process.exit(2)
+  }
+  return given.length === 0 ? all : all.filter(({ name }) => given.includes(name))
 }
-const parts: readonly Part[] = args.length === 0 ? all : (args as Part[])
-const print = (line: string): void => void process.stdout.write(`${line}\n`)
 
-const dataDir = await mkdtemp(join(tmpdir(), 'farebox-bench-postgres-'))
-const server = await startEmbeddedPostgres({ dataDir, role: 'benchmark' })
+const run = async (parts: readonly Bench[], sizes: Sizes): Promise<void> => {
+  const print = (line: string): void => void process.stdout.write(`${line}\n`)
+  const bar = createProgressBar(process.stderr)
+  const dataDir = await mkdtemp(join(tmpdir(), 'farebox-bench-postgres-'))
+  const { url, stop } = await startEmbeddedPostgres({ dataDir, role: 'benchmark' })
+  try {
+    const machine = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`
+    const load = loadavg().map((n) => n.toFixed(1))
+    print(`${machine}, Node ${process.version}, load average at the start ${load.join(' ')}`)
+    const durability = await durabilityOf(url)
+    for (const [at, { name, what, run: measure }] of parts.entries()) {
+      const startedMs = performance.now()
+      process.stderr.write(`[${at + 1}/${parts.length}] ${name}\n`)
+      print(`\n## ${name}: ${what}\n${durability}`)
+      await measure({ url, sizes, print, bar })
+      bar.end()
+      process.stderr.write(
+        `[${at + 1}/${parts.length}] ${name} took ${Math.round((performance.now() - startedMs) / 1000)} s\n`,
+      )
+    }
+  } finally {
+    await stop()
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}
+
+const program = new Command('npm run bench --')
+  .description('Measures Farebox beside a peer or a limit in the same run. Without a name, everything.')
+  .argument('[benchmarks...]', names.join(', '))
+  .addOption(size('seconds', 'BENCH_SECONDS', 10, 'seconds of each load on orders'))
+  .addOption(size('scale', 'BENCH_TPCB_SCALE', 150, 'scale of TPC-B; 150 takes about 2.2 GB'))
+  .addOption(size('events', 'BENCH_EVENTS', 1_000_000, 'events of a long log; a short one has a tenth'))
+  .addOption(size('deliveries', 'BENCH_DELIVERIES', 10_000, 'webhooks that are delivered'))
+  .addOption(size('endpoints', 'BENCH_FAN_OUT', 100_000, 'endpoints that a notice goes to'))
+  .addOption(size('callbacks', 'BENCH_CALLBACKS', 5_000, "payment providers' callbacks"))
+  .addOption(size('deposits', 'BENCH_DEPOSITS', 300, 'deposits that are paid'))
+  .addOption(size('commands', 'BENCH_COMMANDS', 100_000, 'commands of the command runner'))
+  .addHelpText(
+    'after',
+    `
+Benchmarks:
+${all.map(({ name, what }) => `  ${name.padEnd(10)} ${what}`).join('\n')}
+
+Results go to standard output, progress to standard error.
+
+Examples:
+  npm run bench -- orders                          orders a second beside TPC-B
+  npm run bench -- rebuild verify --events 100000  a shorter log`,
+  )
+  .showHelpAfterError('(--help shows what there is)')
+  .exitOverride()
+  .action((given: readonly string[], sizes: Sizes) => run(knownParts(given), sizes))
+
 try {
-  print(
-    `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`,
-  )
-  const client = new pg.Client({ connectionString: server.url })
-  await client.connect()
-  const settings = [
-    'server_version',
-    'fsync',
-    'synchronous_commit',
-    'full_page_writes',
-    'shared_buffers',
-    'max_wal_size',
-  ]
-  const { rows } = await client.query(
-    'select name, current_setting(name) as value from unnest($1::text[]) name',
-    [settings],
-  )
-  await client.end()
-  print(rows.map(({ name, value }) => `${name} ${value}`).join(', '))
-  print(
-    `load average at the start: ${(await import('node:os'))
-      .loadavg()
-      .map((n) => n.toFixed(1))
-      .join(' ')}\n`,
-  )
-  if (parts.includes('appends')) await benchAppends({ url: server.url, print })
-  if (parts.includes('orders'))
-    await benchOrders({
-      url: server.url,
-      print,
-      seconds: Number(process.env.BENCH_SECONDS ?? 10),
-      scale: Number(process.env.BENCH_TPCB_SCALE ?? 150),
-    })
-  if (parts.includes('rebuild'))
-    await benchRebuild({ url: server.url, print, events: Number(process.env.BENCH_EVENTS ?? 1_000_000) })
-  if (parts.includes('exports')) await benchExports({ url: server.url, print })
-  if (parts.includes('finance')) await benchFinance({ url: server.url, print })
-  if (parts.includes('verify'))
-    await benchVerify({ url: server.url, print, events: Number(process.env.BENCH_EVENTS ?? 1_000_000) })
-  if (parts.includes('webhooks'))
-    await benchWebhooks({
-      url: server.url,
-      print,
-      deliveries: Number(process.env.BENCH_DELIVERIES ?? 10_000),
-      fanOut: Number(process.env.BENCH_FAN_OUT ?? 100_000),
-    })
-} finally {
-  await server.stop()
-  await rm(dataDir, { recursive: true, force: true })
+  await program.parseAsync()
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error
+  process.exitCode = error.exitCode === 0 ? 0 : 2
 }

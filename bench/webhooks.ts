@@ -1,26 +1,17 @@
 import { type ChildProcess, execFile, fork } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import pg from 'pg'
+import { stepsOf } from '../src/cli/progress-bar.ts'
 import { installPeers } from './append/peers.ts'
+import type { Bench } from './bench.ts'
+import { withDatabase, withLog } from './database.ts'
 import type { SendJob } from './webhooks/contender.ts'
 import { benchEnqueue } from './webhooks/enqueue.ts'
 import { benchFanOut } from './webhooks/fan-out.ts'
 import type { Counted } from './webhooks/receiver.ts'
-
-export type WebhookBenchOptions = {
-  /** A Postgres where databases may be made. */
-  readonly url: string
-  readonly print: (line: string) => void
-  /** Deliveries of a run; default 10,000. */
-  readonly deliveries?: number
-  /** Endpoints that a notice goes to; default 100,000. */
-  readonly fanOut?: number
-}
 
 /** A run that takes longer is ended and told by what arrived. */
 const maxRunMs = 60_000
@@ -32,25 +23,6 @@ const contenders = [
   { name: 'graphile-worker', module: './webhooks/graphile.ts' },
 ] as const
 
-const withDatabase = async <Value>(
-  url: string,
-  use: (database: string) => Promise<Value>,
-): Promise<Value> => {
-  const name = `webhooks_${randomBytes(4).toString('hex')}`
-  const admin = new pg.Client({ connectionString: url })
-  await admin.connect()
-  try {
-    await admin.query(`create database ${name}`)
-    const database = new URL(url)
-    database.pathname = `/${name}`
-    const value = await use(database.toString())
-    await admin.query(`drop database ${name} with (force)`)
-    return value
-  } finally {
-    await admin.end()
-  }
-}
-
 const ask = async (receiver: ChildProcess, question: 'count' | 'forget'): Promise<Counted> => {
   const answer = once(receiver, 'message')
   receiver.send(question)
@@ -60,7 +32,12 @@ const ask = async (receiver: ChildProcess, question: 'count' | 'forget'): Promis
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Sends everything and counts at the receiver until all that can arrive has, or the time is over. */
-const runSender = async (receiver: ChildProcess, module: string, job: SendJob): Promise<Counted> => {
+const runSender = async (
+  receiver: ChildProcess,
+  module: string,
+  job: SendJob,
+  onArrived: (distinct: number) => void,
+): Promise<Counted> => {
   await ask(receiver, 'forget')
   const child = fork(new URL(module, import.meta.url), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   const failed = once(child, 'exit').then(() => Promise.reject(new Error(`${module} ended by itself`)))
@@ -75,10 +52,31 @@ const runSender = async (receiver: ChildProcess, module: string, job: SendJob): 
     for (;;) {
       await pause(100)
       const counted = await ask(receiver, 'count')
+      onArrived(counted.distinct)
       if (counted.distinct >= expected || performance.now() > endMs) return counted
     }
   } finally {
     child.kill('SIGKILL')
+  }
+}
+
+/** A key and a certificate of 127.0.0.1, as files. */
+const makeCertificate = async (directory: string) => {
+  const [keyFile, certFile] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
+  const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1']
+  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
+  const files = ['-keyout', keyFile, '-out', certFile]
+  await promisify(execFile)('openssl', ['req', '-x509', ...kind, ...subject, ...files])
+  return { keyFile, certFile, ca: await readFile(certFile, 'utf8') }
+}
+
+const withPeer = async (print: (line: string) => void): Promise<readonly (typeof contenders)[number][]> => {
+  try {
+    await installPeers()
+    return contenders
+  } catch (error) {
+    print(`graphile-worker is left out, it cannot be installed: ${(error as Error).message}`)
+    return contenders.slice(0, 1)
   }
 }
 
@@ -87,57 +85,46 @@ const runSender = async (receiver: ChildProcess, module: string, job: SendJob): 
  * same number at once, each delivery durable before it is sent and its end durable after; all receivers fast, then 1 % of
  * the endpoints hanging. Then what enqueueing costs an order.
  */
-export const benchWebhooks = async (options: WebhookBenchOptions): Promise<void> => {
-  const { url, print, deliveries = 10_000 } = options
-  const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-tls-'))
-  const [keyFile, certFile] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
-  const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1']
-  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
-  await promisify(execFile)('openssl', [
-    'req',
-    '-x509',
-    ...kind,
-    ...subject,
-    '-keyout',
-    keyFile,
-    '-out',
-    certFile,
-  ])
-  const ca = await readFile(certFile, 'utf8')
-  const receiver = fork(new URL('./webhooks/receiver.ts', import.meta.url), [keyFile, certFile])
-  const [{ port }] = (await once(receiver, 'message')) as [Counted]
-  let chosen: readonly (typeof contenders)[number][] = contenders
-  try {
-    await installPeers()
-  } catch (error) {
-    print(`graphile-worker is left out, it cannot be installed: ${(error as Error).message}`)
-    chosen = contenders.slice(0, 1)
-  }
-  try {
-    print(
-      `webhooks over TLS, ${endpoints} endpoints, ${concurrency} attempts at once, ${deliveries} deliveries:`,
-    )
-    for (const hanging of [0, endpoints / 100]) {
-      let ours = 0
-      for (const { name, module } of chosen) {
-        const counted = await withDatabase(url, (databaseUrl) =>
-          runSender(receiver, module, { databaseUrl, port, ca, deliveries, endpoints, hanging, concurrency }),
-        )
-        const perSecond = (counted.distinct / Math.max(1, counted.elapsedMs)) * 1000
-        if (name === 'farebox') ours = perSecond
-        const ratio = name === 'farebox' ? '' : `, farebox is ${(ours / perSecond).toFixed(2)} times that`
-        print(
-          `  ${name.padEnd(16)} ${hanging === 0 ? 'all fast   ' : '1 % hanging'} ${perSecond.toFixed(0).padStart(6)} /s` +
-            `  (${counted.distinct} of ${deliveries} arrived in ${(counted.elapsedMs / 1000).toFixed(1)} s, ${counted.requests} requests, ${counted.hanging} hung)${ratio}`,
-        )
+export const webhooks: Bench = {
+  name: 'webhooks',
+  what: 'deliveries a second over TLS beside graphile-worker; what enqueueing costs orders, beside none',
+  run: async ({ url, print, bar, sizes: { deliveries, endpoints: fanOut } }) => {
+    const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-tls-'))
+    const { keyFile, certFile, ca } = await makeCertificate(directory)
+    const receiver = fork(new URL('./webhooks/receiver.ts', import.meta.url), [keyFile, certFile])
+    try {
+      const [{ port }] = (await once(receiver, 'message')) as [Counted]
+      const chosen = await withPeer(print)
+      print(
+        `webhooks over TLS, ${endpoints} endpoints, ${concurrency} attempts at once, ${deliveries} deliveries:`,
+      )
+      for (const hanging of [0, endpoints / 100]) {
+        let ours = 0
+        for (const { name, module } of chosen) {
+          const step = stepsOf(bar, `${name}, ${hanging} hanging`, deliveries, 'deliveries')
+          const counted = await withDatabase(url, (databaseUrl) =>
+            runSender(
+              receiver,
+              module,
+              { databaseUrl, port, ca, deliveries, endpoints, hanging, concurrency },
+              (distinct) => step(distinct, distinct),
+            ),
+          )
+          bar.end()
+          const perSecond = (counted.distinct / Math.max(1, counted.elapsedMs)) * 1000
+          if (name === 'farebox') ours = perSecond
+          const ratio = name === 'farebox' ? '' : `, farebox is ${(ours / perSecond).toFixed(2)} times that`
+          print(
+            `  ${name.padEnd(16)} ${hanging === 0 ? 'all fast   ' : '1 % hanging'} ${perSecond.toFixed(0).padStart(6)} /s` +
+              `  (${counted.distinct} of ${deliveries} arrived in ${(counted.elapsedMs / 1000).toFixed(1)} s, ${counted.requests} requests, ${counted.hanging} hung)${ratio}`,
+          )
+        }
       }
+      await withLog(url, (place) => benchEnqueue(place, 2 * deliveries, print))
+      await withDatabase(url, (databaseUrl) => benchFanOut({ databaseUrl, print, endpoints: fanOut }))
+    } finally {
+      if (receiver.connected) receiver.disconnect()
+      await rm(directory, { recursive: true, force: true })
     }
-    await withDatabase(url, (databaseUrl) => benchEnqueue({ databaseUrl, print }))
-    await withDatabase(url, (databaseUrl) =>
-      benchFanOut({ databaseUrl, print, endpoints: options.fanOut ?? 100_000 }),
-    )
-  } finally {
-    receiver.disconnect()
-    await rm(directory, { recursive: true, force: true })
-  }
+  },
 }

@@ -27,6 +27,8 @@ export const messageDb: Contender = {
     const directory = `${peerDirectory}node_modules/@eventide/message-db/database`
     const options = '-c search_path=message_store,public -c client_min_messages=warning'
     const pool = new pg.Pool({ connectionString: url, options, max: 32 })
+    // A pool that ended may still have sessions on the server when the database is dropped.
+    pool.on('error', () => undefined)
     for (const file of files) await pool.query(await readFile(`${directory}/${file}.sql`, 'utf8'))
     const run = randomUUID().replaceAll('-', '')
     const text = 'select write_message($1, $2, $3, $4::jsonb, $5::jsonb, $6::bigint)'

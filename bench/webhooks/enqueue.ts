@@ -2,21 +2,17 @@ import { createLogFeed } from '../../projections/engine/feed.ts'
 import { createCodec, encode } from '../../src/eventstore/codec.ts'
 import type { DomainEvent, RecordedEvent } from '../../src/eventstore/event.ts'
 import type { AppendItem } from '../../src/eventstore/port.ts'
-import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
 import { orderStream, webhooksStream } from '../../src/eventstore/streams.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { type AccountId, newEventId, newId, type OrderId } from '../../src/ids.ts'
-import { migrate } from '../../src/postgres/migrate.ts'
-import { allMigrations } from '../../src/postgres/migrations.ts'
-import { clientConfig, createPool } from '../../src/postgres/pool.ts'
 import { createLowPlans } from '../../src/webhooks/low-plans.ts'
 import { createQueueProgress } from '../../src/webhooks/reactor/progress.ts'
 import { startWebhookReactor } from '../../src/webhooks/reactor/run.ts'
 import { takeStep } from '../../src/webhooks/reactor/step.ts'
 import { createSubscribers } from '../../src/webhooks/reactor/subscribers.ts'
 import { planOrder } from '../../test/support/world.ts'
+import type { BenchLog } from '../database.ts'
 
-const orders = 20_000
 const metadata = {
   correlationId: 'bench',
   causationId: null,
@@ -38,16 +34,13 @@ const placed = (accountId: AccountId): AppendItem => {
 }
 
 /** What the reactor costs an order, in processor time of this process: read, decoded, decided, enqueued, queued. */
-export const benchEnqueue = async (options: {
-  readonly databaseUrl: string
-  readonly print: (line: string) => void
-}): Promise<void> => {
-  const connection = { url: options.databaseUrl, applicationName: 'farebox-bench' }
-  const pool = createPool(connection)
-  await migrate(pool, allMigrations)
-  const log = await openPostgresLog({ pool, connection: clientConfig(connection) })
+export const benchEnqueue = async (
+  { pool, log }: BenchLog,
+  orders: number,
+  print: (line: string) => void,
+): Promise<void> => {
   const logger = createLogger('error')
-  const measure = async (what: string, accountId: AccountId): Promise<void> => {
+  const measure = async (what: string, accountId: AccountId): Promise<number> => {
     for (let from = 0; from < orders; from += 200)
       await log.appendAll(Array.from({ length: 200 }, () => placed(accountId)))
     const feed = createLogFeed({ log, decode: createCodec().decode, onError: () => undefined })
@@ -69,11 +62,13 @@ export const benchEnqueue = async (options: {
     const tookMs = performance.now() - startedMs
     await reactor.stop()
     await feed.close()
-    options.print(
-      `  enqueue, ${what.padEnd(22)} ${((user + system) / orders).toFixed(1).padStart(6)} µs of processor an order, ${((orders / tookMs) * 1000).toFixed(0).padStart(6)} orders/s`,
+    const micros = (user + system) / orders
+    print(
+      `  enqueue, ${what.padEnd(22)} ${micros.toFixed(1).padStart(6)} µs of processor an order, ${((orders / tookMs) * 1000).toFixed(0).padStart(6)} orders/s`,
     )
+    return micros
   }
-  await measure('nobody subscribed', newId<AccountId>('acc'))
+  const idle = await measure('nobody subscribed', newId<AccountId>('acc'))
   const events: RecordedEvent[] = []
   for (let after = 0; ; after = events.at(-1)?.position ?? 0) {
     const page = await log.readAll(after, 5_000)
@@ -83,14 +78,13 @@ export const benchEnqueue = async (options: {
   const before = process.cpuUsage()
   takeStep(events, { subscribers: createSubscribers([]), lowPlans: createLowPlans([]) })
   const { user, system } = process.cpuUsage(before)
-  options.print(
+  print(
     `  of which, beside the reading that the projections share: ${((user + system) / orders).toFixed(2)} µs an order`,
   )
   const accountId = newId<AccountId>('acc')
   const data = { endpointId: newId('whs'), accountId, events: null, urlId: 'none', secretId: 'none' }
   const registered = { type: 'EndpointRegistered', data }
   await log.append(webhooksStream(accountId), 'noStream', [fact(registered)])
-  await measure('one endpoint each order', accountId)
-  await log.close()
-  await pool.end()
+  const busy = await measure('one endpoint each order', accountId)
+  print(`  an order that is enqueued costs ${(busy / idle).toFixed(1)} times one that is not`)
 }

@@ -3,14 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { encode } from '../../src/eventstore/codec.ts'
-import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
 import { noticeStream } from '../../src/eventstore/streams.ts'
 import type { NoticeId } from '../../src/ids.ts'
 import { newEventId, newId } from '../../src/ids.ts'
-import { clientConfig, createPool } from '../../src/postgres/pool.ts'
 import { bulkEndpoints, metadataNow } from '../../test/webhooks/bulk.ts'
+import { withLogOf } from '../database.ts'
 import { runLoad } from '../orders/load.ts'
-import { prepare, startServer } from '../orders.ts'
+import { serverSettings, startServer, stopServer } from '../orders/server.ts'
+import { prepare } from '../orders/shop.ts'
 
 const plan = JSON.stringify({ product_id: 'residential-premium', quantity: 1 })
 const connections = 4
@@ -28,77 +28,62 @@ export const benchFanOut = async (options: {
 }): Promise<void> => {
   const { databaseUrl, endpoints, print } = options
   const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
-  const env = {
-    PATH: process.env.PATH,
-    HOME: process.env.HOME,
-    PORT: '0',
-    DATABASE_URL: databaseUrl,
-    FAREBOX_DATA: directory,
-    FAREBOX_DEMO: 'on',
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-    LOG_LEVEL: 'warn',
-  }
+  const env = serverSettings(databaseUrl, directory)
   const { child, url } = await startServer(env)
-  const connection = { url: databaseUrl, applicationName: 'farebox-bench' }
-  const pool = createPool(connection)
-  const log = await openPostgresLog({ pool, connection: clientConfig(connection) })
   try {
-    const { keys } = await prepare(env)
-    await bulkEndpoints(log, endpoints)
-    const load = () =>
-      runLoad({
-        host: url.hostname,
-        port: Number(url.port),
-        connections,
-        warmUpMs: 2_000,
-        measureMs,
-        path: '/api/v1/orders',
-        run: randomBytes(4).toString('hex'),
-        keys,
-        bodies: [plan],
-      })
-    while (!(await fetch(new URL('/readyz', url))).ok)
-      await new Promise((resolve) => setTimeout(resolve, 200))
-    const idle = await load()
-    const noticeId = newId<NoticeId>('ntc')
-    const notice = {
-      noticeId,
-      title: 'Maintenance',
-      body: 'On Sunday.',
-      kind: 'MAINTENANCE',
-      audience: 'ALL',
-      publishedAt: new Date().toISOString(),
-      expiresAt: null,
-      linkHref: null,
-      linkLabel: null,
-    }
-    await log.append(noticeStream(noticeId), 'noStream', [
-      encode({ type: 'NoticePublished', data: notice }, metadataNow(), newEventId()),
-    ])
-    const startedMs = performance.now()
-    const busy = await load()
-    const left = async (): Promise<number> =>
-      (await pool.query('select count(*)::int as left from work.webhook_fan_out_targets')).rows[0].left
-    const meanwhile = endpoints - (await left())
-    while ((await left()) > 0 && performance.now() - startedMs < 180_000)
-      await new Promise((resolve) => setTimeout(resolve, 500))
-    const tookS = (performance.now() - startedMs) / 1000
-    const { rows } = await pool.query(
-      "select count(*)::int as queued, count(distinct endpoint_id)::int as endpoints from work.webhook_deliveries where event = 'announcement.published'",
-    )
-    print(
-      `  a notice to ${endpoints} endpoints while ${connections} clients order: p99 ${busy.p99Ms.toFixed(1)} ms beside ${idle.p99Ms.toFixed(1)} ms idle (${(busy.p99Ms / idle.p99Ms).toFixed(2)} times), p50 ${busy.p50Ms.toFixed(1)} beside ${idle.p50Ms.toFixed(1)} ms, ${busy.perSecond.toFixed(0)} beside ${idle.perSecond.toFixed(0)} orders/s`,
-    )
-    print(
-      `  ${meanwhile} endpoints were enqueued meanwhile, all of them after ${tookS.toFixed(0)} s; ${rows[0].queued} deliveries of ${rows[0].endpoints} endpoints are queued, ${await left()} are left`,
-    )
+    await withLogOf(databaseUrl, async ({ pool, log }) => {
+      const { keys } = await prepare(env)
+      await bulkEndpoints(log, endpoints)
+      const load = () =>
+        runLoad({
+          host: url.hostname,
+          port: Number(url.port),
+          connections,
+          warmUpMs: 2_000,
+          measureMs,
+          path: '/api/v1/orders',
+          run: randomBytes(4).toString('hex'),
+          keys,
+          bodies: [plan],
+        })
+      while (!(await fetch(new URL('/readyz', url))).ok)
+        await new Promise((resolve) => setTimeout(resolve, 200))
+      const idle = await load()
+      const noticeId = newId<NoticeId>('ntc')
+      const notice = {
+        noticeId,
+        title: 'Maintenance',
+        body: 'On Sunday.',
+        kind: 'MAINTENANCE',
+        audience: 'ALL',
+        publishedAt: new Date().toISOString(),
+        expiresAt: null,
+        linkHref: null,
+        linkLabel: null,
+      }
+      await log.append(noticeStream(noticeId), 'noStream', [
+        encode({ type: 'NoticePublished', data: notice }, metadataNow(), newEventId()),
+      ])
+      const startedMs = performance.now()
+      const busy = await load()
+      const left = async (): Promise<number> =>
+        (await pool.query('select count(*)::int as left from work.webhook_fan_out_targets')).rows[0].left
+      const meanwhile = endpoints - (await left())
+      while ((await left()) > 0 && performance.now() - startedMs < 180_000)
+        await new Promise((resolve) => setTimeout(resolve, 500))
+      const tookS = (performance.now() - startedMs) / 1000
+      const { rows } = await pool.query(
+        "select count(*)::int as queued, count(distinct endpoint_id)::int as endpoints from work.webhook_deliveries where event = 'announcement.published'",
+      )
+      print(
+        `  a notice to ${endpoints} endpoints while ${connections} clients order: p99 ${busy.p99Ms.toFixed(1)} ms beside ${idle.p99Ms.toFixed(1)} ms idle (${(busy.p99Ms / idle.p99Ms).toFixed(2)} times), p50 ${busy.p50Ms.toFixed(1)} beside ${idle.p50Ms.toFixed(1)} ms, ${busy.perSecond.toFixed(0)} beside ${idle.perSecond.toFixed(0)} orders/s`,
+      )
+      print(
+        `  ${meanwhile} endpoints were enqueued meanwhile, all of them after ${tookS.toFixed(0)} s; ${rows[0].queued} deliveries of ${rows[0].endpoints} endpoints are queued, ${await left()} are left`,
+      )
+    })
   } finally {
-    child.kill('SIGTERM')
-    await new Promise((resolve) => child.once('exit', resolve))
-    await log.close()
-    await pool.end()
+    await stopServer(child)
     await rm(directory, { recursive: true, force: true })
   }
 }

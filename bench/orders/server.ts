@@ -1,0 +1,51 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '../..')
+
+/** The settings of a server to measure: the demo catalogue, no rate limit, keys of its own. */
+export const serverSettings = (database: string, dataDir: string) => ({
+  PATH: process.env.PATH,
+  HOME: process.env.HOME,
+  PORT: '0',
+  DATABASE_URL: database,
+  FAREBOX_DATA: dataDir,
+  FAREBOX_DEMO: 'on',
+  FAREBOX_RATE_LIMIT: 'off',
+  FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+  FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+  LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
+})
+
+/** Starts the real server in a process of its own and waits until it is ready; BENCH_NODE_FLAGS are flags of its node. */
+export const startServer = async (env: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; url: URL }> => {
+  const child = spawn(
+    process.execPath,
+    [...(process.env.BENCH_NODE_FLAGS ?? '--max-semi-space-size=64').split(' '), join(root, 'src/main.ts')],
+    {
+      cwd: root,
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  const url = await new Promise<URL>((resolve, reject) => {
+    let out = ''
+    child.stdout?.on('data', (chunk) => {
+      out += chunk
+      const address = /^Farebox listens on (\S+)$/m.exec(out)?.[1]
+      if (address) resolve(new URL(address))
+    })
+    child.once('exit', (code) => reject(new Error(`the server ended with ${code}`)))
+  })
+  while (!(await fetch(new URL('/readyz', url))).ok) await new Promise((resolve) => setTimeout(resolve, 100))
+  return { child, url }
+}
+
+/** SIGTERM, and waits for the end. */
+export const stopServer = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  child.kill('SIGTERM')
+  await once(child, 'exit')
+}
