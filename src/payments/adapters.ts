@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { deriveKey, type MasterKey } from '../vault/master-key.ts'
 import { createBtcpayGateway } from './btcpay.ts'
-import { type GatewayCredentials, isSandbox } from './credentials.ts'
+import { type GatewayCredentials, isSandbox, type RealCredentials } from './credentials.ts'
 import { createNowpaymentsGateway } from './nowpayments.ts'
 import type { Send } from './outgoing.ts'
 import type { PaymentGateway } from './port.ts'
@@ -30,7 +30,7 @@ const sandboxCredentials = (
   provider: Provider,
   gatewayId: string,
   { master, sandbox }: Reach,
-): Exclude<GatewayCredentials, { sandbox: true }> => {
+): RealCredentials => {
   const secret = (what: string): string => sandboxSecret(master, gatewayId, what)
   switch (provider) {
     case 'stripe':
@@ -61,7 +61,7 @@ const sandboxCredentials = (
 }
 
 const realAdapter = (
-  credentials: Exclude<GatewayCredentials, { sandbox: true }>,
+  credentials: RealCredentials,
   send: Send,
   clock: Clock,
   sandboxUrl: string | null,
@@ -84,14 +84,14 @@ const realAdapter = (
 }
 
 /** How the stand-in names the account. */
-const apiKeyOf = (credentials: Exclude<GatewayCredentials, { sandbox: true }>): string =>
+const apiKeyOf = (credentials: RealCredentials): string =>
   credentials.provider === 'stripe'
     ? credentials.secretKey
     : credentials.provider === 'btcpay'
       ? `${credentials.storeId} ${credentials.apiKey}`
       : credentials.apiKey
 
-const webhookSecretOf = (credentials: Exclude<GatewayCredentials, { sandbox: true }>): string =>
+const webhookSecretOf = (credentials: RealCredentials): string =>
   credentials.provider === 'nowpayments' ? credentials.ipnSecret : credentials.webhookSecret
 
 /** Tells the stand-in where the account's callbacks go before its first invoice, as one does at a real provider's site. */

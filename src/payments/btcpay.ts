@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { isoTime } from '../clock.ts'
 import type { BtcpayCredentials } from './credentials.ts'
 import { parseDecimalText, productMicros } from './decimal.ts'
-import { jsonApi } from './json-api.ts'
+import { jsonApi, jsonOf } from './json-api.ts'
 import type { Send } from './outgoing.ts'
 import {
   type CallbackVerdict,
@@ -143,11 +143,3 @@ const Event = z.object({
   timestamp: z.int(),
   invoiceId: z.string().min(1).max(200).optional(),
 })
-
-const jsonOf = (raw: Buffer): unknown => {
-  try {
-    return JSON.parse(raw.toString('utf8'))
-  } catch {
-    return null
-  }
-}

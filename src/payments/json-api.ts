@@ -49,3 +49,12 @@ export const jsonApi = (
     }
   }
 }
+
+/** A callback's body; null when it is no JSON. */
+export const jsonOf = (raw: Buffer): unknown => {
+  try {
+    return JSON.parse(raw.toString('utf8'))
+  } catch {
+    return null
+  }
+}

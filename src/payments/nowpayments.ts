@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { isoTime } from '../clock.ts'
 import type { NowpaymentsCredentials } from './credentials.ts'
 import { parseDecimalText, shareMicros } from './decimal.ts'
-import { jsonApi } from './json-api.ts'
+import { jsonApi, jsonOf } from './json-api.ts'
 import type { Send } from './outgoing.ts'
 import {
   type CallbackVerdict,
@@ -74,14 +74,6 @@ const sorted = (value: unknown): unknown => {
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
   return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]))
-}
-
-const jsonOf = (raw: Buffer): unknown => {
-  try {
-    return JSON.parse(raw.toString('utf8'))
-  } catch {
-    return null
-  }
 }
 
 /**

@@ -184,3 +184,62 @@ test('a callback is checked over the bytes as they came', () => {
   const taken = verify(other, signed(other))
   assert.ok(taken.ok && taken.callback.reference === null)
 })
+
+/**
+ * Deliveries with their signatures as others published them: the project's own Zapier app (btcpayserver/zapier,
+ * `test/searches/FindStore.test.js`, its secret in `test/triggers/`), and a client's test (negasus/btcpayserver-go,
+ * `webhook_test.go`). The specification itself gives a signature without a body.
+ */
+const published = [
+  {
+    secret: '5TjrCfkTgfjY4rJj85bTJj',
+    signature: 'sha256=4ec27a6ca16dbc7b8c7ddfb5654b1f8dbf8c69a439e970fd2bfac6e19713f211',
+    atMs: 1_623_954_207_000,
+    deliveryId: 'PENf2czGBzTepjzSJdt6Nz',
+    body: `{
+  "deliveryId": "PENf2czGBzTepjzSJdt6Nz",
+  "webhookId": "6KQ4EmzqKowRgyBL65TwJg",
+  "originalDeliveryId": "PENf2czGBzTepjzSJdt6Nz",
+  "isRedelivery": false,
+  "type": "InvoiceCreated",
+  "timestamp": 1623954207,
+  "storeId": "Hf9GvFK2dHJehm9J8A6kYfbc1ruc5jEZBKEr9r7jsrLo",
+  "invoiceId": "CQZj4Qbm475EJQ5HsWeAbd"
+}`,
+  },
+  {
+    secret: '123',
+    signature: 'sha256=36edeacd744b12d9e8619361b9b7674d7df1cd7e566749d3994d8e0a7341c038',
+    atMs: 1_689_171_308_000,
+    deliveryId: 'MexLY6gqtTsH2Tj67Hs8tE',
+    body: `{
+  "deliveryId": "MexLY6gqtTsH2Tj67Hs8tE",
+  "webhookId": "2d6jyK97Mb2Kh95Mwfao2K",
+  "originalDeliveryId": "MexLY6gqtTsH2Tj67Hs8tE",
+  "isRedelivery": false,
+  "type": "InvoiceCreated",
+  "timestamp": 1689171308,
+  "storeId": "9DMyti5DsvJRkmQnkeqdQ15mUPZDdmBtUb6j45MAGJo2",
+  "invoiceId": "53e1v3oyB18WmQDrH29mUj",
+  "metadata": {}
+}`,
+  },
+] as const
+
+test('published deliveries with their published signatures are taken, and not with one byte changed', () => {
+  for (const { secret, signature, atMs, deliveryId, body: sent } of published) {
+    const gateway = createBtcpayGateway({ ...credentials, webhookSecret: secret }, () =>
+      assert.fail('nothing is sent'),
+    )
+    const verify = (text: string, now: number = atMs) =>
+      gateway.verify(Buffer.from(text), { 'btcpay-sig': signature }, now)
+    // A new invoice is nothing to look up: only who made it waits for it.
+    assert.deepEqual(verify(sent), { ok: true, callback: { eventId: deliveryId, reference: null } })
+    assert.deepEqual(verify(sent.replace('InvoiceCreated', 'InvoiceSettled')), {
+      ok: false,
+      why: 'signature',
+    })
+    assert.deepEqual(verify(sent.replaceAll('\n', '\r\n')), { ok: false, why: 'signature' })
+    assert.deepEqual(verify(sent, atMs + 2 * 24 * 60 * 60 * 1000), { ok: false, why: 'age' })
+  }
+})
