@@ -173,7 +173,8 @@ export const decideReceipt = <Refs extends StreamRefs>(
       answer: { deposit: step ? fold(after, [step], nowMs) : after, more, unconfirmed },
     }
   }
-  const step = statusStep(deposit, reported.status, nowMs)
+  // Money whose whereabouts nobody knows is no failed payment: it stays as it is until an operator has looked.
+  const step = unconfirmed.length > 0 ? null : statusStep(deposit, reported.status, nowMs)
   const events = step ? [step] : []
   return {
     appends: step ? [{ stream, events }] : [],

@@ -1,0 +1,50 @@
+/**
+ * A payment provider and what is owed for what it says, as little as it takes: no line of the program is in it. It is
+ * what the decisions of deposits are held against.
+ */
+
+export type Paid = { readonly id: string; readonly micros: number }
+export type Status = 'open' | 'processing' | 'paid' | 'expired' | 'failed'
+/** What the provider says when it is asked. */
+export type Said = { readonly status: Status; readonly payments: readonly Paid[] }
+
+export type Deed =
+  | { readonly kind: 'pay'; readonly micros: number }
+  | { readonly kind: 'process' | 'expire' | 'fail' | 'settle' }
+
+const isOver = (status: Status): boolean => status === 'paid' || status === 'expired' || status === 'failed'
+
+/** What the provider says after a deed, from all that was done before: late money stands beside a closed invoice. */
+export const said = (deeds: readonly Deed[], invoiceId: string, wholeMicros: number): Said => {
+  let status: Status = 'open'
+  const payments: Paid[] = []
+  for (const deed of deeds) {
+    if (deed.kind === 'pay') payments.push({ id: `${invoiceId}-${payments.length}`, micros: deed.micros })
+    else if (isOver(status)) continue
+    else if (deed.kind === 'process') status = 'processing'
+    else if (deed.kind === 'expire') status = 'expired'
+    else if (deed.kind === 'fail') status = 'failed'
+    // By hand of its owner, whatever was paid.
+    else status = 'paid'
+    const sum = payments.reduce((total, { micros }) => total + micros, 0)
+    if (sum >= wholeMicros && !isOver(status)) status = 'paid'
+  }
+  return { status, payments }
+}
+
+/** How a deposit must read once all that the provider says was heard (decisions.md, "Deposits"). */
+export const endOf = (
+  { status, payments }: Said,
+  wholeMicros: number,
+  abandoned: boolean,
+): readonly string[] => {
+  const micros = payments.reduce((total, payment) => total + payment.micros, 0)
+  if (micros >= wholeMicros) return ['paid']
+  const over = abandoned || isOver(status)
+  if (micros > 0) return over ? ['partially_paid'] : ['awaiting_payment', 'processing']
+  if (abandoned) return ['failed', 'expired']
+  if (status === 'expired') return ['expired']
+  // Marked as paid without any money is no payment.
+  if (status === 'failed' || status === 'paid') return ['failed']
+  return status === 'processing' ? ['processing'] : ['awaiting_payment', 'processing']
+}
