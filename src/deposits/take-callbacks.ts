@@ -53,8 +53,14 @@ const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport)
   const deposit = await ownDeposit(deps, live, report.depositId)
   if (!deposit || report.state === 'inquiry') return 'nothing moved'
   if (report.currency !== 'usd') return `in ${report.currency}: nothing moved`
-  await bearDispute(deps.wallets, deposit.details, report, { actor, correlationId: newId('run') })
-  return report.state
+  const cause = { actor, correlationId: newId('run') }
+  const { depositId } = deposit.details
+  // It may have overtaken the word of the payment that it takes back.
+  const credited = deposit.creditedMicros > 0 ? deposit : await deps.deposits.settle(depositId, cause)
+  const outcome = await bearDispute(deps.wallets, credited ?? deposit, report, cause)
+  if (outcome !== report.state)
+    deps.logger.error({ depositId, disputeId: report.disputeId, outcome }, 'a chargeback did not move')
+  return outcome
 }
 
 const take = async (deps: Deps, entry: InboxEntry): Promise<string> => {

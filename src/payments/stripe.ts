@@ -84,9 +84,17 @@ export const reportOfSession = (session: Stripe.Checkout.Session): InvoiceReport
   }
 }
 
-const disputeState = (status: string): DisputeReport['state'] => {
-  if (status.startsWith('warning')) return 'inquiry'
-  return status === 'won' || status === 'prevented' ? 'reinstated' : 'withdrawn'
+/**
+ * What moved is told by its balance transactions, "funds withdrawn and reinstated" as a result of the dispute; one that
+ * names none yet by its status: an inquiry, and a dispute that was prevented, took nothing.
+ */
+export const disputeStateOf = ({
+  status,
+  balance_transactions: moved,
+}: Pick<Stripe.Dispute, 'status' | 'balance_transactions'>): DisputeReport['state'] => {
+  if (moved.length > 0) return moved.some(({ amount }) => amount > 0) ? 'reinstated' : 'withdrawn'
+  if (status.startsWith('warning') || status === 'prevented') return 'inquiry'
+  return status === 'won' ? 'reinstated' : 'withdrawn'
 }
 
 const referenceOf = ({ type, data }: Stripe.Event): string | null => {
@@ -127,7 +135,7 @@ export const createStripeGateway = (
       depositId: session?.metadata?.deposit_id ?? session?.client_reference_id ?? null,
       currency: dispute.currency,
       amountMicros: centsToMicros(dispute.amount),
-      state: disputeState(dispute.status),
+      state: disputeStateOf(dispute),
     }
   }
 

@@ -270,10 +270,16 @@ export const stripeStandIn = (till: Till): StandIn => {
   }
 }
 
+const disputedCents = ({ payments }: SandboxInvoice, id: string): number =>
+  payments.find(({ disputeId }) => disputeId === id)?.cents ?? 0
+
 const dispute = (invoice: SandboxInvoice, id: string) => ({
   id,
   object: 'dispute',
-  amount: invoice.payments.find(({ disputeId }) => disputeId === id)?.cents ?? 0,
+  amount: disputedCents(invoice, id),
+  balance_transactions: [
+    { object: 'balance_transaction', amount: 0 - disputedCents(invoice, id), currency: 'usd', fee: 1_500 },
+  ],
   charge: invoice.payments[0]?.id ?? null,
   currency: 'usd',
   payment_intent: intentOf(invoice),

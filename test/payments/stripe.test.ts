@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Stripe from 'stripe'
-import { createStripeGateway, reportOfSession } from '../../src/payments/stripe.ts'
+import { createStripeGateway, disputeStateOf, reportOfSession } from '../../src/payments/stripe.ts'
 
 /** The sample of https://docs.stripe.com/api/checkout/sessions/object, the fields that stand before `url`. */
 const published = JSON.parse(`{
@@ -98,6 +98,64 @@ test('complete and unpaid is a delayed payment: under way, or failed when its in
   assert.equal(intent('processing'), 'processing')
   assert.equal(intent('requires_payment_method'), 'failed')
   assert.equal(reportOfSession({ ...published, status: 'expired' }).status, 'expired')
+})
+
+/** The sample of https://docs.stripe.com/api/disputes/object, without its evidence. */
+const publishedDispute = JSON.parse(`{
+  "id": "du_1MtJUT2eZvKYlo2CNaw2HvEv",
+  "object": "dispute",
+  "amount": 1000,
+  "balance_transactions": [],
+  "charge": "ch_1AZtxr2eZvKYlo2CJDX8whov",
+  "created": 1680651737,
+  "currency": "usd",
+  "is_charge_refundable": true,
+  "livemode": false,
+  "metadata": {},
+  "payment_intent": null,
+  "reason": "general",
+  "status": "warning_needs_response"
+}`)
+
+test('the published dispute is an inquiry and took nothing; what moved is told by its balance transactions', () => {
+  assert.equal(disputeStateOf(publishedDispute), 'inquiry')
+  const state = (status: Stripe.Dispute.Status, ...amounts: readonly number[]) => {
+    const balance_transactions = amounts.map((amount) => ({ amount }) as Stripe.BalanceTransaction)
+    return disputeStateOf({ ...publishedDispute, status, balance_transactions })
+  }
+  assert.equal(state('needs_response', -1000), 'withdrawn')
+  assert.equal(state('won', -1000), 'withdrawn', 'won, and not given back yet')
+  assert.equal(state('won', -1000, 1000), 'reinstated')
+  assert.equal(state('lost'), 'withdrawn')
+  assert.equal(state('prevented'), 'inquiry')
+  assert.equal(state('warning_closed'), 'inquiry')
+})
+
+test('a dispute is looked up: what it is about, and the session that its payment was for', async () => {
+  const asked: string[] = []
+  const api = createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url) => {
+    const { pathname, search } = new URL(url)
+    asked.push(`${pathname}${search}`)
+    const found = pathname.startsWith('/v1/disputes/')
+      ? { ...publishedDispute, payment_intent: 'pi_1', status: 'needs_response' }
+      : {
+          object: 'list',
+          has_more: false,
+          url: '/v1/checkout/sessions',
+          data: [{ ...published, metadata: { deposit_id: 'dep_a' } }],
+        }
+    return { status: 200, headers: new Headers(), text: async () => JSON.stringify(found) }
+  })
+  assert.deepEqual(await api.fetch(`dispute:${publishedDispute.id}`), {
+    kind: 'dispute',
+    disputeId: publishedDispute.id,
+    invoiceId: published.id,
+    depositId: 'dep_a',
+    currency: 'usd',
+    amountMicros: 10_000_000,
+    state: 'withdrawn',
+  })
+  assert.match(asked[1] ?? '', /^\/v1\/checkout\/sessions\?.*payment_intent=pi_1/)
 })
 
 test('a callback signed as the package signs is taken, and says only where to look', () => {

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { decideCreation } from '../../src/accounts/decide.ts'
+import { accountFold } from '../../src/accounts/fold.ts'
+import { bearDispute } from '../../src/deposits/disputes.ts'
+import type { DepositDetails } from '../../src/deposits/events.ts'
+import { accountStream } from '../../src/eventstore/streams.ts'
+import type { AccountId, CustomerId, DepositId } from '../../src/ids.ts'
+import { createWallets } from '../../src/ledger/service.ts'
+import type { DisputeReport } from '../../src/payments/port.ts'
+import { runnerOver } from '../commands/purse.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+
+const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
+const accountId = 'acc_shop' as AccountId
+const ann = 'cus_ann' as CustomerId
+
+const detailsOf = (customerId: CustomerId | null): DepositDetails => ({
+  depositId: 'dep_1' as DepositId,
+  accountId,
+  customerId,
+  rail: 'card',
+  amountCents: 1_000,
+  gatewayId: 'gateway',
+  provider: 'stripe',
+  merchantName: 'Shop',
+  fingerprint: 'f',
+  pending: null,
+})
+
+/** A reseller with money in its wallet and a customer with credit, so that what is taken beyond the deposit is seen. */
+const setUp = async (heldCents: number) => {
+  const runner = runnerOver(createMemoryLog())
+  const wallets = createWallets({ runner })
+  await runner.run({
+    name: 'open-account',
+    streams: { account: { stream: accountStream(accountId), fold: accountFold } },
+    decide: ({ account }) => {
+      const decision = decideCreation(account, { accountId, reseller: true })
+      const events = decision.outcome === 'decided' ? decision.events : []
+      return { appends: [{ stream: accountStream(accountId), events }], answer: null }
+    },
+    ...cause,
+  })
+  if (heldCents > 0) {
+    await wallets.credit({ accountId, amountCents: heldCents, reference: 'start' }, cause)
+    const payment = { reason: 'payment', gateway: null, reference: 'start', amountCents: heldCents } as const
+    await wallets.adjustCustomer({ accountId, customerId: ann, ...payment }, cause)
+  }
+  return {
+    wallets,
+    close: () => runner.close(),
+    /** What the deposit's owner has, less what it owes, in cents. */
+    net: async (customerId: CustomerId | null): Promise<number> => {
+      if (customerId === null) {
+        const { availableMicros, receivableMicros } = await wallets.read(accountId, cause)
+        return (availableMicros - receivableMicros) / 10_000
+      }
+      const { creditMicros, receivableMicros } = (await wallets.customerCredit(accountId, cause))(customerId)
+      return (creditMicros - receivableMicros) / 10_000
+    },
+  }
+}
+
+const report = (disputeId: string, amountMicros: number, state: DisputeReport['state']): DisputeReport => ({
+  kind: 'dispute',
+  disputeId,
+  invoiceId: 'cs_1',
+  depositId: 'dep_1',
+  currency: 'usd',
+  amountMicros,
+  state,
+})
+
+test('a dispute takes at most what the deposit was credited, once, and gives exactly that back when it is won', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(null, ann),
+      fc.integer({ min: 0, max: 3_000 }),
+      fc.integer({ min: 0, max: 20_000_000 }),
+      fc.integer({ min: 1, max: 40_000_000 }),
+      fc.array(fc.constantFrom('withdrawn' as const, 'reinstated' as const), { minLength: 1, maxLength: 5 }),
+      async (customerId, heldCents, creditedMicros, disputedMicros, told) => {
+        const { wallets, net, close } = await setUp(heldCents)
+        const deposit = { details: detailsOf(customerId), creditedMicros }
+        const before = await net(customerId)
+        const takes = Math.floor(Math.min(creditedMicros, disputedMicros) / 10_000)
+        let won = false
+        for (const state of told) {
+          const outcome = await bearDispute(wallets, deposit, report('dp_1', disputedMicros, state), cause)
+          won ||= state === 'reinstated'
+          assert.equal(outcome, takes === 0 ? 'nothing was credited: nothing moved' : state)
+          assert.equal(await net(customerId), won ? before : before - takes)
+        }
+        // The other side is as it was.
+        assert.equal(await net(customerId === null ? ann : null), heldCents)
+        await close()
+      },
+    ),
+    { numRuns: process.env.FAREBOX_SOAK === '1' ? 3_000 : 100 },
+  )
+})
+
+test('a dispute that grew before it was won gives back what it took', async () => {
+  const { wallets, net, close } = await setUp(0)
+  const deposit = { details: detailsOf(ann), creditedMicros: 10_000_000 }
+  await bearDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause)
+  assert.equal(await net(ann), -400)
+  await bearDispute(wallets, deposit, report('dp_1', 9_000_000, 'reinstated'), cause)
+  assert.equal(await net(ann), 0)
+  await close()
+})
