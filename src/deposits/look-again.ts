@@ -7,6 +7,8 @@ import { type Poller, startPoller } from '../reactors/poller.ts'
 import { type Deposits, invoiceTimeMs } from './service.ts'
 
 const maxLooksARun = 50
+/** Side by side, so that one provider that hangs does not hold up the payments of all others. */
+const atOnce = 10
 const maxPauseS = 3_600
 
 /** Deposits that may still take money and whose turn it is, each for this process alone until its next turn. */
@@ -54,7 +56,11 @@ export const startDepositReactor = (deps: {
   }
   const work = async (): Promise<void> => {
     const due = await claimDue(pool, clock(), firstLookMs)
-    for (const depositId of due) await look(depositId)
+    const queue = due.values()
+    const looking = async (): Promise<void> => {
+      for (const depositId of queue) await look(depositId)
+    }
+    await Promise.all(Array.from({ length: atOnce }, looking))
   }
   return startPoller({ name: 'deposits', intervalMs: Math.min(5_000, firstLookMs), work, logger })
 }

@@ -32,8 +32,8 @@ export const readPages = async (pool: pg.Pool, deposit: DepositId): Promise<Depo
   return row ? { returnUrl: row.return_url, payUrl: row.pay_url } : null
 }
 
-/** Longer than a provider may take: a process that dies frees the deposit after this. */
-const claimS = 20
+/** Longer than a provider may take for its two calls: a process that dies frees the deposit after this. */
+const claimS = 30
 
 /** Whether this process may make the deposit's invoice now: no other is at it. */
 export const claimDeposit = async (pool: pg.Pool, deposit: DepositId): Promise<boolean> => {

@@ -64,11 +64,12 @@ export const startSandbox = async (options: {
     randomBytes(Math.ceil(digits / 2))
       .toString('hex')
       .slice(0, digits)
+  const random = options.random ?? Math.random
   let switches: Switches = calm
   let baseUrl = ''
   const sender = createSender({
     clock,
-    random: options.random ?? Math.random,
+    random,
     switches: () => switches,
     say: options.say ?? (() => undefined),
   })
@@ -121,12 +122,25 @@ export const startSandbox = async (options: {
   }
 
   const app = Fastify({ bodyLimit: 262_144, forceCloseConnections: true })
+  const isControl = ({ url }: FastifyRequest): boolean =>
+    url.startsWith('/_sandbox/') || url.startsWith('/pay/')
+  /** Breaks the connection of a call where the switches say so; nobody hears an answer to it. */
+  const cut = (when: 'before' | 'after', request: FastifyRequest, reply: FastifyReply): boolean => {
+    if (isControl(request) || switches.apiCut !== when || random() >= switches.apiCutShare) return false
+    if (when === 'before') reply.hijack()
+    request.raw.socket.destroy()
+    return true
+  }
   app.addHook('onRequest', async (request, reply) => {
-    const control = request.url.startsWith('/_sandbox/') || request.url.startsWith('/pay/')
-    if (control) return undefined
+    if (isControl(request)) return undefined
     if (switches.apiSlowMs > 0) await sleep(switches.apiSlowMs)
+    if (cut('before', request, reply)) return reply
     if (switches.down) return answer(reply, 503, { error: { type: 'api_error', message: 'SANDBOX: down' } })
     return undefined
+  })
+  app.addHook('onSend', async (request, reply, payload) => {
+    cut('after', request, reply)
+    return payload
   })
   for (const standIn of Object.values(standIns)) standIn.routes(app)
   telegramStandIn(app, till)

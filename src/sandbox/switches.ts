@@ -19,6 +19,10 @@ export const SwitchesShape = z
     down: z.boolean(),
     /** The API answers after this. */
     apiSlowMs: z.int().min(0).max(60_000),
+    /** The connection of an API call breaks: before it is done, or when it was done and before it is answered. */
+    apiCut: z.enum(['never', 'before', 'after']),
+    /** The share of API calls that are cut, from 0 to 1. */
+    apiCutShare: z.number().min(0).max(1),
   })
   .partial()
 
@@ -34,4 +38,6 @@ export const calm: Switches = {
   lying: false,
   down: false,
   apiSlowMs: 0,
+  apiCut: 'never',
+  apiCutShare: 1,
 }

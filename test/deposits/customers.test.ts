@@ -1,53 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createWallets } from '../../src/ledger/service.ts'
-import { deskOf } from '../resellers/desk.ts'
 import { until } from '../support/until.ts'
-import { openShop, type Shop } from './support.ts'
+import { creditOf, customer, openReseller, openShop } from './support.ts'
 
 const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
-
-const customer = (name: string, key?: string) => ({
-  'X-Reseller-Customer-Id': name,
-  ...(key === undefined ? {} : { 'Idempotency-Key': key }),
-})
-
-/** A reseller with a shop and stand-ins as its own gateways. */
-const reseller = async (shop: Shop, name: string, crypto: 'btcpay' | 'nowpayments') => {
-  const account = await shop.customer({ cents: 0, reseller: true })
-  const run = deskOf(shop.farebox.core)
-  const desk = async (...args: readonly string[]) => {
-    const ran = await run(...args)
-    assert.equal(ran.code, 0, ran.err)
-  }
-  const { accountId } = account
-  await desk('reseller', 'set', '--account', accountId, '--merchant-name', name)
-  const gateway = ['reseller', 'gateway', '--account', accountId, '--sandbox', '--rail']
-  await desk(...gateway, 'card', '--provider', 'stripe')
-  await desk(...gateway, 'crypto', '--provider', crypto)
-  await until(async () => {
-    const probe = { amount_cents: 1000, method: 'crypto' }
-    const headers = customer('probe', 'probe')
-    return (await shop.client.post('/api/v1/deposits', probe, { key: account.key, headers })).status === 200
-  })
-  return { ...account, desk }
-}
-
-const creditOf = async (shop: Shop, accountId: string, ref: string): Promise<number> => {
-  const { pool } = shop.farebox.core
-  const { rows } = await pool.query<{ customer_id: string }>(
-    'select customer_id from vault.customers where account_id = $1 and ref = $2',
-    [accountId, ref],
-  )
-  const credit = await createWallets(shop.farebox.core).customerCredit(accountId as never, cause)
-  return credit(rows[0]?.customer_id ?? '').creditMicros / 10_000
-}
 
 describe("a deposit for a reseller's customer", () => {
   test("runs on the reseller's own gateway, under its name, and credits that customer", async (t) => {
     const shop = await openShop(t)
-    const acme = await reseller(shop, 'Acme Proxies', 'nowpayments')
-    const other = await reseller(shop, 'Other Shop', 'btcpay')
+    const acme = await openReseller(shop, 'Acme Proxies', 'nowpayments')
+    const other = await openReseller(shop, 'Other Shop', 'btcpay')
     const { client, act, open, reads } = shop
 
     for (const [method, cents] of [

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import { openStage, type Stage } from '../contract/stage.ts'
+import { createWallets } from '../../src/ledger/service.ts'
+import { type Customer, openStage, operator, type Stage } from '../contract/stage.ts'
+import { deskOf } from '../resellers/desk.ts'
 import type { ServiceParts } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -44,7 +46,7 @@ export const openShop = async (
   const stage = await openStage(
     t,
     { FAREBOX_DEPOSIT_LOOK_MS: '3600000', ...settings },
-    { systemClock: () => Date.now() + clock.aheadMs, ...parts },
+    { clockOffsetMs: () => clock.aheadMs, ...parts },
   )
   const { sandbox } = stage.demo
   assert.ok(sandbox)
@@ -98,4 +100,48 @@ export const openShop = async (
       return last
     },
   }
+}
+
+/** The headers that name a reseller's customer, and the key. */
+export const customer = (name: string, key?: string) => ({
+  'X-Reseller-Customer-Id': name,
+  ...(key === undefined ? {} : { 'Idempotency-Key': key }),
+})
+
+export type ShopReseller = Customer & { desk(...args: readonly string[]): Promise<void> }
+
+/** A reseller with stand-ins as its own gateways: cards at Stripe, crypto where it is said. */
+export const openReseller = async (
+  shop: Shop,
+  name: string,
+  crypto: 'btcpay' | 'nowpayments',
+): Promise<ShopReseller> => {
+  const account = await shop.customer({ cents: 0, reseller: true })
+  const run = deskOf(shop.farebox.core)
+  const desk = async (...args: readonly string[]) => {
+    const ran = await run(...args)
+    assert.equal(ran.code, 0, ran.err)
+  }
+  const { accountId } = account
+  await desk('reseller', 'set', '--account', accountId, '--merchant-name', name)
+  const gateway = ['reseller', 'gateway', '--account', accountId, '--sandbox', '--rail']
+  await desk(...gateway, 'card', '--provider', 'stripe')
+  await desk(...gateway, 'crypto', '--provider', crypto)
+  await until(async () => {
+    const probe = { amount_cents: 1000, method: 'crypto' }
+    const headers = customer('probe', 'probe')
+    return (await shop.client.post('/api/v1/deposits', probe, { key: account.key, headers })).status === 200
+  })
+  return { ...account, desk }
+}
+
+/** What a customer has with the reseller, in cents, as the log has it. */
+export const creditOf = async (shop: Shop, accountId: string, ref: string): Promise<number> => {
+  const { pool } = shop.farebox.core
+  const { rows } = await pool.query<{ customer_id: string }>(
+    'select customer_id from vault.customers where account_id = $1 and ref = $2',
+    [accountId, ref],
+  )
+  const credit = await createWallets(shop.farebox.core).customerCredit(accountId as never, operator)
+  return credit(rows[0]?.customer_id ?? '').creditMicros / 10_000
 }

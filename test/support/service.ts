@@ -28,6 +28,8 @@ export type Service = {
 /** What a test puts in the place of the process's own. */
 export type ServiceParts = {
   readonly systemClock?: Clock
+  /** How far the service's clock is ahead of the system's by now, as `FAREBOX_CLOCK_OFFSET_MS` sets it once. */
+  readonly clockOffsetMs?: () => number
   readonly logTo?: DestinationStream
   /** Default: all. */
   readonly roles?: readonly Role[]
@@ -59,7 +61,14 @@ export const startService = async (
     PORT: '0',
     ...settings,
   }
-  const config = readConfig(env)
+  const read = readConfig(env)
+  const { clockOffsetMs = () => read.clockOffsetMs } = parts
+  const config = {
+    ...read,
+    get clockOffsetMs() {
+      return clockOffsetMs()
+    },
+  }
   farebox = await openFarebox({
     config,
     roles: parts.roles ?? roles,
