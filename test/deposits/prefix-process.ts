@@ -1,0 +1,122 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { TestContext } from 'node:test'
+import type pg from 'pg'
+import { startDepositReactor } from '../../src/deposits/look-again.ts'
+import { createDeposits } from '../../src/deposits/service.ts'
+import { startCallbackReactor } from '../../src/deposits/take-callbacks.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import { createWallets } from '../../src/ledger/service.ts'
+import { createGateways, type ResellerGateways, type StoredGateway } from '../../src/payments/gateways.ts'
+import { createInbox } from '../../src/payments/inbox.ts'
+import type { Gateways } from '../../src/payments/port.ts'
+import { callbackPath } from '../../src/payments/routes.ts'
+import type { MasterKey } from '../../src/vault/master-key.ts'
+import { runnerOver } from '../commands/purse.ts'
+import { silent } from '../projections/engine.ts'
+import { mortal } from '../support/prefix-process.ts'
+
+/** What every process of an installation shares. */
+export type Installation = {
+  readonly pool: pg.Pool
+  readonly master: MasterKey
+  readonly sandboxUrl: string
+  /** Where callbacks are taken. */
+  readonly publicUrl: string
+  readonly gateways: readonly StoredGateway[]
+}
+
+const hooks = { at: () => undefined }
+const rails = { stripe: 'card', btcpay: 'crypto', nowpayments: 'crypto' } as const
+
+const gatewaysOf = ({ master, sandboxUrl, publicUrl, gateways }: Installation) => {
+  const resellers: ResellerGateways = {
+    forRail: async (owner, rail) =>
+      gateways.find((one) => one.owner === owner && rails[one.credentials.provider] === rail) ?? null,
+    byId: async (id) => gateways.find(({ gatewayId }) => gatewayId === id) ?? null,
+  }
+  return createGateways({
+    config: { publicUrl, merchantName: 'Shop', gateways: [], sandbox: null, depositLookMs: 0 },
+    resellers,
+    sandboxUrl,
+    master,
+    callbackUrl: (gatewayId) => `${publicUrl}${callbackPath(gatewayId)}`,
+    clock: Date.now,
+  })
+}
+
+/** The part of a process that takes money, over any log: it dies with its log. */
+export const openDepositProcess = (installation: Installation, log: EventLog) => {
+  const { pool, publicUrl } = installation
+  const { log: own, died, dead } = mortal(log)
+  const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
+  const runner = runnerOver(own, { limits })
+  const gateways = gatewaysOf(installation)
+  const deposits = createDeposits({
+    runner,
+    pool,
+    gateways,
+    callbackUrl: (gatewayId) => `${publicUrl}${callbackPath(gatewayId)}`,
+    orderable: async () => true,
+    clock: Date.now,
+    logger: silent,
+    hooks,
+  })
+  const wallets = createWallets({ runner })
+  const inbox = createInbox(pool)
+  const deps = { inbox, gateways, deposits, wallets, hooks, logger: silent, intervalMs: 20 }
+  const callbacks = startCallbackReactor(deps)
+  const looks = startDepositReactor({ pool, deposits, clock: Date.now, logger: silent, firstLookMs: 200 })
+  return {
+    deposits,
+    wallets,
+    died,
+    dead,
+    /** Ends in order. */
+    close: async (): Promise<void> => {
+      await Promise.all([callbacks.stop(), looks.stop()])
+      await runner.close()
+      await gateways.close()
+    },
+    /** What is left of a process that died: its timers. */
+    bury: async (): Promise<void> => {
+      void callbacks.stop()
+      void looks.stop()
+      await runner.close()
+      await gateways.close()
+    },
+  }
+}
+
+/** Takes callbacks as the service's route does: signature, inbox, answer. */
+export const openReceiver = async (t: TestContext, pool: pg.Pool) => {
+  const inbox = createInbox(pool)
+  const found: { gateways: Gateways | null; taken: number; refused: number } = {
+    gateways: null,
+    taken: 0,
+    refused: 0,
+  }
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const live = await found.gateways?.byId(request.url?.split('/').at(-1) ?? '')
+    const verdict = live?.gateway.verify(Buffer.concat(chunks), request.headers, Date.now())
+    if (live && verdict?.ok) {
+      const { eventId, reference } = verdict.callback
+      if (reference !== null) await inbox.store(live.gatewayId, { eventId, reference })
+      found.taken += 1
+    } else found.refused += 1
+    response.writeHead(verdict?.ok ? 200 : 401).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => server.close())
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    found,
+    open: (installation: Installation) => {
+      const gateways = gatewaysOf(installation)
+      found.gateways = gateways
+      t.after(gateways.close)
+    },
+  }
+}
