@@ -4,6 +4,10 @@ import type { Migrations } from '../src/postgres/migrate.ts'
  * Where each group of read models stands in the log. `epoch` fences: it rises whenever a process takes the group over
  * or its tables are exchanged, and a batch lands only at the epoch it was folded under. `definitions` says which
  * version of which model filled the tables of schema `read`; those tables are made by the engine, not by migrations.
+ *
+ * `last_event` is the id of the event at `position`, or null: a program that moves the position without it leaves none.
+ * `lineage` is a new one when the tables were made anew because the log is not the one they were folded from: positions
+ * of rows that somebody kept before say nothing then.
  */
 export const migrations: Migrations = {
   '0101_checkpoints': `
@@ -14,4 +18,15 @@ export const migrations: Migrations = {
       epoch bigint not null,
       definitions jsonb not null
     ) with (fillfactor = 50)`,
+  '0102_last_event': `
+    alter table engine.checkpoints add column last_event uuid, add column lineage uuid not null default gen_random_uuid();
+    create function engine.forget_last_event() returns trigger language plpgsql as $$
+    begin
+      new.last_event := null;
+      return new;
+    end
+    $$;
+    create trigger last_event_of_position before update of position on engine.checkpoints for each row
+      when (new.position <> old.position and new.last_event is not distinct from old.last_event)
+      execute function engine.forget_last_event();`,
 }

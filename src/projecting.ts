@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { readCheckpoint } from '../projections/engine/checkpoint.ts'
+import { readCheckpoint, refuseForeignLog } from '../projections/engine/checkpoint.ts'
 import { createLogFeed, type LogFeed } from '../projections/engine/feed.ts'
 import { outdatedModels } from '../projections/engine/group-loop.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../projections/engine/runner.ts'
@@ -40,6 +40,10 @@ const follow = async (core: Core, runner: ProjectionRunner, logger: Logger): Pro
       if (usable) runner.progress.advance(group.name, checkpoint?.position ?? 0)
       runner.progress.setUsable(group.name, usable)
     }
+  }
+  for (const { name } of groups) {
+    const checkpoint = await readCheckpoint(core.pool, name)
+    if (checkpoint) await refuseForeignLog(name, checkpoint, core.log)
   }
   await look()
   return startPoller({ name: 'follow-projections', intervalMs: followMs, work: look, logger })

@@ -1,19 +1,31 @@
 import type pg from 'pg'
+import type { EventLog } from '../../src/eventstore/port.ts'
 import type { Definitions } from './definition.ts'
 
 /** A row of engine.checkpoints: where a group stands. */
 export type Checkpoint = {
   readonly logId: string
   readonly position: number
+  /** The id of the event at that position; null at the start of the log, and where an older version kept none. */
+  readonly lastEvent: string | null
   readonly epoch: number
   readonly definitions: Definitions
 }
 
-type CheckpointRow = { log_id: string; position: number; epoch: number; definitions: Definitions }
+type CheckpointRow = {
+  log_id: string
+  position: number
+  last_event: string | null
+  epoch: number
+  definitions: Definitions
+}
+
+const columns = 'log_id, position, last_event, epoch, definitions'
 
 const fromRow = (row: CheckpointRow): Checkpoint => ({
   logId: row.log_id,
   position: row.position,
+  lastEvent: row.last_event,
   epoch: row.epoch,
   definitions: row.definitions,
 })
@@ -27,7 +39,7 @@ export const readCheckpoint = async (
   lock: 'for update' | '' = '',
 ): Promise<Checkpoint | null> => {
   const { rows } = await db.query<CheckpointRow>(
-    `select log_id, position, epoch, definitions from engine.checkpoints where name = $1::text ${lock}`,
+    `select ${columns} from engine.checkpoints where name = $1::text ${lock}`,
     [group],
   )
   return rows[0] ? fromRow(rows[0]) : null
@@ -46,7 +58,7 @@ export const ensureCheckpoint = async (db: Queries, group: string, logId: string
 export const raiseEpoch = async (db: Queries, group: string): Promise<Checkpoint> => {
   const { rows } = await db.query<CheckpointRow>(
     `update engine.checkpoints set epoch = epoch + 1 where name = $1::text
-     returning log_id, position, epoch, definitions`,
+     returning ${columns}`,
     [group],
   )
   if (!rows[0]) throw new Error(`group ${group} has no checkpoint`)
@@ -61,21 +73,41 @@ export class ProjectionsRefused extends Error {
 const remedy =
   'Connect the log that they belong to, or have them made anew from this one: npm run farebox -- projections rebuild all'
 
-/** @throws ProjectionsRefused when the checkpoint is of another log or past the head of this one */
-export const refuseForeignLog = (
+/**
+ * Why read models at this checkpoint were not folded from this log as it is now; null when they were. The event that a
+ * checkpoint stands on tells a log that was restored to an earlier point even after it has grown past the checkpoint.
+ */
+const strangerTo = async (
+  log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
+  { logId, position, lastEvent }: Checkpoint,
+): Promise<string | null> => {
+  const ownId = await log.logId()
+  if (logId !== ownId) return `were folded from the log ${logId}, but this log is ${ownId}`
+  // The head is read after the checkpoint, which an owner elsewhere may be moving.
+  const head = await log.head()
+  if (position > head)
+    return `are at position ${position}, but the log ends at ${head}: it was restored from an older backup, or is not the one they were folded from`
+  if (lastEvent === null) return null
+  const found = await log.eventAt(position)
+  if (found?.id === lastEvent) return null
+  const there = found === null ? 'no event' : `event ${found.id}`
+  return `end with event ${lastEvent} at position ${position}, but the log has ${there} there: it was restored from an older backup and went on from there, or it was changed (then "ledger verify" says where)`
+}
+
+/** Whether the read models at this checkpoint cannot be held against this log. */
+export const isOfAnotherLog = async (
+  log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
+  checkpoint: Checkpoint,
+): Promise<boolean> => (await strangerTo(log, checkpoint)) !== null
+
+/** @throws ProjectionsRefused when the checkpoint is of another log, past the head of this one, or of another past of it */
+export const refuseForeignLog = async (
   group: string,
   checkpoint: Checkpoint,
-  logId: string,
-  head: number,
-): void => {
-  if (checkpoint.logId !== logId)
-    throw new ProjectionsRefused(
-      `the read models of group ${group} were folded from the log ${checkpoint.logId}, but this log is ${logId}. ${remedy}`,
-    )
-  if (checkpoint.position > head)
-    throw new ProjectionsRefused(
-      `the read models of group ${group} are at position ${checkpoint.position}, but the log ends at ${head}: it was restored from an older backup, or is not the one they were folded from. ${remedy}`,
-    )
+  log: Pick<EventLog, 'logId' | 'head' | 'eventAt'>,
+): Promise<void> => {
+  const reason = await strangerTo(log, checkpoint)
+  if (reason !== null) throw new ProjectionsRefused(`the read models of group ${group} ${reason}. ${remedy}`)
 }
 
 /** Whether all these tables stand in schema `read`. */

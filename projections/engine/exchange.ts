@@ -5,17 +5,22 @@ import type { ReadModel } from './read-model.ts'
 import type { Session } from './session.ts'
 import { qualified } from './table-sql.ts'
 
+/** Where new tables stand: what their group's checkpoint becomes. */
+export type Settled = Pick<Checkpoint, 'position' | 'lastEvent'>
+
 export type Exchange = {
   readonly session: Session
   readonly group: string
   readonly models: readonly ReadModel[]
   readonly schema: string
   readonly logId: string
+  /** The live tables are of another log, or of another past of this one. */
+  readonly foreign: boolean
   /**
    * Called under the locks with the checkpoint: brings the new tables to where the group is to stand and returns that
-   * position, or null when they are too far behind to do it while readers wait.
+   * place, or null when they are too far behind to do it while readers wait.
    */
-  readonly settle: (checkpoint: Checkpoint) => Promise<number | null>
+  readonly settle: (checkpoint: Checkpoint) => Promise<Settled | null>
 }
 
 const lockNotAvailable = '55P03'
@@ -30,7 +35,7 @@ const existing = async ({ session, models }: Exchange): Promise<readonly string[
 }
 
 const attempt = async (exchange: Exchange, lockTimeoutMs: number): Promise<number | null> => {
-  const { session, group, models, schema, logId, settle } = exchange
+  const { session, group, models, schema, logId, foreign, settle } = exchange
   const { client } = session
   await client.query('begin')
   try {
@@ -43,8 +48,8 @@ const attempt = async (exchange: Exchange, lockTimeoutMs: number): Promise<numbe
     const checkpoint = await readCheckpoint(client, group, 'for update')
     if (!checkpoint) throw new Error(`group ${group} has no checkpoint`)
     await client.query('set local lock_timeout = 0')
-    const position = await settle(checkpoint)
-    if (position === null) {
+    const settled = await settle(checkpoint)
+    if (settled === null) {
       await client.query('rollback')
       return null
     }
@@ -52,11 +57,13 @@ const attempt = async (exchange: Exchange, lockTimeoutMs: number): Promise<numbe
     for (const name of made) await client.query(`alter table ${name} set schema read`)
     await client.query(
       `update engine.checkpoints set epoch = epoch + 1, position = $2::bigint, log_id = $3::text,
-         definitions = definitions || $4::jsonb where name = $1::text`,
-      [group, position, logId, JSON.stringify(definitionsOf(models))],
+         definitions = definitions || $4::jsonb, last_event = $5::uuid,
+         lineage = case when $6::boolean then gen_random_uuid() else lineage end
+       where name = $1::text`,
+      [group, settled.position, logId, JSON.stringify(definitionsOf(models)), settled.lastEvent, foreign],
     )
     await client.query('commit')
-    return position
+    return settled.position
   } catch (error) {
     await client.query('rollback')
     throw error

@@ -4,13 +4,14 @@ import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
 import {
   type Checkpoint,
   ensureCheckpoint,
+  isOfAnotherLog,
   ProjectionsRefused,
   readCheckpoint,
   tablesExist,
 } from './checkpoint.ts'
 import { compareTables, type Difference } from './compare.ts'
 import { definitionOf } from './definition.ts'
-import { exchangeTables } from './exchange.ts'
+import { exchangeTables, type Settled } from './exchange.ts'
 import { tryLock } from './locks.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { createReplay, type Replay } from './replay.ts'
@@ -67,6 +68,8 @@ type Plan = {
   readonly models: readonly ReadModel[]
   readonly schema: string
   readonly logId: string
+  /** The live tables are of another log, or of another past of this one. */
+  readonly foreign: boolean
   /** Their live tables were filled by these very definitions, from this log. */
   readonly comparable: readonly ReadModel[]
   /** The new tables must stand exactly at the live checkpoint; else the live position says nothing. */
@@ -81,8 +84,7 @@ const planRebuild = async (
   const logId = await log.logId()
   await ensureCheckpoint(pool, group.name, logId)
   const checkpoint = (await readCheckpoint(pool, group.name)) as Checkpoint
-  // The head is read last: a running owner moves the checkpoint.
-  const foreign = checkpoint.logId !== logId || checkpoint.position > (await log.head())
+  const foreign = await isOfAnotherLog(log, checkpoint)
   const whole = models.length === group.models.length
   if (foreign && !whole)
     throw new ProjectionsRefused(
@@ -99,6 +101,7 @@ const planRebuild = async (
     models,
     schema: `read_next_${group.name}`,
     logId,
+    foreign,
     comparable,
     follows: whole && comparable.length === 0 ? 'head' : 'checkpoint',
   }
@@ -168,12 +171,12 @@ const runRebuild = async (
     await client.query('commit')
     return differences
   }
-  const settle = async (checkpoint: Checkpoint): Promise<number | null> => {
+  const settle = async (checkpoint: Checkpoint): Promise<Settled | null> => {
     const position = await findTarget(checkpoint)
     // Positions are at least as far apart as events, so this bounds the events; on EventStoreDB it errs on "again".
     if (position - replay.position > maxLockedEvents && follows === 'checkpoint') return null
     await replay.to(position)
-    return position
+    return { position, lastEvent: replay.lastEvent }
   }
   const exchange = async (): Promise<number> => {
     for (let round = 0; round < 1000; round += 1) {
@@ -186,6 +189,7 @@ const runRebuild = async (
         models,
         schema,
         logId: plan.logId,
+        foreign: plan.foreign,
         settle,
       })
       if (position !== null) return position

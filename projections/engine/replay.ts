@@ -9,6 +9,8 @@ import type { Session } from './session.ts'
 export type Replay = {
   readonly position: number
   readonly events: number
+  /** The id of the event at `position`; null when none was folded there. */
+  readonly lastEvent: string | null
   /** Folds everything up to and including a position of the log. Nothing past it is folded. */
   to(bound: number, onBatch?: () => void): Promise<void>
 }
@@ -32,6 +34,7 @@ export const createReplay = (options: ReplayOptions): Replay => {
   const folding = createFolding(options)
   let position = 0
   let events = 0
+  let lastEvent: string | null = null
 
   const decode = (stored: StoredEvent): RecordedEvent => {
     try {
@@ -60,12 +63,14 @@ export const createReplay = (options: ReplayOptions): Replay => {
       if (more) page = read(last.position)
       await folding.take(stored.map(decode))
       position = last.position
+      lastEvent = last.id
       events += stored.length
       onBatch?.()
       if (!more) break
     }
     await folding.written()
     // What lies between the last event and the bound was read and is nothing.
+    if (position < bound) lastEvent = null
     position = bound
   }
 
@@ -75,6 +80,9 @@ export const createReplay = (options: ReplayOptions): Replay => {
     },
     get events() {
       return events
+    },
+    get lastEvent() {
+      return lastEvent
     },
     to,
   }

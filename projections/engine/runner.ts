@@ -93,8 +93,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
     await ensureCheckpoint(pool, group.name, logId)
     const checkpoint = await readCheckpoint(pool, group.name)
     if (!checkpoint) throw new Error(`group ${group.name} has no checkpoint`)
-    // The head is read after the checkpoint, which an owner elsewhere may be moving.
-    refuseForeignLog(group.name, checkpoint, logId, await log.head())
+    await refuseForeignLog(group.name, checkpoint, log)
     const { newer, outdated, missing } = await outdatedModels(pool, group, checkpoint)
     if (newer.length > 0)
       throw new ProjectionsRefused(

@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
 import { raiseEpoch, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
 import { foldBatch, PoisonEvent, type TableChange } from './fold-batch.ts'
@@ -20,6 +21,7 @@ export type BatchDone = {
 export type BatchPoint = 'projection-batch-folded' | 'projection-batch-sent'
 
 export type TenureContext = {
+  readonly log: EventLog
   readonly feed: LogFeed
   readonly progress: Progress
   readonly gate: Gate
@@ -104,7 +106,7 @@ export const holdTenure = async (
   const { feed, progress, gate, logId, onBatch, onPoint } = context
   const { maxBatch = context.maxBatch, gatherMs = context.gatherMs } = group
   const checkpoint = await raiseEpoch(session.client, group.name)
-  refuseForeignLog(group.name, checkpoint, logId, Number.POSITIVE_INFINITY)
+  await refuseForeignLog(group.name, checkpoint, context.log)
   const { epoch } = checkpoint
   const cache = createRowCache({ maxRows: context.maxRows, complete: false })
   const writer: BatchWriter = createBatchWriter(session.client, 'read')
@@ -117,8 +119,8 @@ export const holdTenure = async (
     const startedMs = performance.now()
     const changes = await foldBatch({ models: group.models, events, cache, load: writer.load })
     await onPoint?.('projection-batch-folded')
-    const to = (events.at(-1) as RecordedEvent).position
-    const step = { group: group.name, logId, epoch, from: position, to }
+    const { position: to, id: lastEvent } = events.at(-1) as RecordedEvent
+    const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
     const written = writer.write(changes.tables, step)
     // It is awaited below; a failure while the point is passed is not unhandled.
     written.catch(() => undefined)

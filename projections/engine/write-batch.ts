@@ -13,6 +13,8 @@ export type CheckpointStep = {
   readonly epoch: number
   readonly from: number
   readonly to: number
+  /** The id of the event at `to`. */
+  readonly lastEvent: string
 }
 
 type Statement = { readonly text: string; readonly values: readonly unknown[] }
@@ -58,11 +60,13 @@ export const writeStatement = (
   tables: readonly TableChange[],
   step: CheckpointStep | null,
 ): Statement => {
-  const values: unknown[] = step ? [step.to, step.group, step.logId, step.epoch, step.from] : []
+  const values: unknown[] = step
+    ? [step.to, step.group, step.logId, step.epoch, step.from, step.lastEvent]
+    : []
   const parts: string[] = []
   const guard = step ? 'exists (select from moved)' : 'true'
   if (step)
-    parts.push(`moved as (update engine.checkpoints set position = $1::bigint
+    parts.push(`moved as (update engine.checkpoints set position = $1::bigint, last_event = $6::uuid
       where name = $2::text and log_id = $3::text and epoch = $4::bigint and position = $5::bigint returning 1)`)
   for (const { table, added, inserted, put, removed } of tables) {
     if (added.length > 0) {

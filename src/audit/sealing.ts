@@ -58,9 +58,10 @@ export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Seal
   const { log, runner, store, key, clock } = deps
   let { last } = await readSeals(runner, cause)
   const chain = await openChain(store, last?.throughOrdinal ?? 0)
-  if (chain.end().position > (await log.head()))
+  const { ordinal, position, eventId } = chain.end()
+  if (ordinal > 0 && (await log.eventAt(position))?.id !== eventId)
     throw new SealRefused(
-      `digests of ${chain.end().ordinal} events are kept, but the log ends before them: it was cut off, or restored to an earlier point. Run "ledger verify" against an exported seal; if it was restored on purpose, "ledger seal --remake-digests" goes on from what is there`,
+      `digests of ${ordinal} events are kept, but the log has not the last of them: it was cut off or changed, or restored to an earlier point. Run "ledger verify" against an exported seal; if it was restored on purpose, "ledger seal --remake-digests" goes on from what is there`,
     )
 
   /** The digest that the chain itself came to after this ordinal, or that an earlier process kept. */

@@ -104,6 +104,13 @@ export type EventLog = {
   /** Up to `limit` events after a position, strictly by position. Fewer than `limit` means the head was reached. */
   readAll(after: number, limit: number): Promise<readonly StoredEvent[]>
   /**
+   * Up to `limit` events before the event at this position, the nearest first. The position is one that an event has:
+   * on EventStoreDB no other is taken.
+   */
+  readBefore(position: number, limit: number): Promise<readonly StoredEvent[]>
+  /** The event at exactly this position; null where none of the log's events stands. */
+  eventAt(position: number): Promise<StoredEvent | null>
+  /**
    * All events after a position, then new ones as they land, in non-empty batches, strictly by position. Reconnects by
    * itself, loses and repeats nothing. It ends only by its signal.
    */

@@ -21,25 +21,27 @@ export type Explanation = {
   readonly terms: readonly Term[]
 }
 
-type Log = Pick<EventLog, 'readAll' | 'readStream'>
+type Log = Pick<EventLog, 'readAll' | 'readBefore' | 'readStream' | 'eventAt'>
 
 /** What one request wrote lies close together; so far is looked around an event for the rest of it, and for its cause. */
 const reach = 500
 
 const eventAt = async (log: Log, position: number): Promise<RecordedEvent | null> => {
-  const [stored] = await log.readAll(position - 1, 1)
-  return stored?.position === position ? decode(stored) : null
+  const stored = await log.eventAt(position)
+  return stored && decode(stored)
 }
 
 /** The events of the same request, and the event that it answered where that is near. */
 const around = async (log: Log, event: RecordedEvent): Promise<readonly RecordedEvent[]> => {
-  const page = await log.readAll(Math.max(0, event.position - reach), 2 * reach)
-  return page
-    .map((stored) => decode(stored))
-    .filter(
-      ({ id, metadata }) =>
-        metadata.correlationId === event.metadata.correlationId || id === event.metadata.causationId,
-    )
+  const [before, after] = await Promise.all([
+    log.readBefore(event.position, reach),
+    log.readAll(event.position, reach),
+  ])
+  const near = [...before, ...after].map((stored) => decode(stored))
+  return [event, ...near].filter(
+    ({ id, metadata }) =>
+      metadata.correlationId === event.metadata.correlationId || id === event.metadata.causationId,
+  )
 }
 
 const linked = async (pool: pg.Pool, log: Log, events: readonly RecordedEvent[]): Promise<Explanation> => {

@@ -48,7 +48,8 @@ export const insufficientBalance = (availableMicros: number, amountMicros: numbe
 
 /**
  * A deposit, an operator's credit or a refund lands once. What the account owes is paid from it first.
- * A credit older than seven days is not remembered here: the streams of design section 5 guard it.
+ * A credit older than seven days is not remembered here: the streams of design section 5 guard it, and refunds that
+ * are finished so late are looked up (src/orders/refund-evidence.ts).
  */
 export const decideCredit = (
   state: LedgerState,

@@ -24,4 +24,9 @@ export const migrations: Migrations = {
     );
     insert into work.message_cursor (position) values (0);
   `,
+  // The position counts within one lineage of the read tables (engine.checkpoints) and starts anew in the next.
+  '0831_message_lineage': `
+    alter table work.message_cursor add column lineage uuid;
+    update work.message_cursor set lineage = (select lineage from engine.checkpoints where name = 'hot');
+  `,
 }

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { hot } from '../../projections/groups.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId, CustomerId, OrderId } from '../ids.ts'
 
@@ -20,16 +21,18 @@ const leaseMs = 60_000
 export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<number> => {
   const { rows } = await pool.query<{ came: number }>({
     name: 'collect-messages',
-    text: `with at as (select position from work.message_cursor for update),
+    text: `with kept as (select * from work.message_cursor for update),
+           at as (select k.lineage, case when c.lineage = k.lineage then c.position else 0 end as position
+                    from kept c, engine.checkpoints k where k.name = $2::text),
            next as (select o.* from read.order_outcomes o, at where o.position > at.position
                      order by o.position limit ${collectedARun}),
            taken as (insert into work.messages (order_id, account_id, customer_id, outcome, next_at)
                      select order_id, account_id, customer_id, outcome, $1::timestamptz from next
                      on conflict (order_id) do nothing),
-           moved as (update work.message_cursor c set position = n.last
-                       from (select max(position) as last from next) n where n.last > c.position)
+           moved as (update work.message_cursor c set position = n.last, lineage = at.lineage
+                       from (select max(position) as last from next) n, at where n.last is not null)
            select count(*)::bigint as came from next`,
-    values: [isoTime(nowMs)],
+    values: [isoTime(nowMs), hot.name],
   })
   return rows[0]?.came ?? 0
 }

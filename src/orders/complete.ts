@@ -8,15 +8,19 @@ import type { OrderDetails } from './details.ts'
 import type { OrderEvent } from './events.ts'
 import { type Order, orderAfter } from './fold.ts'
 import { type OrderStates, paidEvent, placedEvents, withoutEmpty } from './place.ts'
-import { landRefund } from './refund.ts'
+import { landRefund, noEvidence, type RefundEvidence } from './refund.ts'
 
 /** The one refund of an order that failed after it was paid. */
 export const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])
 
-const finishRefunds = (states: OrderStates & { readonly order: Order }, nowMs: number): Decision<Order> => {
+const finishRefunds = (
+  states: OrderStates & { readonly order: Order },
+  nowMs: number,
+  evidence: RefundEvidence,
+): Decision<Order> => {
   const open = states.order.refunds.find((refund) => !refund.landed)
   if (!open) return { appends: [], answer: states.order }
-  const { appends, order } = landRefund(states, open, nowMs)
+  const { appends, order } = landRefund(states, open, nowMs, evidence)
   return { appends, answer: order }
 }
 
@@ -25,14 +29,16 @@ const finishRefunds = (states: OrderStates & { readonly order: Order }, nowMs: n
  * the one final state (the table in docs/architecture.md). The arbiter's first answer stands; a paid order that it
  * refuses is failed and refunded whole.
  * @param debit The order as the debit carries it, and the wallet's available micro-dollars right after it.
+ * @throws RefundForgotten
  */
 export const decideCompletion = (
   states: OrderStates,
   debit: { readonly order: OrderDetails; readonly availableAfterMicros: number },
   nowMs: number,
+  evidence: RefundEvidence = noEvidence,
 ): Decision<Order> => {
   const standing = states.order
-  if (standing?.paid) return finishRefunds({ ...states, order: standing }, nowMs)
+  if (standing?.paid) return finishRefunds({ ...states, order: standing }, nowMs, evidence)
   const { order } = debit
   const { orderId, accountId } = order
   const balanceCents = microsToCentsFloor(debit.availableAfterMicros)
@@ -66,9 +72,10 @@ export const decideCompletion = (
     { type: 'RefundDecided', data: { orderId, ...whole, reason: 'order_failed' } },
   ]
   const landing = landRefund(
-    { ...states, order: orderAfter(standing, events) },
-    { ...whole, landed: false },
+    { ...states, order: orderAfter(standing, events, nowMs) },
+    { ...whole, decidedAtMs: nowMs, landed: false },
     nowMs,
+    evidence,
   )
   return {
     appends: [

@@ -11,6 +11,7 @@ import { decideCompletion } from './complete.ts'
 import type { OrderDetails } from './details.ts'
 import type { OrderEvent } from './events.ts'
 import { type Order, orderFold } from './fold.ts'
+import { withRefundEvidence } from './refund-evidence.ts'
 import { readOrder } from './refund-service.ts'
 
 /** Where the debit of an order stands, when its order stream may not exist yet. */
@@ -58,18 +59,21 @@ export const createCompletion = (deps: {
     const paid = await paidOrder(orderId, debit)
     if (!paid) return null
     const arbiter = arbiterOf(paid.order)
-    const { answer } = await runner.run({
-      name: 'complete-order',
-      streams: {
-        ledger: { stream: ledgerStream(paid.order.accountId), fold: ledgerFold },
-        arbiter: { stream: arbiter.stream, fold: arbiter.fold },
-        order: { stream: orderStream(orderId), fold: orderFold },
-      },
-      decide: (states, { nowMs }) => decideCompletion(states, paid, nowMs),
-      correlationId: newId('run'),
-      actor: system,
-      account: paid.order.accountId,
-    })
+    const ledger = ledgerStream(paid.order.accountId)
+    const { answer } = await withRefundEvidence(log, ledger, (evidence) =>
+      runner.run({
+        name: 'complete-order',
+        streams: {
+          ledger: { stream: ledger, fold: ledgerFold },
+          arbiter: { stream: arbiter.stream, fold: arbiter.fold },
+          order: { stream: orderStream(orderId), fold: orderFold },
+        },
+        decide: (states, { nowMs }) => decideCompletion(states, paid, nowMs, evidence),
+        correlationId: newId('run'),
+        actor: system,
+        account: paid.order.accountId,
+      }),
+    )
     return answer
   }
 }

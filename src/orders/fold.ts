@@ -12,6 +12,7 @@ export type Refund = {
   /** The reseller's part, on an order for a customer. */
   readonly costCents?: number
   readonly proxyIds: readonly ProxyId[]
+  readonly decidedAtMs: number
   /** The money is back. */
   readonly landed: boolean
 }
@@ -103,7 +104,8 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
     }
     case 'RefundDecided': {
       const { orderId: _orderId, reason: _reason, ...refund } = event.data
-      return { ...state, refunds: [...state.refunds, { ...refund, landed: false }] }
+      const decided = { ...refund, decidedAtMs: event.recordedAtMs, landed: false }
+      return { ...state, refunds: [...state.refunds, decided] }
     }
     case 'OrderRefunded': {
       const { refundId, refundedCents, complete, refundedAt } = event.data
@@ -124,11 +126,11 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
   }
 }
 
-/** The order after facts that were just decided. */
-export const orderAfter = (state: OrderState, events: readonly OrderEvent[]): Order => {
-  // `evolve` looks at the facts only, never at their place or time.
+/** The order after facts that were just decided, at `atMs`; only refunds look at it. */
+export const orderAfter = (state: OrderState, events: readonly OrderEvent[], atMs = 0): Order => {
+  // `evolve` never looks at the place of a fact.
   const after = events.reduce<OrderState>(
-    (order, event) => evolve(order, { ...event, revision: 0, recordedAtMs: 0 }),
+    (order, event) => evolve(order, { ...event, revision: 0, recordedAtMs: atMs }),
     state,
   )
   if (!after) throw new Error('no event makes no order')

@@ -9,6 +9,7 @@ import { arbiterOf } from './arbiter.ts'
 import type { OrderEvent } from './events.ts'
 import { type Order, orderAfter, orderFold } from './fold.ts'
 import { decideRefund, type RefundAnswer, type RefundRequest } from './refund.ts'
+import { withRefundEvidence } from './refund-evidence.ts'
 
 /** An order as its stream tells it now, or null. */
 export const readOrder = async (log: EventLog, orderId: OrderId): Promise<Order | null> => {
@@ -49,18 +50,21 @@ export const refundOrder = async (
     if (details.planId !== null) await deps.settleTraffic(details.planId)
   }
   await settle()
-  const { answer } = await deps.runner.run({
-    name: 'refund-order',
-    streams: {
-      ledger: { stream: ledgerStream(details.accountId), fold: ledgerFold },
-      arbiter: { stream: arbiter.stream, fold: arbiter.fold },
-      order: { stream: orderStream(orderId), fold: orderFold },
-    },
-    decide: (states, { nowMs }) => decideRefund(states, refundId, request, nowMs),
-    correlationId,
-    actor,
-    account: details.accountId,
-  })
+  const ledger = ledgerStream(details.accountId)
+  const { answer } = await withRefundEvidence(deps.log, ledger, (evidence) =>
+    deps.runner.run({
+      name: 'refund-order',
+      streams: {
+        ledger: { stream: ledger, fold: ledgerFold },
+        arbiter: { stream: arbiter.stream, fold: arbiter.fold },
+        order: { stream: orderStream(orderId), fold: orderFold },
+      },
+      decide: (states, { nowMs }) => decideRefund(states, refundId, request, nowMs, evidence),
+      correlationId,
+      actor,
+      account: details.accountId,
+    }),
+  )
   // The total may have changed, and with it what the counter looks out for; a sweep finds that out within five minutes.
   await settle().catch(() => undefined)
   return answer

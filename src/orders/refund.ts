@@ -6,6 +6,7 @@ import { decideCredit } from '../ledger/decide.ts'
 import { decideCustomerRefund } from '../ledger/decide-customer.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { centsToMicros } from '../ledger/money.ts'
+import { remembersSince } from '../ledger/remembered.ts'
 import type { LedgerState } from '../ledger/state.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
 import { isCustomerOrder } from './details.ts'
@@ -27,8 +28,34 @@ export type RefundAnswer =
   | { readonly kind: 'already_applied'; readonly order: Order }
   | { readonly kind: 'refused'; readonly reason: string }
 
-/** The money of a refund: to the wallet, or back to both sides of an order for a customer. None when it is there. */
-const moneyBack = (ledger: LedgerState, { details }: Order, refund: Refund): readonly LedgerEvent[] => {
+/** By refund: whether its money moved, as all of the wallet's stream tells. */
+export type RefundEvidence = ReadonlyMap<string, boolean>
+
+export const noEvidence: RefundEvidence = new Map()
+
+/**
+ * The refund was decided so long ago that the wallet does not remember whether its money moved (seven days, and only
+ * where the log can lose the end of a command): its stream has to be looked through. Nothing was decided.
+ */
+export class RefundForgotten extends Error {
+  override readonly name = 'RefundForgotten'
+  readonly refundId: string
+  constructor(refundId: string) {
+    super(`the wallet does not remember whether refund ${refundId} was paid`)
+    this.refundId = refundId
+  }
+}
+
+/**
+ * The money of a refund: to the wallet, or back to both sides of an order for a customer. None when it is there.
+ * @throws RefundForgotten
+ */
+const moneyBack = (
+  ledger: LedgerState,
+  { details }: Order,
+  refund: Refund,
+  evidence: RefundEvidence,
+): readonly LedgerEvent[] => {
   const { orderId, family } = details
   const common = { reference: refund.refundId, orderId, family }
   const amountMicros = centsToMicros(refund.amountCents)
@@ -40,7 +67,13 @@ const moneyBack = (ledger: LedgerState, { details }: Order, refund: Refund): rea
         costMicros: centsToMicros(refund.costCents ?? 0),
       })
     : decideCredit(ledger, { ...common, source: 'refund', gateway: null, depositId: null, amountMicros })
-  return decision.outcome === 'decided' ? decision.events : []
+  if (decision.outcome !== 'decided') return []
+  const memory = isCustomerOrder(details) ? ledger.customerMovements : ledger.credits
+  if (remembersSince(memory, refund.decidedAtMs)) return decision.events
+  // What was looked up before this decision stays true: whatever moved since then is remembered.
+  const moved = evidence.get(refund.refundId)
+  if (moved === undefined) throw new RefundForgotten(refund.refundId)
+  return moved ? [] : decision.events
 }
 
 /** Whether the order got goods: as its own stream says, or its arbiter where a crash left the order behind it. */
@@ -57,11 +90,13 @@ const gotGoods = (
 /**
  * The refund's way home: credit, what it pays for taken back, `OrderRefunded`. Each step looks whether it stands, so
  * that every prefix of it is finished by calling it again.
+ * @throws RefundForgotten
  */
 export const landRefund = (
   states: OrderStates & { readonly order: Order },
   refund: Refund,
   nowMs: number,
+  evidence: RefundEvidence,
 ): { readonly appends: Appends; readonly order: Order } => {
   const { order } = states
   const { details } = order
@@ -86,7 +121,7 @@ export const landRefund = (
     : []
   return {
     appends: withoutEmpty([
-      { stream: ledgerStream(details.accountId), events: moneyBack(states.ledger, order, refund) },
+      { stream: ledgerStream(details.accountId), events: moneyBack(states.ledger, order, refund, evidence) },
       { stream: arbiter.stream, events: takenBack },
       { stream: orderStream(details.orderId), events: [refunded] },
     ]),
@@ -162,12 +197,14 @@ const shareOf = (order: Order, request: RefundRequest): Share | { readonly reaso
 /**
  * Decides and lands a refund: never more than was paid, once for a refund id. The order stream decides
  * (`RefundDecided`) before any money moves.
+ * @throws RefundForgotten
  */
 export const decideRefund = (
   states: OrderStates,
   refundId: string,
   request: RefundRequest,
   nowMs: number,
+  evidence: RefundEvidence = noEvidence,
 ): Decision<RefundAnswer> => {
   const refuse = (reason: string): Decision<RefundAnswer> => ({
     appends: [],
@@ -181,7 +218,7 @@ export const decideRefund = (
   const known = order.refunds.find((refund) => refund.refundId === refundId)
   if (known?.landed) return { appends: [], answer: { kind: 'already_applied', order } }
   if (known) {
-    const { appends, order: after } = landRefund({ ...states, order }, known, nowMs)
+    const { appends, order: after } = landRefund({ ...states, order }, known, nowMs, evidence)
     return { appends, answer: { kind: 'refunded', order: after, amountCents: known.amountCents } }
   }
   const share = shareOf(order, request)
@@ -193,9 +230,10 @@ export const decideRefund = (
     data: { orderId: order.details.orderId, refundId, ...share, reason: 'operator' },
   }
   const landing = landRefund(
-    { ...states, order: orderAfter(order, [decided]) },
-    { refundId, ...share, landed: false },
+    { ...states, order: orderAfter(order, [decided], nowMs) },
+    { refundId, ...share, decidedAtMs: nowMs, landed: false },
     nowMs,
+    evidence,
   )
   return {
     appends: [{ stream: orderStream(order.details.orderId), events: [decided] }, ...landing.appends],

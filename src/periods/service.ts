@@ -166,7 +166,7 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
     async list(nowMs: number): Promise<readonly PeriodStanding[]> {
       const first = await firstPeriod(log)
       if (first === null) return []
-      const [last] = await log.readAll(Math.max(0, (await log.head()) - 1), 1)
+      const last = await log.eventAt(await log.head())
       const months = [
         periodOf(new Date(nowMs).toISOString()),
         ...(last ? [periodOf(recordedAtOf(last))] : []),

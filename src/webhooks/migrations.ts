@@ -112,4 +112,11 @@ export const migrations: Migrations = {
        where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
     end $$;
   `,
+  // `last_event` is the id of the event at `position`; nothing is sent before the reactor has passed `hold_until`.
+  '0902_webhook_place': `
+    alter table work.webhook_reactor add column last_event uuid, add column hold_until bigint;
+    create trigger last_event_of_position before update of position on work.webhook_reactor for each row
+      when (new.position <> old.position and new.last_event is not distinct from old.last_event)
+      execute function engine.forget_last_event();
+  `,
 }

@@ -6,7 +6,7 @@ import { arbiterOf } from '../../src/orders/arbiter.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
-import { decideRefund } from '../../src/orders/refund.ts'
+import { decideRefund, RefundForgotten } from '../../src/orders/refund.ts'
 import type { StockState } from '../../src/stock/fold.ts'
 import {
   addressOrder,
@@ -147,6 +147,38 @@ describe('every prefix of a refund', () => {
       test(`${name}, cut after ${prefix.length} of ${decision.appends.length} appends, ends as the whole does`, () => {
         assert.equal(decision.answer.kind, 'refunded')
         assert.deepEqual(ends(completed(appendTo(world, prefix, start), order), order), whole)
+      })
+  }
+})
+
+describe('a refund that is finished more than seven days after it was decided', () => {
+  const day = 24 * 60 * 60 * 1000
+  for (const [name, order] of [
+    ['of an own order', addressOrder('ord_l')],
+    ['of an order for a customer', forCustomer(addressOrder('ord_l'))],
+  ] as const) {
+    const funded = customerCredit(credit(emptyWorld, 1_000, start), 700, start)
+    const stocked = stock(funded, ['198.18.0.1', '198.18.0.2'], start)
+    const world = appendTo(stocked, place(stocked, order).appends, start)
+    const request = { kind: 'whole' } as const
+    const { appends } = decideRefund(statesFor(world, order), 'ref_1', request, start)
+    for (const paid of [false, true])
+      test(`${name} is ${paid ? 'not paid again' : 'paid'}, by what the whole wallet says`, () => {
+        let cut = appendTo(world, appends.slice(0, paid ? 2 : 1), start)
+        const before = ends(cut, order)
+        // Movements of later days make the wallet forget.
+        for (let n = 0; n < 4; n += 1)
+          cut = customerCredit(credit(cut, 1, start + 9 * day + n), 1, start + 9 * day + n)
+        const late = start + 10 * day
+        const debit = debitOf(order, cut)
+        assert.throws(() => decideCompletion(statesFor(cut, order), debit, late), RefundForgotten)
+        const evidence = new Map([['ref_1', paid]])
+        const finished = decideCompletion(statesFor(cut, order), debit, late, evidence)
+        const after = ends(appendTo(cut, finished.appends, late), order)
+        assert.equal(after.status, 'refunded')
+        const moved = finished.appends.filter(({ stream }) => stream.startsWith('ledger-'))
+        assert.equal(moved.length, paid ? 0 : 1)
+        assert.equal(before.status, 'completed')
       })
   }
 })

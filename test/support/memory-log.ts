@@ -114,6 +114,14 @@ export const createMemoryLog = (): EventLog => {
       await turn()
       return all.slice(after, after + limit)
     },
+    async readBefore(position, limit) {
+      await turn()
+      return all.slice(Math.max(0, position - 1 - limit), position - 1).reverse()
+    },
+    async eventAt(position) {
+      await turn()
+      return all[position - 1] ?? null
+    },
     async *subscribeAll({ after, maxBatch = 1_000, signal }) {
       let position = after
       while (!signal.aborted) {

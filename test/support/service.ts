@@ -9,6 +9,7 @@ import type { Clock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import type { DemoFile } from '../../src/demo/file.ts'
 import { createLogger } from '../../src/http/logging.ts'
+import { startEventStore } from './eventstore-server.ts'
 import { type HttpClient, httpClientOf } from './http.ts'
 import { testDatabase } from './postgres.ts'
 import { until } from './until.ts'
@@ -35,6 +36,14 @@ export type ServiceParts = {
   readonly roles?: readonly Role[]
 }
 
+/** With FAREBOX_TEST_LOG=eventstoredb every service of these tests keeps its log in a server of its own. */
+const logSettings = async (t: TestContext): Promise<Readonly<Record<string, string>>> => {
+  const kind = process.env.FAREBOX_TEST_LOG ?? 'postgres'
+  if (kind === 'postgres') return {}
+  if (kind !== 'eventstoredb') throw new Error(`FAREBOX_TEST_LOG is postgres or eventstoredb, not ${kind}`)
+  return { EVENTSTORE_URL: (await startEventStore(t)).url }
+}
+
 /**
  * The whole service inside this process, with the demo data, on a fresh database and a free port; closed with the test.
  * `test/support/farebox.ts` starts it in a process of its own.
@@ -59,6 +68,7 @@ export const startService = async (
     FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
     LOG_LEVEL: 'fatal',
     PORT: '0',
+    ...(await logSettings(t)),
     ...settings,
   }
   const read = readConfig(env)

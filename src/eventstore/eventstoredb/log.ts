@@ -5,11 +5,13 @@ import type { AppendDeps } from './append.ts'
 import { failedItem, onlyAppend, sendItem } from './append-item.ts'
 import { createAtMost } from './at-most.ts'
 import { openClient } from './client.ts'
+import { eventAtPosition } from './event-at.ts'
 import { createHead } from './head.ts'
 import { createInOrder } from './in-order.ts'
 import { createOrigin } from './origin.ts'
 import { assertOurs } from './ours.ts'
 import { readAfter } from './read-all.ts'
+import { readBeforePosition } from './read-before.ts'
 import { readPage } from './read-page.ts'
 import { readEvents, readTails } from './read-streams.ts'
 import { subscribeAfter } from './subscribe-all.ts'
@@ -86,6 +88,8 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
       return last === undefined ? null : { revision: last.revision, position: last.position }
     },
     readAll: async (after, limit) => await readAfter(deps, await origin(), after, limit),
+    readBefore: async (position, limit) => await readBeforePosition(deps, await origin(), position, limit),
+    eventAt: async (position) => await eventAtPosition(deps, await origin(), position),
     subscribeAll: (wanted) =>
       subscribeAfter(
         { connection, readTimeoutMs, origin, onTrouble },

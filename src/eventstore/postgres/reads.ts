@@ -19,7 +19,10 @@ const stored = ([position, stream, revision, id, type, data, metadata]: EventRow
   metadata,
 })
 
-type Reads = Pick<EventLog, 'readStream' | 'readStreams' | 'lastOf' | 'readAll' | 'head' | 'logId'>
+type Reads = Pick<
+  EventLog,
+  'readStream' | 'readStreams' | 'lastOf' | 'readAll' | 'readBefore' | 'eventAt' | 'head' | 'logId'
+>
 
 /**
  * The reading half of the log: one prepared statement each, over the pool. Rows travel as arrays: less to parse. A read
@@ -99,6 +102,17 @@ export const createReads = (pool: pg.Pool): Reads => {
       const text = `
         select ${columns} from log.events e where e.position > $1::bigint order by e.position limit $2::int`
       return events('read-all', text, [after, limit])
+    },
+
+    async readBefore(position, limit) {
+      const text = `
+        select ${columns} from log.events e where e.position < $1::bigint order by e.position desc limit $2::int`
+      return events('read-before', text, [position, limit])
+    },
+
+    async eventAt(position) {
+      const text = `select ${columns} from log.events e where e.position = $1::bigint`
+      return (await events('event-at', text, [position]))[0] ?? null
     },
 
     async head() {

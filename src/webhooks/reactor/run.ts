@@ -50,6 +50,7 @@ export const startWebhookReactor = (deps: ReactorDeps): Reactor => {
         feed,
         log,
         clock,
+        logger,
         onFanOut,
         onQueued: deps.onQueued,
         onProgress: progress.advance,

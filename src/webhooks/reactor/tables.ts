@@ -8,29 +8,68 @@ import type { Subscriber, Subscribers } from './subscribers.ts'
 type Db = Pick<pg.ClientBase, 'query'>
 
 /** Where the reactor stands. Its tables are as of this position, whoever owns it. */
-export type Place = { readonly logId: string; readonly position: number; readonly epoch: number }
+export type Place = {
+  readonly logId: string
+  readonly position: number
+  /** The id of the event at that position; null where none is known. */
+  readonly lastEvent: string | null
+  readonly epoch: number
+}
 
-type PlaceRow = { log_id: string; position: number; epoch: number }
+type PlaceRow = { log_id: string; position: number; last_event: string | null; epoch: number }
+
+const placeOf = ({ log_id, position, last_event, epoch }: PlaceRow): Place => ({
+  logId: log_id,
+  position,
+  lastEvent: last_event,
+  epoch,
+})
 
 /** Makes the place on a first start, and starts a new epoch: what a former owner still sends is refused from now on. */
 export const takePlace = async (db: Db, logId: string): Promise<Place> => {
   const { rows } = await db.query<PlaceRow>(
     `insert into work.webhook_reactor (name, log_id, position, epoch) values ('webhooks', $1::text, 0, 1)
      on conflict (name) do update set epoch = work.webhook_reactor.epoch + 1
-     returning log_id, position, epoch`,
+     returning log_id, position, last_event, epoch`,
     [logId],
   )
-  const row = rows[0]!
-  return { logId: row.log_id, position: row.position, epoch: row.epoch }
+  return placeOf(rows[0]!)
+}
+
+/**
+ * Goes back to the start of the log with empty tables. The log tells what is enqueued and what is done, so folding it
+ * anew asks for nothing twice; until it was folded up to `head`, the worker sends nothing.
+ */
+export const startOver = async (db: Db, head: number): Promise<Place> => {
+  await db.query('begin')
+  try {
+    await db.query(`truncate work.webhook_endpoints, work.webhook_accounts, work.webhook_low_plans,
+      work.webhook_fan_outs, work.webhook_fan_out_targets, work.webhook_deliveries, work.webhook_attempts,
+      work.webhook_queues`)
+    const { rows } = await db.query<PlaceRow>(
+      `update work.webhook_reactor set position = 0, last_event = null, epoch = epoch + 1, hold_until = $1::bigint
+        where name = 'webhooks' returning log_id, position, last_event, epoch`,
+      [head],
+    )
+    await db.query('commit')
+    return placeOf(rows[0]!)
+  } catch (error) {
+    await db.query('rollback').catch(() => undefined)
+    throw error
+  }
 }
 
 /** False when another owner took over. */
-export const movePlace = async (db: Db, from: Place, to: number): Promise<boolean> => {
+export const movePlace = async (
+  db: Db,
+  from: Place,
+  to: Pick<Place, 'position' | 'lastEvent'>,
+): Promise<boolean> => {
   const { rowCount } = await db.query({
     name: 'webhooks-move',
-    text: `update work.webhook_reactor set position = $3::bigint
+    text: `update work.webhook_reactor set position = $3::bigint, last_event = $4::uuid
             where name = 'webhooks' and epoch = $1::bigint and position = $2::bigint`,
-    values: [from.epoch, from.position, to],
+    values: [from.epoch, from.position, to.position, to.lastEvent],
   })
   return rowCount === 1
 }

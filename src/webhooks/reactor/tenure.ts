@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
+import type { Logger } from 'pino'
 import type { LogFeed } from '../../../projections/engine/feed.ts'
 import type { Clock } from '../../clock.ts'
 import type { RecordedEvent } from '../../eventstore/event.ts'
@@ -24,6 +25,7 @@ import {
   saveLowPlans,
   saveOutcomes,
   saveQueued,
+  startOver,
   takePlace,
 } from './tables.ts'
 
@@ -42,6 +44,7 @@ export type TenureDeps = {
   readonly feed: LogFeed
   readonly log: EventLog
   readonly clock: Clock
+  readonly logger: Logger
   /** Deliveries were queued; or a list of recipients was opened. */
   readonly onQueued: () => void
   readonly onFanOut: () => void
@@ -57,27 +60,48 @@ const gatherMs = 25
 const idleCommitMs = 500
 
 /**
+ * The place where the reactor goes on. A place that the log does not have (it was restored to an earlier point, or the
+ * tables come from a backup that is younger than the log's) is given up: everything is folded anew.
+ * @throws ForeignLog
+ */
+const openPlace = async ({
+  client,
+  log,
+  logger,
+}: Pick<TenureDeps, 'client' | 'log' | 'logger'>): Promise<Place> => {
+  const logId = await log.logId()
+  const place = await takePlace(client, logId)
+  if (place.logId !== logId)
+    throw new ForeignLog(
+      `the webhook tables were folded from the log ${place.logId}, but this log is ${logId}. Connect the database that belongs to the log`,
+    )
+  const head = await log.head()
+  const known = place.lastEvent === null || (await log.eventAt(place.position))?.id === place.lastEvent
+  if (known && place.position <= head) return place
+  logger.warn(
+    { position: place.position, event: place.lastEvent, head },
+    'the log was restored to an earlier point: the webhook tables are made anew from it, and what it does not know to be delivered is sent again',
+  )
+  return await startOver(client, head)
+}
+
+/**
  * Follows the log as its one webhook reactor. What a batch wants is put into the log first, then everything that was
  * folded from it is committed with the new place: whoever dies in between does it again, and finds it done.
  */
 export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise<never> => {
   const { client, feed, log, clock, onQueued, onFanOut, onProgress, onPoint } = deps
-  const logId = await log.logId()
-  let place: Place = await takePlace(client, logId)
-  if (place.logId !== logId)
-    throw new ForeignLog(
-      `the webhook tables were folded from the log ${place.logId}, but this log is ${logId}. Connect the database that belongs to the log`,
-    )
+  let place = await openPlace(deps)
   const state = {
     subscribers: createSubscribers(await loadSubscribers(client)),
     lowPlans: createLowPlans(await loadLowPlans(client)),
   }
-  let position = place.position
+  let at: Pick<Place, 'position' | 'lastEvent'> = place
   let keptMs = performance.now()
 
-  const move = async (to: number): Promise<void> => {
+  const move = async (to: typeof at): Promise<void> => {
     if (!(await movePlace(client, place, to))) throw new Fenced('another process is the webhook reactor now')
-    place = { ...place, position: to }
+    place = { ...place, position: to.position, lastEvent: to.lastEvent }
     keptMs = performance.now()
   }
 
@@ -103,7 +127,7 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
       await client.query('delete from work.webhook_queues where endpoint_id = $1::text', [endpointId])
   }
 
-  const commit = async (step: Step): Promise<void> => {
+  const commit = async (step: Step, to: typeof at): Promise<void> => {
     await enqueue(log, step.wanted, clock())
     if (step.stale.length > 0) await cancelStale(log, step.stale, clock())
     onPoint?.('webhooks-enqueued')
@@ -111,7 +135,7 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
     const barrier = step.barrier?.kind === 'cancel' ? step.barrier : null
     await client.query('begin')
     try {
-      await move(barrier ? barrier.event.position - 1 : step.to)
+      await move(barrier ? { position: barrier.event.position - 1, lastEvent: null } : to)
       await write(step)
       await client.query('commit')
     } catch (error) {
@@ -120,7 +144,7 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
     }
     if (barrier) {
       await cancel(barrier)
-      await move(step.to)
+      await move(to)
     }
     onPoint?.('webhooks-committed')
     if (step.queued.length > 0) onQueued()
@@ -130,20 +154,24 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
   const take = async (events: readonly RecordedEvent[]): Promise<void> => {
     for (let rest = events; rest.length > 0; ) {
       const step = takeStep(rest, state)
-      if (!isIdle(step)) await commit(step)
-      else if (performance.now() - keptMs >= idleCommitMs) await move(step.to)
-      position = step.to
-      onProgress(position)
+      const to = {
+        position: step.to,
+        lastEvent: rest.find(({ position }) => position === step.to)?.id ?? null,
+      }
+      if (!isIdle(step)) await commit(step, to)
+      else if (performance.now() - keptMs >= idleCommitMs) await move(to)
+      at = to
+      onProgress(to.position)
       rest = rest.filter((event) => event.position > step.to)
     }
   }
 
-  onProgress(position)
+  onProgress(at.position)
   for (;;) {
     signal.throwIfAborted()
-    const events = await nextWithin(feed, position, signal, idleCommitMs)
+    const events = await nextWithin(feed, at.position, signal, idleCommitMs)
     if (events !== null) await take(events)
-    else if (place.position < position) await move(position)
+    else if (place.position < at.position) await move(at)
   }
 }
 

@@ -66,6 +66,35 @@ export const readContract = (openLog: OpenLog): void => {
     assert.deepEqual(await log.readAll(last - 1, 1), [whole.at(-1)])
   })
 
+  test('an event is found by its exact position, and nothing between, before or after events', async (t) => {
+    const { log } = await openLog(t)
+    const before = await log.head()
+    const stream = freshStream()
+    for (const expected of ['noStream', 0, 1] as const) await log.append(stream, expected, someEvents(1))
+    const written = await allAfter(log, before)
+    for (const event of written) assert.deepEqual(await log.eventAt(event.position), event)
+    const positions = new Set(written.map(({ position }) => position))
+    const [first, last] = [written[0]!.position, written.at(-1)!.position]
+    for (const position of [first + 1, last - 1, last + 1, last + 1_000_000])
+      if (!positions.has(position)) assert.equal((await log.eventAt(position))?.position, undefined)
+    assert.equal(await log.eventAt(0), null)
+  })
+
+  test('the events before an event are read backwards, nearest first, as far as asked', async (t) => {
+    const { log } = await openLog(t)
+    const before = await log.head()
+    const streams = Array.from({ length: 4 }, freshStream)
+    for (const stream of streams) await log.append(stream, 'noStream', someEvents(300))
+    const written = await allAfter(log, before)
+    const backwards = written.slice(0, -1).reverse()
+    const { position } = written.at(-1)!
+    for (const limit of [1, 499, 500, 501, backwards.length])
+      assert.deepEqual(await log.readBefore(position, limit), backwards.slice(0, limit))
+    const first = (await log.readAll(0, 1))[0]!
+    assert.deepEqual(await log.readBefore(first.position, 10), [])
+    assert.deepEqual(await log.readBefore(written[0]!.position, 1), before === 0 ? [] : [await log.eventAt(before)])
+  })
+
   test('the head is at least the last append, as every connection sees it', async (t) => {
     const { log, reopen } = await openLog(t)
     const other = await reopen()
