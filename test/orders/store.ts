@@ -10,6 +10,7 @@ import { registerWallet } from '../../src/ledger/cli.ts'
 import { registerReseller } from '../../src/resellers/cli.ts'
 import { openShop } from '../deposits/support.ts'
 import { deskOf } from '../resellers/desk.ts'
+import { logInPostgres } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const orders = '/api/v1/orders'
@@ -57,7 +58,7 @@ export const openTown = async (t: TestContext, settings: Readonly<Record<string,
   const sound = async (): Promise<void> => {
     const { pool, log, keys } = shop.farebox.core
     const { findings } = await verifyLog(
-      { pool, log, groups, logInPostgres: true },
+      { pool, log, groups, logInPostgres },
       { runId: newId('vrf'), publicKey: sealKeyOf(keys.seal).publicKey, exported: null },
     )
     assert.deepEqual(findings.map(findingText), [])

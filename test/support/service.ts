@@ -36,10 +36,13 @@ export type ServiceParts = {
   readonly roles?: readonly Role[]
 }
 
+/** Which log the services of these tests keep: FAREBOX_TEST_LOG. */
+export const logInPostgres = (process.env.FAREBOX_TEST_LOG ?? 'postgres') === 'postgres'
+
 /** With FAREBOX_TEST_LOG=eventstoredb every service of these tests keeps its log in a server of its own. */
 const logSettings = async (t: TestContext): Promise<Readonly<Record<string, string>>> => {
-  const kind = process.env.FAREBOX_TEST_LOG ?? 'postgres'
-  if (kind === 'postgres') return {}
+  if (logInPostgres) return {}
+  const kind = process.env.FAREBOX_TEST_LOG
   if (kind !== 'eventstoredb') throw new Error(`FAREBOX_TEST_LOG is postgres or eventstoredb, not ${kind}`)
   return { EVENTSTORE_URL: (await startEventStore(t)).url }
 }

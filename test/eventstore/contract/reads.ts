@@ -92,7 +92,10 @@ export const readContract = (openLog: OpenLog): void => {
       assert.deepEqual(await log.readBefore(position, limit), backwards.slice(0, limit))
     const first = (await log.readAll(0, 1))[0]!
     assert.deepEqual(await log.readBefore(first.position, 10), [])
-    assert.deepEqual(await log.readBefore(written[0]!.position, 1), before === 0 ? [] : [await log.eventAt(before)])
+    assert.deepEqual(
+      await log.readBefore(written[0]!.position, 1),
+      before === 0 ? [] : [await log.eventAt(before)],
+    )
   })
 
   test('the head is at least the last append, as every connection sees it', async (t) => {
