@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '../src/eventstore/event.ts'
 import type { OrderDetails } from '../src/orders/details.ts'
 import type { OrderEvent } from '../src/orders/events.ts'
-import type { OrderStatus } from '../src/orders/fold.ts'
+import { type OrderStatus, orderStatuses } from '../src/orders/fold.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /**
@@ -54,17 +54,8 @@ export const ordersTable: Table<OrderRow> = {
   ],
 }
 
-const statuses = [
-  'awaiting_payment',
-  'processing',
-  'completed',
-  'failed',
-  'refunded',
-  'canceled',
-] as const satisfies readonly OrderStatus[]
-
 const eachStatus = <Value>(value: Value): Readonly<Record<OrderStatus, Value>> =>
-  Object.fromEntries(statuses.map((status) => [status, value])) as Record<OrderStatus, Value>
+  Object.fromEntries(orderStatuses.map((status) => [status, value])) as Record<OrderStatus, Value>
 
 const noOrders = eachStatus(0)
 

@@ -65,6 +65,23 @@ export const findCustomer = async (
   return rows[0] ? recordOf(rows[0]) : null
 }
 
+/** The reseller's own ids of customers by ours; those that were erased are left out. No query for none. */
+export const customerRefs = async (
+  pool: pg.Pool,
+  reseller: AccountId,
+  customerIds: Iterable<string | null>,
+): Promise<ReadonlyMap<string | null, string>> => {
+  const asked = [...new Set(customerIds)].filter((id) => id !== null)
+  if (asked.length === 0) return new Map()
+  const { rows } = await pool.query<{ customer_id: string; ref: string }>({
+    name: 'customer-refs',
+    text: `select customer_id, ref from vault.customers
+            where customer_id = any ($1::text[]) and account_id = $2::text and ref is not null`,
+    values: [asked, reseller],
+  })
+  return new Map(rows.map(({ customer_id, ref }) => [customer_id, ref]))
+}
+
 /** A page of a reseller's customers, newest first, and how many there are in all. */
 export const listCustomers = async (
   pool: pg.Pool,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { customerField, customerIdField } from '../customers/named.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
 import { depositStatuses } from './fold.ts'
 import type { FoundDeposit } from './queries.ts'
@@ -18,10 +19,8 @@ export const DepositRecord = z
     method: z.string(),
     for_order: z.boolean().meta({ description: 'Raised by an order that was short; paid, it is placed.' }),
     order_id: z.string().nullable(),
-    customer_id: z
-      .string()
-      .nullable()
-      .meta({ description: "The reseller's own id of its customer; null for a deposit of one's own." }),
+    customer_id: customerIdField,
+    customer: customerField,
     pay_url: z.string().nullable(),
     return_url: z.string().nullable(),
     created_at: time,
@@ -39,6 +38,7 @@ export const depositExample = {
   for_order: false,
   order_id: null,
   customer_id: null,
+  customer: null,
   pay_url: 'https://checkout.stripe.com/c/pay/cs_live_a1',
   return_url: 'https://shop.example.com/thanks',
   created_at: '2026-11-21T02:30:00.000Z',
@@ -54,7 +54,8 @@ export const depositRecord = (row: FoundDeposit): z.input<typeof DepositRecord> 
   method: row.rail,
   for_order: row.order_id !== null,
   order_id: row.order_id,
-  customer_id: row.customer_ref ?? row.customer_id,
+  customer_id: row.customer_id,
+  customer: row.customer_ref,
   pay_url: row.pay_url,
   return_url: row.return_url,
   created_at: row.opened_at,

@@ -7,7 +7,12 @@ export const keyHeaders = { 'Idempotency-Key': 'The key of the order: yours, or 
 /** 201 for a fresh order, 200 with `Idempotency-Replayed` for the one that stood under its key. */
 export const answerPlaced = <Body>(placed: Placed, body: Body) =>
   placed.replayed
-    ? ({ status: 200, body, headers: { 'idempotency-replayed': 'true' } } as const)
+    ? ({
+        status: 200,
+        body,
+        headers: { 'idempotency-replayed': 'true' },
+        position: placed.position,
+      } as const)
     : ({
         status: 201,
         body,

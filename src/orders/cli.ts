@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
-import { type Cli, wholeNumber } from '../cli/cli.ts'
+import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { CliRefusal, dollars, fields } from '../cli/output.ts'
+import { customerRefs } from '../customers/vault.ts'
 import { newId, type OrderId, type ProxyId } from '../ids.ts'
 import { createMeter } from '../plans/metering.ts'
 import type { Order } from './fold.ts'
@@ -10,13 +11,36 @@ import { readOrder, refundIdOf, refundOrder } from './refund-service.ts'
 
 const noSuchOrder = (id: string): CliRefusal => new CliRefusal('not_found', `no order has the id ${id}`)
 
-const json = (order: Order) => ({
+/** An order with the reseller's own id of its customer, as the vault has it now. */
+type Shown = Order & { readonly customer: string | null }
+
+const shownOf = async ({ pool }: Pick<CliContext, 'pool'>, order: Order): Promise<Shown> => {
+  const { accountId, customerId } = order.details
+  return { ...order, customer: (await customerRefs(pool, accountId, [customerId])).get(customerId) ?? null }
+}
+
+const json = (order: Shown) => ({
   accountId: order.details.accountId,
-  ...orderRecord(order, false),
+  // Of an order for a customer both sides are shown: its price, and the reseller's cost.
+  ...orderRecord(order, order.details.customerId !== null),
   refunds: order.refunds,
 })
 
-const text = (order: Order): string =>
+const refundedCostCents = ({ refunds }: Order): number =>
+  refunds.reduce((sum, { landed, costCents = 0 }) => (landed ? sum + costCents : sum), 0)
+
+/** What only an order for a reseller's customer has. */
+const customerFields = (order: Shown) => {
+  const { customerId, costCents } = order.details
+  if (customerId === null || costCents === undefined) return {}
+  return {
+    customer: order.customer === null ? customerId : `${customerId} (${order.customer})`,
+    "reseller's cost": dollars(costCents),
+    'cost refunded': dollars(refundedCostCents(order)),
+  }
+}
+
+const text = (order: Shown): string =>
   fields({
     order: order.details.orderId,
     account: order.details.accountId,
@@ -25,6 +49,7 @@ const text = (order: Order): string =>
     quantity: `${order.details.quantity} ${order.details.unit}`,
     amount: dollars(order.details.amountCents),
     refunded: dollars(order.refundedCents),
+    ...customerFields(order),
     plan: order.planId,
     proxies: order.proxyIds.length === 0 ? null : order.proxyIds.join(' '),
     'created at': order.details.createdAt,
@@ -51,6 +76,15 @@ const requestOf = ({ cents, proxy }: RefundOptions): RefundRequest => {
   return { kind: 'whole' }
 }
 
+const refundHelp = `
+It goes where it came from: to the wallet, and of an order for a reseller's customer to the customer's credit and, with
+the same share of the cost, to the reseller's wallet. Never more than was paid; parts add up to the whole.
+
+Examples:
+  farebox orders refund --order ord_…
+  farebox orders refund --order ord_… --cents 250 --reference "ticket 4711"
+  farebox orders refund --order ord_… --proxy prx_… prx_…`
+
 /** `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`. */
 export const registerOrders = (program: Command, cli: Cli): void => {
   const orders = program.command('orders').description('look at orders and refund them')
@@ -60,20 +94,22 @@ export const registerOrders = (program: Command, cli: Cli): void => {
     .description('show an order as the log has it')
     .argument('<order>', 'the id of an order')
     .action(
-      cli.action(async ({ log }, id: string) => {
-        const order = await readOrder(log, id as OrderId)
-        if (!order) throw noSuchOrder(id)
+      cli.action(async (context, id: string) => {
+        const found = await readOrder(context.log, id as OrderId)
+        if (!found) throw noSuchOrder(id)
+        const order = await shownOf(context, found)
         return { json: json(order), text: text(order) }
       }),
     )
 
   orders
     .command('refund')
-    .description('give money back to the wallet: what is left of the order, an amount, or some addresses')
+    .description('give money back: what is left of the order, an amount, or some addresses')
     .requiredOption('--order <id>', 'the order')
     .option('--cents <n>', 'an amount in whole cents; the goods stay', wholeNumber(1))
     .option('--proxy <id...>', 'these addresses; their rentals end and each gives back its share')
     .option('--reference <text>', 'what it is for; the same reference is refunded once')
+    .addHelpText('after', refundHelp)
     .action(
       cli.action(async (context, options: RefundOptions) => {
         const { log, runner, actor, correlationId } = context
@@ -92,9 +128,10 @@ export const registerOrders = (program: Command, cli: Cli): void => {
         if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason)
         if (answer.kind === 'already_applied')
           throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
+        const order = await shownOf(context, answer.order)
         return {
-          json: { refundCents: answer.amountCents, ...json(answer.order) },
-          text: `refunded ${dollars(answer.amountCents)}\n\n${text(answer.order)}`,
+          json: { refundCents: answer.amountCents, ...json(order) },
+          text: `refunded ${dollars(answer.amountCents)}\n\n${text(order)}`,
         }
       }),
     )

@@ -17,11 +17,14 @@ import { readOrder } from './refund-service.ts'
 /** Where the debit of an order stands, when its order stream may not exist yet. */
 export type DebitPlace = { readonly accountId: AccountId; readonly revision: number }
 
+/** An order at its end; `position` is that of the last event which brought it there, null when it stood there before. */
+export type Completed = { readonly order: Order; readonly position: number | null }
+
 /**
  * Brings a paid order to its end and returns it; null when nothing of it is found. Safe to call at any time and any
  * number of times. Rejects as the command runner does.
  */
-export type CompleteOrder = (orderId: OrderId, debit: DebitPlace | null) => Promise<Order | null>
+export type CompleteOrder = (orderId: OrderId, debit: DebitPlace | null) => Promise<Completed | null>
 
 type PaidOrder = { readonly order: OrderDetails; readonly availableAfterMicros: number }
 
@@ -60,7 +63,7 @@ export const createCompletion = (deps: {
     if (!paid) return null
     const arbiter = arbiterOf(paid.order)
     const ledger = ledgerStream(paid.order.accountId)
-    const { answer } = await withRefundEvidence(log, ledger, (evidence) =>
+    const { answer: order, position } = await withRefundEvidence(log, ledger, (evidence) =>
       runner.run({
         name: 'complete-order',
         streams: {
@@ -74,6 +77,6 @@ export const createCompletion = (deps: {
         account: paid.order.accountId,
       }),
     )
-    return answer
+    return { order, position }
   }
 }

@@ -4,7 +4,15 @@ import type { OrderDetails } from './details.ts'
 import type { OrderEvent, OrderFailureReason } from './events.ts'
 
 /** The public vocabulary (decisions, "Orders"); webhooks and reads use the same words. */
-export type OrderStatus = 'awaiting_payment' | 'processing' | 'completed' | 'failed' | 'refunded' | 'canceled'
+export const orderStatuses = [
+  'awaiting_payment',
+  'processing',
+  'completed',
+  'failed',
+  'refunded',
+  'canceled',
+] as const
+export type OrderStatus = (typeof orderStatuses)[number]
 
 export type Refund = {
   readonly refundId: string

@@ -37,8 +37,8 @@ export const startCompletionReactor = (deps: {
         row.account_id === null || row.debit_revision === null
           ? null
           : { accountId: row.account_id, revision: row.debit_revision }
-      const order = await complete(row.order_id, debit)
-      logger.info({ orderId: row.order_id, status: order?.status }, 'an open order was completed')
+      const completed = await complete(row.order_id, debit)
+      logger.info({ orderId: row.order_id, status: completed?.order.status }, 'an open order was completed')
     }
   }
   return startPoller({ name: 'completion', intervalMs: deps.intervalMs ?? 1_000, work, logger })

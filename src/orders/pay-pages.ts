@@ -51,11 +51,15 @@ export const createPayPages = (deps: {
   ): Promise<Placed> => {
     // The price is frozen for the life of the invoice, and for the day that a payment waits for the reseller's wallet.
     const frozen = open !== null || (order.awaiting?.heldUntil ?? null) !== null
-    const { answer, draft } = await attempt(asked.request, frozen ? order.details : fresh(), 'pay-awaited')
+    const { answer, draft, position } = await attempt(
+      asked.request,
+      frozen ? order.details : fresh(),
+      'pay-awaited',
+    )
     switch (answer.kind) {
       case 'placed':
       case 'known':
-        return standing(asked, answer.order)
+        return { ...standing(asked, answer.order), position }
       case 'unfinished':
         return finish(asked, answer.debitRevision)
       case 'conflict':

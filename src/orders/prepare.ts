@@ -181,6 +181,11 @@ export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodD
   }
   const wanted = accepted(parseMeta(product, meta))
   const quantity = rentals.proxyIds.length
+  if (quantity > product.maxQuantity)
+    throw refuse(
+      'invalid_quantity',
+      `one extension keeps 1 to ${product.maxQuantity} addresses of ${product.id}, not ${quantity}; name fewer proxy_ids`,
+    )
   const figures = accepted(quote(product, { quantity, wanted, terms: buyer.terms, minQuantity: 1 }))
   return draftOf(buyer, product, figures, {
     kind: 'extension',

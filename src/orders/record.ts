@@ -1,18 +1,10 @@
 import { z } from 'zod'
 import { metaOf } from '../catalog/how-to.ts'
-import type { Order, OrderStatus } from './fold.ts'
+import { customerField, customerIdField } from '../customers/named.ts'
+import { type Order, orderStatuses } from './fold.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 const cents = z.int()
-
-export const orderStatuses = [
-  'awaiting_payment',
-  'processing',
-  'completed',
-  'failed',
-  'refunded',
-  'canceled',
-] as const satisfies readonly OrderStatus[]
 
 /** The public order (decisions.md, "Orders"): the answer of create and read, and what webhooks carry. */
 export const OrderRecord = z
@@ -51,7 +43,8 @@ export const OrderRecord = z
       .string()
       .nullable()
       .meta({ description: 'Where an order that awaits its payment is paid; else null.' }),
-    customerId: z.string().nullable(),
+    customerId: customerIdField,
+    customer: customerField,
     createdAt: instant,
     fulfilledAt: instant.nullable(),
     failedAt: instant.nullable(),
@@ -74,9 +67,12 @@ export type OrderRecord = z.infer<typeof OrderRecord>
 const isHeld = ({ status, awaiting }: Pick<Order, 'status' | 'awaiting'>): boolean =>
   status === 'awaiting_payment' && (awaiting?.heldUntil ?? null) !== null
 
-/** The public record of an order; `reseller` adds cost and margin: an order for itself costs what it is charged. */
+/**
+ * The public record of an order; `reseller` adds cost and margin: an order for itself costs what it is charged.
+ * `customer` is the reseller's own id of whom it is for.
+ */
 export const orderRecord = (
-  order: Omit<Order, 'refunds'> & { readonly payUrl?: string | null },
+  order: Omit<Order, 'refunds'> & { readonly payUrl?: string | null; readonly customer?: string | null },
   reseller: boolean,
 ): OrderRecord => {
   const { details } = order
@@ -102,6 +98,7 @@ export const orderRecord = (
     proxyIds: [...order.proxyIds],
     payUrl: order.status === 'awaiting_payment' ? (order.payUrl ?? null) : null,
     customerId: details.customerId,
+    customer: order.customer ?? null,
     createdAt: details.createdAt,
     fulfilledAt: order.fulfilledAt,
     failedAt: order.failedAt,
@@ -136,6 +133,7 @@ export const orderExample: OrderRecord = {
   proxyIds: ['prx_0b9f4c5d2e315a6fb7c8d9e0f1a2b3c4', 'prx_7c1d8e9f0a2b5c4d9e6f7a8b9c0d1e2f'],
   payUrl: null,
   customerId: null,
+  customer: null,
   createdAt: '2026-11-21T02:30:00.000Z',
   fulfilledAt: '2026-11-21T02:30:00.000Z',
   failedAt: null,

@@ -13,6 +13,7 @@ export type Placed = {
   /** The key's order stood already. */
   readonly replayed: boolean
   readonly idempotencyKey: string
+  /** Of the last event that this request wrote; null when it wrote none. */
   readonly position: number | null
   /** Where an order that awaits its payment is paid; left out for any other. */
   readonly payUrl?: string | null

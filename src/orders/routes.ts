@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely'
+import type pg from 'pg'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { Reads } from '../../projections/engine/reads.ts'
@@ -6,17 +7,20 @@ import type { LiveStock } from '../catalog/availability.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
 import type { Customers } from '../customers/service.ts'
+import { customerRefs } from '../customers/vault.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
+import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, type RouteError, route } from '../http/route.ts'
 import { answerPlaced, keyHeaders, replayHeaders } from './answer.ts'
 import { fingerprintOf } from './fingerprint.ts'
+import { orderStatuses } from './fold.ts'
 import { orderMethods } from './methods.ts'
 import { prepareOrder } from './prepare.ts'
-import { findOrder, listOrders } from './queries.ts'
-import { OrderRecord, orderExample, orderRecord, orderStatuses } from './record.ts'
+import { type FoundOrder, findOrder, listOrders } from './queries.ts'
+import { OrderRecord, orderExample, orderRecord } from './record.ts'
 import type { OrderService } from './service.ts'
 
 /** Fields of a body that are checked as a whole order's are (spec.md, "Order input"). */
@@ -29,8 +33,6 @@ export const guardField = z
   .min(0)
   .optional()
   .meta({ description: 'The price that was quoted; another one is refused with price_changed.' })
-
-export const guardExample = { amountCents: 1250, unitPriceCents: 250, quantity: 5 }
 
 /** What every operation that charges a wallet can answer. */
 export const chargeErrors: readonly RouteError[] = [
@@ -68,8 +70,22 @@ export const orderRoutes = (deps: {
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
+  readonly pool: pg.Pool
 }): readonly Route[] => {
-  const { orders, catalog, stock, termsOf, customers, reads, db } = deps
+  const { orders, catalog, stock, termsOf, customers, reads, db, pool } = deps
+
+  const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
+    const refs = await customerRefs(
+      pool,
+      accountId,
+      found.map(({ details }) => details.customerId),
+    )
+    return found.map((order) => {
+      const customer = refs.get(order.details.customerId) ?? null
+      return orderRecord({ ...order, customer }, reseller)
+    })
+  }
+
   return [
     route({
       method: 'POST',
@@ -159,8 +175,8 @@ export const orderRoutes = (deps: {
             return prepared
           },
         })
-        const record = orderRecord({ ...placed.order, payUrl: placed.payUrl ?? null }, caller.reseller)
-        return answerPlaced(placed, record)
+        const { order, payUrl = null } = placed
+        return answerPlaced(placed, orderRecord({ ...order, payUrl, customer: customerRef }, caller.reseller))
       },
     }),
 
@@ -181,7 +197,8 @@ export const orderRoutes = (deps: {
         await reads.settled(caller.accountId, after ?? 0)
         const order = await findOrder(db, caller.accountId, params.id)
         if (!order) throw refuse('not_found', 'no order has this id')
-        return { status: 200, body: orderRecord(order, caller.reseller) }
+        const [record] = await recordsOf(caller, [order])
+        return { status: 200, body: record! }
       },
     }),
 
@@ -213,12 +230,7 @@ export const orderRoutes = (deps: {
         const page = await listOrders(db, caller.accountId, { limit, offset, status })
         return {
           status: 200,
-          body: {
-            orders: page.orders.map((order) => orderRecord(order, caller.reseller)),
-            total: page.total,
-            limit,
-            offset,
-          },
+          body: { orders: await recordsOf(caller, page.orders), total: page.total, limit, offset },
         }
       },
     }),

@@ -43,10 +43,11 @@ export const createOrderService = (deps: {
 
   const finish = async (asked: Asked, debitRevision: number): Promise<Placed> => {
     const { accountId } = asked.request.caller
-    const order = await complete(asked.orderId, { accountId, revision: debitRevision })
-    if (!order) throw new Error(`the debit of ${asked.orderId} stands but nothing completes it`)
+    const completed = await complete(asked.orderId, { accountId, revision: debitRevision })
+    if (!completed) throw new Error(`the debit of ${asked.orderId} stands but nothing completes it`)
+    const { order, position } = completed
     if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
-    return { ...standing(asked, order), replayed: false }
+    return { ...standing(asked, order), replayed: false, position }
   }
   const payPages = hosted && createPayPages({ hosted, attempt, finish })
 

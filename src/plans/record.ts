@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Product } from '../catalog/product.ts'
 import { isoTime } from '../clock.ts'
+import { customerField, customerIdField } from '../customers/named.ts'
 import { thresholdPct } from './low.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -16,6 +17,8 @@ export const PlanRecord = z
     product: z.string(),
     productId: z.string(),
     label: z.string().meta({ description: "The reseller's own label for its customer; empty when unset." }),
+    customerId: customerIdField,
+    customer: customerField,
     status: z.enum(planStatuses),
     shape: z.enum(['gateway_gb', 'gateway_time']),
     renewal: z.enum(['topup', 'repurchase']),
@@ -84,15 +87,19 @@ export const planRecord = (
     readonly credentials: Credentials
     readonly gateway: Gateway
     readonly nowMs: number
+    /** The reseller's own id of the customer who holds it. */
+    readonly customer: string | null
   },
 ): PlanRecord => {
-  const { product, credentials, gateway, nowMs } = context
+  const { product, credentials, gateway, nowMs, customer } = context
   const generate = product && 'generate' in product ? product.generate : { maxCount: 0, targeting: [] }
   return {
     planId: row.plan_id,
     product: product?.name ?? row.product_id,
     productId: row.product_id,
     label: row.label ?? '',
+    customerId: row.customer_id,
+    customer,
     status: planStatus(row, nowMs),
     shape: row.shape,
     renewal: row.renewal,
@@ -116,6 +123,8 @@ export const planExample: PlanRecord = {
   product: 'Residential Premium',
   productId: 'residential-premium',
   label: 'acme',
+  customerId: null,
+  customer: null,
   status: 'active',
   shape: 'gateway_gb',
   renewal: 'topup',

@@ -4,6 +4,9 @@ import type { Reads } from '../../projections/engine/reads.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
 import type { Clock } from '../clock.ts'
+import { refuseOtherHolder } from '../customers/named.ts'
+import type { Customers } from '../customers/service.ts'
+import { customerRefs } from '../customers/vault.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
@@ -43,6 +46,7 @@ export const planRoutes = (deps: {
   readonly orders: OrderService
   readonly catalog: { current(): Catalog }
   readonly termsOf: TermsOf
+  readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: PlanQueries
   readonly pool: pg.Pool
@@ -50,15 +54,26 @@ export const planRoutes = (deps: {
   readonly gateway: Gateway
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, termsOf, reads, db, pool, credentials, gateway, clock } = deps
+  const { orders, catalog, termsOf, customers, reads, db, pool, credentials, gateway, clock } = deps
 
-  const record = (row: PlanRow): PlanRecord =>
-    planRecord(row, {
-      product: catalog.current().resolve(row.product_id),
-      credentials: credentials.of(row.plan_id as PlanId, row.generation),
-      gateway,
-      nowMs: clock(),
-    })
+  const recordsOf = async ({ accountId }: Caller, rows: readonly PlanRow[]): Promise<PlanRecord[]> => {
+    const refs = await customerRefs(
+      pool,
+      accountId,
+      rows.map((row) => row.customer_id),
+    )
+    return rows.map((row) =>
+      planRecord(row, {
+        product: catalog.current().resolve(row.product_id),
+        credentials: credentials.of(row.plan_id as PlanId, row.generation),
+        gateway,
+        nowMs: clock(),
+        customer: refs.get(row.customer_id) ?? null,
+      }),
+    )
+  }
+  const recordOf = async (caller: Caller, row: PlanRow): Promise<PlanRecord> =>
+    (await recordsOf(caller, [row]))[0]!
 
   const planOf = async (caller: Caller, planId: string, after: number | null): Promise<PlanRow> => {
     await reads.settled(caller.accountId, after ?? 0)
@@ -97,7 +112,8 @@ export const planRoutes = (deps: {
         const productId =
           product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product)
         const page = await listPlans(db, caller.accountId, { limit, offset, status, productId }, clock())
-        return { status: 200, body: { plans: page.plans.map(record), total: page.total, limit, offset } }
+        const plans = await recordsOf(caller, page.plans)
+        return { status: 200, body: { plans, total: page.total, limit, offset } }
       },
     }),
 
@@ -116,7 +132,7 @@ export const planRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, after }) => ({
         status: 200,
-        body: record(await planOf(caller, id, after)),
+        body: await recordOf(caller, await planOf(caller, id, after)),
       }),
     }),
 
@@ -137,7 +153,7 @@ export const planRoutes = (deps: {
       handler: async ({ caller, params: { id }, body: { label }, after }) => {
         const plan = await planOf(caller, id, after)
         await setLabel(pool, caller.accountId, plan.plan_id as PlanId, label)
-        return { status: 200, body: record({ ...plan, label }) }
+        return { status: 200, body: await recordOf(caller, { ...plan, label }) }
       },
     }),
 
@@ -147,11 +163,12 @@ export const planRoutes = (deps: {
       operationId: 'topUpPlan',
       summary: 'Top up a plan',
       description:
-        'Adds units to a plan of a `topup` product. The same as ordering the product again, with the plan in the answer.',
+        "Adds units to a plan of a `topup` product. The same as ordering the product again, with the plan in the answer. A plan that is held for a reseller's customer is topped up with `X-Reseller-Customer-Id`: the customer's credit pays the price and the wallet your cost.",
       tag: 'Plans',
       access: 'buy',
       writes: true,
       idempotencyKey: 'required-for-resellers',
+      customer: 'optional',
       params,
       body: z.strictObject({
         quantity: quantityField,
@@ -174,17 +191,19 @@ export const planRoutes = (deps: {
           headers: replayHeaders,
         },
       },
-      errors: ['not_found', 'invalid_quantity', ...chargeErrors, ...payPageErrors],
+      errors: [
+        'not_found',
+        'invalid_quantity',
+        ...chargeErrors,
+        ...payPageErrors,
+        'customer_credit_insufficient',
+      ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
-      handler: async ({ caller, params: { id }, body, idempotencyKey, requestId, after }) => {
+      handler: async ({ caller, params: { id }, body, idempotencyKey, customerRef, requestId, after }) => {
         const plan = await planOf(caller, id, after)
-        if (plan.customer_id !== null)
-          throw refuse(
-            'invalid_body',
-            "this plan is a customer's: order its product with X-Reseller-Customer-Id, which tops it up",
-          )
         const product = catalog.current().resolve(plan.product_id)
         const method = body.method ?? 'wallet'
+        const customerId = customerRef === null ? null : customers.idOf(caller.accountId, customerRef)
         const placed = await orders.submit({
           caller,
           requestId,
@@ -194,14 +213,15 @@ export const planRoutes = (deps: {
             path: `/api/v1/plans/${plan.plan_id}/topup`,
             productId: plan.product_id,
             body,
-            customerId: null,
+            customerId,
           }),
-          prepare: async (orderId) =>
-            prepareTopUp(
+          prepare: async (orderId) => {
+            refuseOtherHolder(plan.customer_id, customerId, 'the plan')
+            return prepareTopUp(
               {
                 orderId,
                 caller,
-                customerId: null,
+                customerId,
                 terms: product ? termsOf(caller, product) : null,
                 method,
                 payable: await orders.takes(method),
@@ -210,13 +230,14 @@ export const planRoutes = (deps: {
               },
               { planId: plan.plan_id as PlanId, productId: plan.product_id },
               body.quantity,
-            ),
+            )
+          },
         })
-        const answer = {
-          ...orderRecord({ ...placed.order, payUrl: placed.payUrl ?? null }, caller.reseller),
-          plan: record(await planOf(caller, id, placed.position)),
-        }
-        return answerPlaced(placed, answer)
+        const { order, payUrl = null, position } = placed
+        return answerPlaced(placed, {
+          ...orderRecord({ ...order, payUrl, customer: customerRef }, caller.reseller),
+          plan: await recordOf(caller, await planOf(caller, id, position)),
+        })
       },
     }),
   ]

@@ -1,3 +1,4 @@
+import { refuseOtherHolder } from '../customers/named.ts'
 import { refuse } from '../http/errors.ts'
 import type { ProxyId } from '../ids.ts'
 import type { RentalsToExtend } from '../orders/prepare.ts'
@@ -10,15 +11,20 @@ const lineOf = (row: ProxyRow) =>
   JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])
 
 /**
- * The rentals of one extension: they must run, and be of one product, country and mobile line, since one order has one
- * target and one price.
- * @throws ApiError not_found, out_of_stock (a rental that has ended), invalid_body (a mixture)
+ * The rentals of one extension: they must run, be held for whom the request names, and be of one product, country and
+ * mobile line, since one order has one payer, one target and one price.
+ * @param request `asked`: the rentals that it names; null: all of an order. `customerId`: whom it is for
+ * @throws ApiError not_found, invalid_customer_id, out_of_stock (a rental that has ended), invalid_body (a mixture)
  */
 export const rentalsToExtend = (
   found: readonly ProxyRow[],
-  asked: readonly string[] | null,
-  nowMs: number,
+  request: {
+    readonly asked: readonly string[] | null
+    readonly customerId: string | null
+    readonly nowMs: number
+  },
 ): RentalsToExtend => {
+  const { asked, customerId, nowMs } = request
   const runs = (row: ProxyRow) => proxyStatus(row, nowMs) !== 'expired'
   // A whole order keeps those of its addresses that still run.
   const rows = asked === null ? found.filter(runs) : found
@@ -29,6 +35,7 @@ export const rentalsToExtend = (
       'not_found',
       missing === undefined ? 'no proxy of this order runs' : `no proxy has the id ${missing}`,
     )
+  for (const row of rows) refuseOtherHolder(row.customer_id, customerId, row.proxy_id)
   if (rows.length > maxExtended)
     throw refuse('invalid_body', `one extension keeps at most ${maxExtended} addresses; name fewer proxy_ids`)
   const ended = rows.find((row) => !runs(row))

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { isoTime } from '../clock.ts'
+import { customerField, customerIdField } from '../customers/named.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 
@@ -33,6 +34,8 @@ export const ProxyRecord = z
       .literal(false)
       .meta({ description: 'Rentals end unless POST /api/v1/proxies/extend keeps them.' }),
     label: z.string(),
+    customerId: customerIdField,
+    customer: customerField,
     createdAt: instant,
     expiresAt: instant,
   })
@@ -42,6 +45,8 @@ export type ProxyRecord = z.infer<typeof ProxyRecord>
 /** What a rental is read from: its row in the read model, and the account's own label. */
 export type ProxyRow = {
   readonly proxy_id: string
+  /** The reseller's customer who holds it; null for the account itself. */
+  readonly customer_id: string | null
   readonly order_id: string
   readonly product_id: string
   readonly family: ProxyRecord['family']
@@ -72,10 +77,12 @@ export const proxyStatus = (row: ProxyRow, nowMs: number): ProxyStatus => {
   return row.expires_at <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
 }
 
+/** `customer` is the reseller's own id of who holds it. */
 export const proxyRecord = (
   row: ProxyRow,
   credentials: { readonly username: string; readonly password: string },
   nowMs: number,
+  customer: string | null,
 ): ProxyRecord => ({
   proxyId: row.proxy_id,
   orderId: row.order_id,
@@ -97,6 +104,8 @@ export const proxyRecord = (
   periodDays: row.period_days,
   autoExtend: false,
   label: row.label ?? '',
+  customerId: row.customer_id,
+  customer,
   createdAt: row.created_at,
   expiresAt: row.released_at !== null && row.released_at < row.expires_at ? row.released_at : row.expires_at,
 })
@@ -126,6 +135,8 @@ export const proxyExample: ProxyRecord = {
   periodDays: 30,
   autoExtend: false,
   label: '',
+  customerId: null,
+  customer: null,
   createdAt: '2026-11-21T02:30:00.000Z',
   expiresAt: '2026-12-21T02:30:00.000Z',
 }

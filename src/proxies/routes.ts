@@ -4,6 +4,9 @@ import type { Reads } from '../../projections/engine/reads.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
 import type { Clock } from '../clock.ts'
+import type { Customers } from '../customers/service.ts'
+import { customerRefs } from '../customers/vault.ts'
+import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { instantQuery, wordQuery } from '../http/query.ts'
@@ -35,16 +38,26 @@ export const proxyRoutes = (deps: {
   readonly orders: OrderService
   readonly catalog: { current(): Catalog }
   readonly termsOf: TermsOf
+  readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, termsOf, reads, db, pool, credentials, clock } = deps
+  const { orders, catalog, termsOf, customers, reads, db, pool, credentials, clock } = deps
 
-  const record = (row: ProxyRow): ProxyRecord =>
-    proxyRecord(row, credentials.of(row.proxy_id as ProxyId, 0), clock())
+  const recordsOf = async ({ accountId }: Caller, rows: readonly ProxyRow[]): Promise<ProxyRecord[]> => {
+    const refs = await customerRefs(
+      pool,
+      accountId,
+      rows.map((row) => row.customer_id),
+    )
+    return rows.map((row) => {
+      const customer = refs.get(row.customer_id) ?? null
+      return proxyRecord(row, credentials.of(row.proxy_id as ProxyId, 0), clock(), customer)
+    })
+  }
 
   return [
     route({
@@ -92,7 +105,7 @@ export const proxyRoutes = (deps: {
           expiresBeforeMs: query.expires_before,
         }
         const page = await listProxies(db, caller.accountId, filter, { limit, offset }, clock())
-        const proxies = page.proxies.map(record)
+        const proxies = await recordsOf(caller, page.proxies)
         return query.format === 'txt'
           ? { status: 200, text: proxies.map((proxy) => `${proxyLine(proxy)}\n`).join('') }
           : { status: 200, body: { proxies, total: page.total, limit, offset } }
@@ -118,7 +131,8 @@ export const proxyRoutes = (deps: {
         const [proxy] = await findProxies(db, caller.accountId, { proxyIds: [id] }, clock(), 1)
         if (!proxy) throw refuse('not_found', 'no proxy has this id')
         await setLabel(pool, caller.accountId, proxy.proxy_id as ProxyId, label)
-        return { status: 200, body: record({ ...proxy, label }) }
+        const [record] = await recordsOf(caller, [{ ...proxy, label }])
+        return { status: 200, body: record! }
       },
     }),
 
@@ -128,11 +142,12 @@ export const proxyRoutes = (deps: {
       operationId: 'extendProxies',
       summary: 'Keep rented addresses for another period',
       description:
-        'Prolongs the named rentals from their own end; rentals that are not named lapse. The wallet pays, and the answer is the order of the extension.',
+        "Prolongs the named rentals from their own end; rentals that are not named lapse. The wallet pays, and the answer is the order of the extension. Rentals that are held for a reseller's customer are extended with `X-Reseller-Customer-Id`: the customer's credit pays the price and the wallet your cost.",
       tag: 'Proxies',
       access: 'buy',
       writes: true,
       idempotencyKey: 'required-for-resellers',
+      customer: 'optional',
       body: Extension,
       codes: { body: { period_days: 'invalid_period' } },
       examples: { body: { proxy_ids: [proxyExample.proxyId], period_days: 30 } },
@@ -158,12 +173,14 @@ export const proxyRoutes = (deps: {
         'invalid_targeting',
         'out_of_stock',
         ...chargeErrors,
+        'customer_credit_insufficient',
       ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
-      handler: async ({ caller, body, idempotencyKey, requestId, after }) => {
+      handler: async ({ caller, body, idempotencyKey, customerRef, requestId, after }) => {
         const { proxy_ids: proxyIds, order_id: orderId } = body
         if ((proxyIds === undefined) === (orderId === undefined))
           throw refuse('invalid_body', 'send either proxy_ids or order_id: the rentals to keep')
+        const customerId = customerRef === null ? null : customers.idOf(caller.accountId, customerRef)
         const placed = await orders.submit({
           caller,
           requestId,
@@ -173,20 +190,20 @@ export const proxyRoutes = (deps: {
             path: '/api/v1/proxies/extend',
             productId: '',
             body,
-            customerId: null,
+            customerId,
           }),
           prepare: async (extensionId) => {
             await reads.settled(caller.accountId, after ?? 0)
             const asked = proxyIds === undefined ? null : [...new Set(proxyIds)]
             const status = asked === null ? ({ orderId } as const) : { proxyIds: asked }
             const rows = await findProxies(db, caller.accountId, status, clock(), maxExtended + 1)
-            const rentals = rentalsToExtend(rows, asked, clock())
+            const rentals = rentalsToExtend(rows, { asked, customerId, nowMs: clock() })
             const product = catalog.current().resolve(rentals.productId)
             return prepareExtension(
               {
                 orderId: extensionId,
                 caller,
-                customerId: null,
+                customerId,
                 terms: product ? termsOf(caller, product) : null,
                 method: 'wallet',
                 payable: true,
@@ -198,8 +215,7 @@ export const proxyRoutes = (deps: {
             )
           },
         })
-        const answer = orderRecord(placed.order, caller.reseller)
-        return answerPlaced(placed, answer)
+        return answerPlaced(placed, orderRecord({ ...placed.order, customer: customerRef }, caller.reseller))
       },
     }),
   ]

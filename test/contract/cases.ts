@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { createCatalogService } from '../../src/catalog/service.ts'
+import { createCustomers } from '../../src/customers/service.ts'
+import type { AccountId } from '../../src/ids.ts'
+import { createWallets } from '../../src/ledger/service.ts'
 import { type Called, declaredOf } from '../support/http.ts'
 import { until } from '../support/until.ts'
 import { goodRequests, nobodyListens, type Request } from './requests.ts'
@@ -50,6 +53,27 @@ const changedCatalog = (): string => {
   return JSON.stringify(catalog)
 }
 
+/** A customer who has spent all of its credit on a plan and an address. */
+const holder = (name: string) => ({ headers: { ...idempotency(name), 'X-Reseller-Customer-Id': 'c-holder' } })
+
+const buyForCustomer = async ({ client, demo, farebox: { core } }: Stage) => {
+  const { key, accountId } = demo.reseller
+  const customers = createCustomers({ pool: core.pool, master: core.keys.master })
+  const customerId = await customers.ensure(accountId as AccountId, 'c-holder')
+  const credit = { amountCents: 600 + 280, reference: 'cash', reason: 'payment', gateway: null } as const
+  const credited = await createWallets(core).adjustCustomer(
+    { accountId: accountId as AccountId, customerId, ...credit },
+    operator,
+  )
+  assert.equal(credited.outcome, 'applied')
+  const buy = async (json: Body) =>
+    (await done(client.post(orders, json, { key, ...holder(JSON.stringify(json)) }))).body
+  return {
+    customerPlan: await buy(plan('residential-premium', 1)),
+    customerIsp: await buy(addresses('isp-static', 1)),
+  }
+}
+
 /** Buys what the cases are about, then changes the catalogue under it. */
 const prepare = async (stage: Stage) => {
   const { client, demo, credit, accounts } = stage
@@ -64,6 +88,7 @@ const prepare = async (stage: Stage) => {
     parkedAddresses: await buy(buyer.key, addresses('ipv6-datacenter', 10)),
     unsoldCountry: await buy(buyer.key, addresses('ipv4-datacenter', 1)),
     unsoldCarrier: await buy(buyer.key, addresses('mobile-dedicated', 1, { carrier_id: 'verizon-us' })),
+    ...(await buyForCustomer(stage)),
   }
   const replays = {
     order: await done(
@@ -362,6 +387,21 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
       client.post(topUpPath(bought.plan), { quantity: 1, method: 'card' }, { key }),
     ),
     topUp('404 not_found', "another account's plan", { quantity: 1 }, {}, poorPlan),
+    topUp(
+      '402 customer_credit_insufficient',
+      "a customer's plan, its credit short",
+      { quantity: 1 },
+      { ...holder('top-up'), key: reseller.key },
+      bought.customerPlan,
+    ),
+    topUp(
+      '400 invalid_customer_id',
+      "a customer's plan, the customer not named",
+      { quantity: 1 },
+      { headers: idempotency('unnamed'), key: reseller.key },
+      bought.customerPlan,
+    ),
+    topUp('403 reseller_forbidden', 'a customer on an ordinary key', { quantity: 1 }, customer),
     topUp('409 price_changed', 'another price than the expected', { quantity: 1, expected_amount_cents: 1 }),
     topUp('409 product_unavailable', 'a product that was parked', { quantity: 1 }, {}, bought.parkedPlan),
 
@@ -376,6 +416,19 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     }),
     keep('402 insufficient_balance', 'an empty wallet', { order_id: poorAddress.orderId }, { key: poor.key }),
     keep('404 not_found', "another account's address", { proxy_ids: poorAddress.proxyIds }),
+    keep(
+      '402 customer_credit_insufficient',
+      "a customer's address, its credit short",
+      { order_id: bought.customerIsp.orderId },
+      { ...holder('extension'), key: reseller.key },
+    ),
+    keep(
+      '400 invalid_customer_id',
+      "a customer's address, the customer not named",
+      { order_id: bought.customerIsp.orderId },
+      { headers: idempotency('unnamed'), key: reseller.key },
+    ),
+    keep('403 reseller_forbidden', 'a customer on an ordinary key', one, customer),
     keep('409 price_changed', 'another price than the expected', { ...one, expected_amount_cents: 1 }),
     keep('409 product_unavailable', 'a product that was parked', {
       order_id: bought.parkedAddresses.orderId,

@@ -24,7 +24,7 @@ describe("a deposit for a reseller's customer", () => {
         assert.match(page, /Acme Proxies: account credit/)
         await act(made.deposit_id, 'pay', cents)
         const paid = await reads(acme.key, made.deposit_id, { status: 'paid', credited_cents: cents })
-        assert.deepEqual([paid.customer_id, paid.method], ['c-1', method])
+        assert.deepEqual([paid.customer, paid.method], ['c-1', method])
         assert.equal(await creditOf(shop, acme.accountId, 'c-1'), before + cents)
         assert.equal(await creditOf(shop, other.accountId, 'c-1'), 0)
         assert.equal(await shop.balance(acme.key), 0, "the money is the reseller's own, not in its wallet")

@@ -45,7 +45,7 @@ const outlives = async (
   await mend()
   const mine = async () => {
     const { body: list } = await shop.client.get(`${deposits}?limit=100`, { key })
-    return list.deposits.filter((one: { customer_id: string }) => one.customer_id === name)
+    return list.deposits.filter((one: { customer: string }) => one.customer === name)
   }
   assert.deepEqual(
     (await mine()).map((one: { status: string; pay_url: string | null }) => [one.status, one.pay_url]),

@@ -9,6 +9,7 @@ import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const orders = '/api/v1/orders'
+const extend = '/api/v1/proxies/extend'
 const addresses = (quantity: number) => ({
   product_id: 'isp-static',
   quantity,
@@ -33,6 +34,7 @@ test('orders for customers', async (t) => {
   const as = (customer: string, name: string) => ({
     headers: { 'Idempotency-Key': name, 'X-Reseller-Customer-Id': customer },
   })
+  const alone = (name: string) => ({ headers: { 'Idempotency-Key': name } })
   const creditOf = async (customer: string): Promise<number> => {
     const { customers } = await run('customers', 'list', '--account', accountId)
     return customers.find((one: { customer: string }) => one.customer === customer)?.creditCents
@@ -125,6 +127,97 @@ test('orders for customers', async (t) => {
     assert.equal(second.status, 201)
     assert.equal(second.body.planId, first.body.planId)
     assert.notEqual(own.body.planId, first.body.planId)
+  })
+
+  await t.test(
+    'top up and extend what a customer holds, on its credit and only when it is named',
+    async () => {
+      const own = await reseller.post(
+        orders,
+        { product_id: 'residential-premium', quantity: 1 },
+        alone('held'),
+      )
+      const held = await reseller.post(
+        orders,
+        { product_id: 'residential-premium', quantity: 1 },
+        as('carol', 'held-for'),
+      )
+      const rented = await reseller.post(orders, addresses(2), as('carol', 'rented'))
+      const price = await reseller.get('/api/v1/products/residential-premium/price?quantity=2')
+      const plan = `/api/v1/plans/${held.body.planId}`
+      const topUp = `${plan}/topup`
+      const before = [await creditOf('carol'), await wallet()] as const
+      const sides = async () => [before[0] - (await creditOf('carol')), before[1] - (await wallet())]
+
+      const named = await reseller.post(topUp, { quantity: 2 }, alone('top-unnamed'))
+      assert.deepEqual([named.status, named.body.code], [400, 'invalid_customer_id'])
+      assert.match(named.body.error, /name the customer with X-Reseller-Customer-Id/)
+      const other = await reseller.post(topUp, { quantity: 2 }, as('dave', 'top-other'))
+      assert.deepEqual([other.status, other.body.code], [404, 'not_found'])
+      const ownPlan = `/api/v1/plans/${own.body.planId}/topup`
+      const foreign = await reseller.post(ownPlan, { quantity: 2 }, as('carol', 'top-own'))
+      assert.deepEqual([foreign.status, foreign.body.code], [404, 'not_found'])
+      const extension = { proxy_ids: rented.body.proxyIds, period_days: 30 }
+      const unnamed = await reseller.post(extend, extension, alone('ext-unnamed'))
+      assert.deepEqual([unnamed.status, unnamed.body.code], [400, 'invalid_customer_id'])
+      const others = await reseller.post(extend, extension, as('dave', 'ext-other'))
+      assert.deepEqual([others.status, others.body.code], [404, 'not_found'])
+      assert.deepEqual(await sides(), [0, 0])
+
+      const topped = await reseller.post(topUp, { quantity: 2 }, as('carol', 'top'))
+      assert.deepEqual(
+        [
+          topped.status,
+          topped.body.kind,
+          topped.body.amountCents,
+          topped.body.yourCostCents,
+          topped.body.customer,
+        ],
+        [201, 'topup', price.body.amountCents, price.body.yourCostCents, 'carol'],
+      )
+      assert.deepEqual(
+        [topped.body.plan.dataGbTotal, topped.body.plan.customer],
+        [(await reseller.get(plan)).body.dataGbTotal, 'carol'],
+      )
+      const extended = await reseller.post(extend, extension, as('carol', 'ext'))
+      const whole = (await reseller.get('/api/v1/products/isp-static/price?quantity=2')).body
+      assert.deepEqual(
+        [extended.status, extended.body.amountCents, extended.body.yourCostCents],
+        [201, whole.amountCents, whole.yourCostCents],
+      )
+      assert.deepEqual(await sides(), [
+        price.body.amountCents + whole.amountCents,
+        price.body.yourCostCents + whole.yourCostCents,
+      ])
+      const again = await reseller.post(topUp, { quantity: 2 }, as('carol', 'top'))
+      assert.deepEqual([again.status, again.body.orderId], [200, topped.body.orderId])
+
+      const short = await reseller.post(topUp, { quantity: 1_000 }, as('carol', 'top-short'))
+      assert.deepEqual([short.status, short.body.code], [402, 'customer_credit_insufficient'])
+      for (const id of [topped, extended].map(({ body }) => body.orderId))
+        await run('orders', 'refund', '--order', id)
+      assert.deepEqual(await sides(), [0, 0])
+    },
+  )
+
+  await t.test('show whom they are for by both ids, wherever they are read', async () => {
+    const { body: order } = await reseller.post(orders, addresses(1), as('carol', 'named'))
+    assert.equal(order.customer, 'carol')
+    const { orders: listed } = (await reseller.get(`${orders}?limit=100`)).body
+    const one = listed.find(({ orderId }: { orderId: string }) => orderId === order.orderId)
+    assert.deepEqual([one.customer, one.customerId], ['carol', order.customerId])
+    const { proxies } = (await reseller.get(`/api/v1/proxies?order_id=${order.orderId}`)).body
+    assert.deepEqual([proxies[0].customer, proxies[0].customerId], ['carol', order.customerId])
+    const { plans } = (await reseller.get('/api/v1/plans')).body
+    assert.deepEqual(
+      new Set(plans.map(({ customer }: { customer: string }) => customer)),
+      new Set(['carol', null]),
+    )
+    const shown = await run('orders', 'show', order.orderId)
+    assert.deepEqual(
+      [shown.customer, shown.yourCostCents, shown.marginCents],
+      ['carol', order.yourCostCents, order.marginCents],
+    )
   })
 
   await t.test("name the reseller's wallet first when both are short", async () => {

@@ -93,7 +93,7 @@ describe('an order for a customer that is short of credit', () => {
     assert.match(page, /SANDBOX/)
     assert.match(page, /Ann &#38; Co/)
     const deposit = await town.deposit(depositId)
-    assert.deepEqual([deposit.for_order, deposit.customer_id], [true, 'alice'])
+    assert.deepEqual([deposit.for_order, deposit.customer], [true, 'alice'])
     const waiting = await town.read(deposit.order_id)
     assert.deepEqual([waiting.status, waiting.payUrl], ['awaiting_payment', payUrl])
 

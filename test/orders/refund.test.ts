@@ -39,6 +39,40 @@ const refund = (world: World, order: OrderDetails, id: string, request: RefundRe
   return { world: appendTo(world, appends, start), answer }
 }
 
+/** What operators ask back, in any order: amounts, and addresses by their place in the order. */
+const wanted = fc.array(
+  fc.oneof(
+    fc.record({ kind: fc.constant('cents' as const), cents: fc.integer({ min: 1, max: 900 }) }),
+    fc.record({
+      kind: fc.constant('proxies' as const),
+      places: fc.uniqueArray(fc.nat(7), { minLength: 1, maxLength: 3 }),
+    }),
+  ),
+  { maxLength: 8 },
+)
+type Wanted = typeof wanted extends fc.Arbitrary<infer Value> ? Value : never
+
+/** Refunds one after the other and then the rest; `check` looks at the world after each. */
+const refundAll = (
+  order: OrderDetails,
+  requests: Wanted,
+  check: (states: ReturnType<typeof statesFor>) => void,
+): ReturnType<typeof statesFor> => {
+  let world = placed(order)
+  const take = (id: string, request: RefundRequest): void => {
+    world = refund(world, order, id, request).world
+    check(statesFor(world, order))
+  }
+  for (const [n, asked] of requests.entries()) {
+    const { proxyIds = [] } = statesFor(world, order).order ?? {}
+    const named = asked.kind === 'proxies' ? asked.places.flatMap((place) => proxyIds[place] ?? []) : []
+    if (asked.kind === 'cents') take(`ref_${n}`, asked)
+    else if (named.length > 0) take(`ref_${n}`, { kind: 'proxies', proxyIds: named })
+  }
+  take('ref_last', { kind: 'whole' })
+  return statesFor(world, order)
+}
+
 describe('refunds', () => {
   test('equal parts of any amount add up to the whole', () => {
     fc.assert(
@@ -52,46 +86,20 @@ describe('refunds', () => {
   })
 
   test('in any mixture of amounts, addresses and the rest give back what was paid, never more', () => {
-    const request = fc.oneof(
-      fc.record({ kind: fc.constant('cents' as const), cents: fc.integer({ min: 1, max: 900 }) }),
-      fc.record({
-        kind: fc.constant('proxies' as const),
-        first: fc.nat(7),
-        count: fc.integer({ min: 1, max: 3 }),
-      }),
-    )
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 8 }),
         fc.integer({ min: 1, max: 2_000 }),
-        fc.array(request, { maxLength: 8 }),
+        wanted,
         (quantity, amountCents, requests) => {
           const order = addressOrder('ord_1', { quantity, amountCents })
-          let world = placed(order)
           const before = paidCents - amountCents
-          const check = () => {
-            const { ledger, order: state } = statesFor(world, order)
-            assert.ok(state)
-            assert.ok(state.refundedCents <= amountCents)
-            assert.equal(ledger.availableMicros, (before + state.refundedCents) * 10_000)
-            assert.equal(state.status === 'refunded', state.refundedCents === amountCents)
-          }
-          for (const [n, asked] of requests.entries()) {
-            const { order: state } = statesFor(world, order)
-            const given: RefundRequest =
-              asked.kind === 'cents'
-                ? asked
-                : {
-                    kind: 'proxies',
-                    proxyIds: state?.proxyIds.slice(asked.first, asked.first + asked.count) ?? [],
-                  }
-            if (given.kind === 'proxies' && given.proxyIds.length === 0) continue
-            world = refund(world, order, `ref_${n}`, given).world
-            check()
-          }
-          world = refund(world, order, 'ref_last', { kind: 'whole' }).world
-          check()
-          const { order: state, arbiter } = statesFor(world, order)
+          const { order: state, arbiter } = refundAll(order, requests, ({ ledger, order: after }) => {
+            assert.ok(after)
+            assert.ok(after.refundedCents <= amountCents)
+            assert.equal(ledger.availableMicros, (before + after.refundedCents) * 10_000)
+            assert.equal(after.status === 'refunded', after.refundedCents === amountCents)
+          })
           assert.equal(state?.status, 'refunded')
           assert.equal((arbiter as StockState).rentals.size, 0)
         },
@@ -100,46 +108,24 @@ describe('refunds', () => {
   })
 
   test('of an order for a customer give each side back what it paid, in any mixture of parts', () => {
-    const request = fc.oneof(
-      fc.record({ kind: fc.constant('cents' as const), cents: fc.integer({ min: 1, max: 900 }) }),
-      fc.record({
-        kind: fc.constant('proxies' as const),
-        first: fc.nat(7),
-        count: fc.integer({ min: 1, max: 3 }),
-      }),
-    )
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 8 }),
         fc.integer({ min: 1, max: 2_000 }),
         fc.integer({ min: 1, max: 2_000 }),
-        fc.array(request, { maxLength: 8 }),
+        wanted,
         (quantity, amountCents, costCents, requests) => {
           const order = forCustomer(addressOrder('ord_1', { quantity }), amountCents, costCents)
-          let world = placed(order)
-          const check = () => {
-            const { ledger, order: state } = statesFor(world, order)
-            assert.ok(state)
-            const backCents = state.refunds.reduce((sum, { costCents: cost = 0 }) => sum + cost, 0)
-            assert.ok(state.refundedCents <= amountCents && backCents <= costCents)
+          const { order: state } = refundAll(order, requests, ({ ledger, order: after }) => {
+            assert.ok(after)
+            const backCents = after.refunds.reduce((sum, { costCents: cost = 0 }) => sum + cost, 0)
+            assert.ok(after.refundedCents <= amountCents && backCents <= costCents)
             const { creditMicros } = customerCreditOf(ledger, customer)
-            assert.equal(creditMicros, (paidCents - amountCents + state.refundedCents) * 10_000)
+            assert.equal(creditMicros, (paidCents - amountCents + after.refundedCents) * 10_000)
             assert.equal(ledger.availableMicros, (paidCents - costCents + backCents) * 10_000)
-            if (state.status === 'refunded') assert.equal(backCents, costCents)
-          }
-          for (const [n, asked] of requests.entries()) {
-            const proxyIds = statesFor(world, order).order?.proxyIds ?? []
-            const given: RefundRequest =
-              asked.kind === 'cents'
-                ? asked
-                : { kind: 'proxies', proxyIds: proxyIds.slice(asked.first, asked.first + asked.count) }
-            if (given.kind === 'proxies' && given.proxyIds.length === 0) continue
-            world = refund(world, order, `ref_${n}`, given).world
-            check()
-          }
-          world = refund(world, order, 'ref_last', { kind: 'whole' }).world
-          check()
-          assert.equal(statesFor(world, order).order?.status, 'refunded')
+            if (after.status === 'refunded') assert.equal(backCents, costCents)
+          })
+          assert.equal(state?.status, 'refunded')
         },
       ),
     )

@@ -332,7 +332,7 @@ test('orders over HTTP', async (t) => {
     const [order] = (await buyer.get(orders)).body.orders
     const head = await service.farebox.core.log.head()
     const completed = await createCompletion(service.farebox.core)(order.orderId, null)
-    assert.equal(completed?.status, 'completed')
+    assert.deepEqual([completed?.order.status, completed?.position], ['completed', null])
     assert.equal(await service.farebox.core.log.head(), head)
   })
 
