@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Clock } from './clock.ts'
 
 /** Decisions of several processes are compared by time, so a process may be this far from Postgres's clock at most. */
-export const maxSkewMs = 2_000
+const maxSkewMs = 2_000
 
 export type ClockGuard = {
   /** Null while the clock is right, else what is wrong with it: then nothing is decided here. */

@@ -88,6 +88,7 @@ export const settings = {
     .default('info')
     .describe('The least severe log lines that are written.'),
   FAREBOX_RATE_LIMIT: onOff.default(true).describe('off: no request is refused for coming too often.'),
+  // The limits of decisions.md, "Everywhere".
   FAREBOX_RATE_KEY: rate
     .default({ burst: 300, perSecond: 50 })
     .describe('Requests of one key: at once, and a second in the long run.'),

@@ -27,7 +27,7 @@ const texts: Readonly<Record<ColumnType, (value: unknown) => string>> = {
 }
 
 /** Rows as the lines of a `copy`. */
-export const copyLines = (table: Table, rows: readonly Row[]): string => {
+const copyLines = (table: Table, rows: readonly Row[]): string => {
   const columns = Object.entries(table.columns).map(([name, { type }]) => ({ name, text: texts[type] }))
   let lines = ''
   for (const row of rows) {

@@ -55,7 +55,7 @@ const keyObject = (table: Table, key: readonly (string | number)[]): Row =>
  * beside `unnest` of arrays and multi-row `values` (31 columns, 500 rows: 28, 20 and 28 µs a row, and 6, 8 and 11 µs
  * of Node's own time) it costs the process that serves requests least.
  */
-export const writeStatement = (
+const writeStatement = (
   schema: string,
   tables: readonly TableChange[],
   step: CheckpointStep | null,

@@ -2,7 +2,7 @@ import { type ApiError, refuse } from '../http/errors.ts'
 import type { CatalogRefusal, Result } from './refusal.ts'
 
 /** A refusal of the catalogue as the API answers it. */
-export const refuseForCatalog = (refusal: CatalogRefusal): ApiError =>
+const refuseForCatalog = (refusal: CatalogRefusal): ApiError =>
   refusal.code === 'product_unavailable'
     ? refuse('product_unavailable', refusal.message, { successorId: refusal.successorId ?? null })
     : refuse(refusal.code, refusal.message)

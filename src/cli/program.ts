@@ -17,7 +17,7 @@ export type CliDeps = {
 /** A room's commands: `registerX(program, cli)`. */
 export type Register = (program: Command, cli: Cli) => void
 
-export const exitCodes = { done: 0, failed: 1, wrongUse: 2 } as const
+const exitCodes = { done: 0, failed: 1, wrongUse: 2 } as const
 
 const description = `Runs a Farebox: accounts, keys, wallets, catalogue, stock, orders.
 

@@ -1,4 +1,4 @@
-import type { AccountId, KeyId, NoticeId, OrderId, PlanId, SubscriptionId } from '../ids.ts'
+import type { AccountId, NoticeId, OrderId, PlanId, SubscriptionId } from '../ids.ts'
 import type { Period } from '../periods/period.ts'
 import type { StreamName } from './port.ts'
 
@@ -30,7 +30,6 @@ export const sealStream: StreamName = named('seal')
 export const periodStream = (period: Period): StreamName => named(`period-${period}`)
 /** Who may read the books over HTTP. */
 export const financeStream: StreamName = named('finance')
-export type StreamOwner = AccountId | OrderId | PlanId | KeyId
 
 /** The prefixes that are ours: the filter of a subscription on a server that holds other streams too. */
 export const streamPrefixes: readonly string[] = [

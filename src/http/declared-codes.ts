@@ -41,7 +41,7 @@ const parameterCodes = (route: Route): readonly ErrorCode[] => [
 ]
 
 /** Codes that the framework gives by itself on this operation, whatever its handler does. */
-export const frameworkCodes = (route: Route): readonly ErrorCode[] => [
+const frameworkCodes = (route: Route): readonly ErrorCode[] => [
   ...new Set([...accessCodes(route), ...bodyCodes(route), ...headerCodes(route), ...parameterCodes(route)]),
 ]
 

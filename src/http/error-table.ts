@@ -24,7 +24,7 @@ const cents = z.int()
  * Every error code of the API with its status: spec.md "Errors" and decisions.md "Everywhere" (added codes). The
  * OpenAPI document and the docs page are made from it. A code is never renamed and never used for something else.
  */
-export const errorTable = {
+const errorTable = {
   unauthorized: entry({
     status: 401,
     retry: 'after-change',

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { FieldCodes } from './route.ts'
 
 /** A page that leaves the size out has this many entries, none has more than the maximum (decisions.md, "Everywhere"). */
-export const defaultLimit = 50
-export const maxLimit = 100
+const defaultLimit = 50
+const maxLimit = 100
 
 const wholeNumber = (text: string): number => (/^\d+$/.test(text) ? Number(text) : Number.NaN)
 

@@ -23,13 +23,6 @@ export const integerQuery = (bounds: { min?: number; max?: number; description: 
       },
     })
 
-/** `true` or `false` in a query string. */
-export const booleanQuery = (description: string) =>
-  z
-    .enum(['true', 'false'])
-    .transform((text) => text === 'true')
-    .meta({ description, override: { type: 'boolean' } })
-
 /** One of some words in a query string. */
 export const wordQuery = <const Word extends string>(words: readonly Word[], description: string) =>
   z.enum(words).meta({ description })

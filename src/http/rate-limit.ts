@@ -3,10 +3,6 @@ import { LRUCache } from 'lru-cache'
 /** A token bucket: `burst` requests at once, `perSecond` in the long run. Whole numbers of at least 1. */
 export type Rate = { readonly burst: number; readonly perSecond: number }
 
-/** Limits of decisions.md, "Everywhere". */
-export const defaultKeyRate: Rate = { burst: 300, perSecond: 50 }
-export const defaultAddressRate: Rate = { burst: 600, perSecond: 100 }
-
 /**
  * When the bucket is full again, in thousandths of a token since the epoch of the clock; undefined: it is full.
  * Thousandths of a token keep the arithmetic in whole numbers, so that nothing drifts.

@@ -29,7 +29,7 @@ export const basisPoints = (value: number): Factor => ({ numerator: value, denom
 export const millionths = (value: number): Factor => ({ numerator: value, denominator: 1_000_000 })
 
 /** `numerator / denominator`, rounded half up to a whole number; neither may be negative. */
-export const divideHalfUp = (numerator: bigint, denominator: bigint): bigint => {
+const divideHalfUp = (numerator: bigint, denominator: bigint): bigint => {
   if (numerator < 0n || denominator <= 0n)
     throw new RangeError(`cannot round ${numerator} / ${denominator}: only amounts from 0 on are rounded`)
   return (2n * numerator + denominator) / (2n * denominator)

@@ -52,7 +52,7 @@ const recordedAtOf = (event: StoredEvent): string =>
   (JSON.parse(event.metadata) as { recordedAt: string }).recordedAt
 
 /** The month of the log's first event, or null for an empty log. */
-export const firstPeriod = async (log: Pick<EventLog, 'readAll'>): Promise<Period | null> => {
+const firstPeriod = async (log: Pick<EventLog, 'readAll'>): Promise<Period | null> => {
   const [first] = await log.readAll(0, 1)
   return first ? periodOf(recordedAtOf(first)) : null
 }
@@ -205,5 +205,3 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
     },
   }
 }
-
-export type Periods = ReturnType<typeof createPeriods>

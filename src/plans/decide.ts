@@ -10,7 +10,7 @@ const dayMs = 24 * 60 * 60 * 1000
 export type PlanDecision = { readonly events: readonly PlanEvent[]; readonly answer: PlanAnswer }
 
 /** A plan that runs out of time is over from its end on, whether or not anything recorded that yet. */
-export const isExpired = (state: PlanState, nowMs: number): boolean =>
+const isExpired = (state: PlanState, nowMs: number): boolean =>
   state.plan !== null && state.plan.expiresAtMs !== null && state.plan.expiresAtMs <= nowMs
 
 /** Bytes left to use, never below 0; null for a plan that is sold by time. */

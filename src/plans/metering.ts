@@ -48,7 +48,7 @@ export type Meter = {
 }
 
 /** One report, and a batch's part for one plan. */
-export const maxReportBytes = 1e15
+const maxReportBytes = 1e15
 const maxKnownPlans = 100_000
 const sweptAtOnce = 500
 

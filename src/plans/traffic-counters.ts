@@ -26,7 +26,7 @@ export type Settled = {
 }
 
 /** A report with this name is not counted again for at least so long. */
-export const reportersKeptMs = 8 * 24 * 60 * 60 * 1000
+const reportersKeptMs = 8 * 24 * 60 * 60 * 1000
 
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
@@ -157,5 +157,3 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
     ])
   },
 })
-
-export type TrafficCounters = ReturnType<typeof createTrafficCounters>

@@ -69,7 +69,7 @@ export type ProxyRow = {
 export const expiringMs = 72 * 60 * 60 * 1000
 
 /** Where rented addresses listen. */
-export const proxyPorts = { http: 8080, socks5: 1080 } as const
+const proxyPorts = { http: 8080, socks5: 1080 } as const
 
 /** Expiring and expired are computed at read, so that they hold from the instant on. */
 export const proxyStatus = (row: ProxyRow, nowMs: number): ProxyStatus => {

@@ -13,7 +13,7 @@ export const maxMarkupMillionths = 100_000_000
 /** $10,000 for one unit. */
 export const maxRetailMicros = 10_000_000_000
 /** Prices of one reseller. */
-export const maxRetailPrices = 5_000
+const maxRetailPrices = 5_000
 
 /** What an operator changes of a reseller; what is left out stays. Null takes a thing away. */
 export type TermsChange = {

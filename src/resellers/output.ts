@@ -12,9 +12,9 @@ const decimalText = (value: number, decimals: number, atLeast = 0): string => {
   return fraction === '' ? digits.slice(0, -decimals) : `${digits.slice(0, -decimals)}.${fraction}`
 }
 
-export const discountText = (basisPoints: number): string => decimalText(basisPoints, 2)
-export const markupText = (millionths: number): string => decimalText(millionths, 6, 2)
-export const priceText = (micros: number): string => decimalText(micros, 6, 2)
+const discountText = (basisPoints: number): string => decimalText(basisPoints, 2)
+const markupText = (millionths: number): string => decimalText(millionths, 6, 2)
+const priceText = (micros: number): string => decimalText(micros, 6, 2)
 
 /** Settings as JSON, and as the text that `reseller set` takes. Credentials are named, never shown. */
 export const termsJson = (accountId: AccountId, terms: Terms) => ({

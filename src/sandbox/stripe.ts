@@ -9,7 +9,7 @@ type Form = { [key: string]: Form | string }
 type Query = Readonly<Record<string, string | undefined>>
 
 /** `a[b][0]=c` as nested objects, the way Stripe reads a form. */
-export const parseForm = (text: string): Form => {
+const parseForm = (text: string): Form => {
   const root: Form = {}
   for (const [name, value] of new URLSearchParams(text)) {
     const parts = name.replaceAll(']', '').split('[')

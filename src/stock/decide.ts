@@ -27,10 +27,6 @@ const sellable = (state: StockState, target: Target, limit: number, nowMs: numbe
   return ips
 }
 
-/** How many addresses of the target's pool can be sold now, counted up to `limit`. */
-export const countSellable = (state: StockState, target: Target, limit: number, nowMs: number): number =>
-  sellable(state, target, limit, nowMs).length
-
 const refusal = (reason: 'out_of_stock' | 'rental_ended'): StockDecision => ({
   events: [],
   answer: { outcome: 'refused', reason },

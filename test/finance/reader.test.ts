@@ -6,10 +6,11 @@ import { closingMicros } from '../../src/finance/journal.ts'
 import { createMoments, type Moment } from '../../src/finance/moment.ts'
 import { createFinanceReader } from '../../src/finance/reader.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
+import { startMs } from '../projections/steps.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { balancesOf, foldLog } from './fold.ts'
-import { playInto, startMs, steps } from './support.ts'
+import { playInto, steps } from './support.ts'
 
 const moment: fc.Arbitrary<Moment> = fc.oneof(
   fc.nat({ max: 200 }).map((position): Moment => ({ kind: 'position', position })),

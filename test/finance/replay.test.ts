@@ -8,10 +8,11 @@ import { replay } from '../../src/finance/replay.ts'
 import { registerReplay } from '../../src/finance/replay-cli.ts'
 import { createSum } from '../../src/finance/sum.ts'
 import { decode } from '../projections/engine.ts'
+import { startMs } from '../projections/steps.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { ledgerWorld } from './cli-world.ts'
 import { balancesOf, foldLog } from './fold.ts'
-import { playInto, startMs, steps } from './support.ts'
+import { playInto, steps } from './support.ts'
 
 test('law: a replay up to any moment is a fold of the log up to the last position at or before it', async () => {
   const moment: fc.Arbitrary<Moment> = fc.oneof(

@@ -4,11 +4,12 @@ import fc from 'fast-check'
 import { rebuild } from '../../projections/engine/rebuild.ts'
 import { books } from '../../projections/groups.ts'
 import { createEntryStream, type Entry } from '../../src/finance/entries.ts'
-import { accounts, playInto, steps } from '../finance/support.ts'
+import { playInto, steps } from '../finance/support.ts'
 import { compareWithLog } from '../support/fold-compare.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { caughtUp, decode, startEngine } from './engine.ts'
+import { accounts } from './steps.ts'
 
 test('law: the journal books each money event in each book, and a rebuild books the same', async (t) => {
   const { pool } = await testDatabase(t)

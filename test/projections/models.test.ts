@@ -8,75 +8,16 @@ import { groups } from '../../projections/groups.ts'
 import { createLiveStock } from '../../projections/live-stock.ts'
 import { isoTime } from '../../src/clock.ts'
 import { accountStream, catalogStream } from '../../src/eventstore/streams.ts'
-import type { AccountId, OrderId, PlanId } from '../../src/ids.ts'
+import type { AccountId, OrderId } from '../../src/ids.ts'
 import { microsToCentsFloor } from '../../src/ledger/money.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { caughtUp, decode, startEngine } from './engine.ts'
 import { createShop, type Shop } from './shop.ts'
+import { accounts, goodsSteps, moneySteps, planOf, startMs, waiting } from './steps.ts'
 
-const startMs = Date.parse('2026-11-21T00:00:00.000Z')
-const accounts = ['acc_one', 'acc_two'] as AccountId[]
-const planOf = (account: AccountId): PlanId => `pln_${account}` as PlanId
 const planIds = accounts.map(planOf)
-
-type Step = (shop: Shop, n: number) => Promise<unknown>
-
-const account = fc.constantFrom(...accounts)
-const orderId = (n: number): OrderId => `ord_${n}` as OrderId
-const anyOrder = fc.nat({ max: 40 }).map(orderId)
-
-const step: fc.Arbitrary<Step> = fc.oneof(
-  fc.tuple(account, fc.integer({ min: 1, max: 5000 })).map(
-    ([a, cents]): Step =>
-      (shop) =>
-        shop.credit(a, cents),
-  ),
-  fc.tuple(account, fc.integer({ min: 1, max: 9000 })).map(
-    ([a, cents]): Step =>
-      (shop) =>
-        shop.chargeBack(a, cents),
-  ),
-  fc.tuple(account, fc.integer({ min: 1, max: 90_000 }), fc.constantFrom('capture', 'release', 'leave')).map(
-    ([a, micros, end]): Step =>
-      (shop) =>
-        shop.scrape(a, micros, end as 'capture'),
-  ),
-  fc.tuple(account, fc.integer({ min: 1, max: 4 })).map(
-    ([a, q]): Step =>
-      (shop, n) =>
-        shop.buyAddresses(a, orderId(n), q),
-  ),
-  account.map(
-    (a): Step =>
-      (shop, n) =>
-        shop.buyPlan(a, orderId(n), planOf(a)),
-  ),
-  fc.tuple(anyOrder, fc.integer({ min: 1, max: 400 })).map(
-    ([id, cents]): Step =>
-      (shop) =>
-        shop.refund(id, cents % 3 === 0 ? { kind: 'whole' } : { kind: 'cents', cents }),
-  ),
-  anyOrder.map(
-    (id): Step =>
-      (shop, n) => {
-        const order = shop.orders.has(id) ? shop.order(id) : null
-        if (!order || order.proxyIds.length === 0) return Promise.resolve()
-        return shop.extend(order.details.accountId, orderId(n), order.proxyIds)
-      },
-  ),
-  fc.tuple(fc.constantFrom(...planIds), fc.integer({ min: 1, max: 4_000_000_000 })).map(
-    ([plan, bytes]): Step =>
-      (shop) =>
-        shop.meter(plan, bytes),
-  ),
-  fc.constant<Step>((shop) => shop.expireRentals()),
-  fc.integer({ min: 0, max: 1_000_000 }).map(
-    (ms): Step =>
-      async (shop) =>
-        shop.wait(ms),
-  ),
-)
+const step = fc.oneof(...moneySteps, ...goodsSteps, waiting(0, 1_000_000))
 
 const checkBalances = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> => {
   for (const id of accounts) {

@@ -22,5 +22,3 @@ export const createInOrder = () => {
     }
   }
 }
-
-export type InOrder = ReturnType<typeof createInOrder>

@@ -35,7 +35,7 @@ const headerParameters = (route: Route): readonly Json[] => [
 ]
 
 /** Header parameters, written once. */
-export const sharedParameters: Readonly<Record<string, Json>> = {
+const sharedParameters: Readonly<Record<string, Json>> = {
   'Idempotency-Key': {
     name: 'Idempotency-Key',
     in: 'header',
