@@ -2,12 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { runSoak } from './soak.ts'
 import { startTestServer } from './support/postgres-server.ts'
 
 /**
- * Runs the tests: `npm test [-- files…]`, `npm run test:soak`. One Postgres serves all files, unless
+ * Runs the tests: `npm test [-- files…]`, `npm run test:soak [-- files…]`. One Postgres serves all files, unless
  * FAREBOX_TEST_DATABASE_URL names one. Arguments that are no flags choose files by a part of their path; other flags go
- * to node's test runner.
+ * to node's test runner, in a soak only `--test-name-pattern=…`.
  */
 const root = join(import.meta.dirname, '..')
 const args = process.argv.slice(2)
@@ -25,31 +26,47 @@ if (files.length === 0) {
   process.exit(2)
 }
 
+const namePattern = '--test-name-pattern='
+const patterns = flags.filter((flag) => flag.startsWith(namePattern))
+if (soak && patterns.length < flags.length) {
+  process.stderr.write(`a soak takes parts of paths and ${namePattern}…, nothing else\n`)
+  process.exit(2)
+}
+
 const minutes = 60_000
 const server = process.env.FAREBOX_TEST_DATABASE_URL ? null : await startTestServer()
 
-const runner: ChildProcess = spawn(
-  process.execPath,
-  [
-    '--test',
-    '--test-concurrency=2',
-    // A test that hangs fails by its name; it never holds the run up for ever.
-    `--test-timeout=${soak ? 60 * minutes : 5 * minutes}`,
-    ...flags,
-    ...files,
-  ],
-  {
-    cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: {
-      ...process.env,
-      FAREBOX_TEST_DATABASE_URL: process.env.FAREBOX_TEST_DATABASE_URL ?? server?.url,
-      ...(soak ? { FAREBOX_SOAK: '1' } : {}),
-    },
-  },
-)
+const url = process.env.FAREBOX_TEST_DATABASE_URL ?? server?.url
+const stopping = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => runner.kill(signal))
-const [code] = await once(runner, 'exit')
+const runShort = async (): Promise<number> => {
+  const runner: ChildProcess = spawn(
+    process.execPath,
+    [
+      '--test',
+      '--test-concurrency=2',
+      // A test that hangs fails by its name; it never holds the run up for ever.
+      `--test-timeout=${5 * minutes}`,
+      ...flags,
+      ...files,
+    ],
+    {
+      cwd: root,
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env: { ...process.env, FAREBOX_TEST_DATABASE_URL: url },
+    },
+  )
+  stopping.signal.addEventListener('abort', () => runner.kill())
+  const [code] = await once(runner, 'exit')
+  return code ?? 1
+}
+
+const runLong = async (): Promise<number> => {
+  Object.assign(process.env, { FAREBOX_TEST_DATABASE_URL: url, FAREBOX_SOAK: '1' })
+  const names = patterns.map((flag) => flag.slice(namePattern.length))
+  return (await runSoak(root, files, names, stopping.signal)) ? 0 : 1
+}
+
+process.exitCode = await (soak ? runLong() : runShort())
 await server?.stop()
-process.exitCode = code ?? 1

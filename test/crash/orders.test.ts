@@ -13,9 +13,9 @@ const randomKills = soak ? 200 : 16
 const inFlight = 32
 const counts = { kills: 0, acknowledged: 0, unanswered: 0, refused: 0 }
 
-after(() => {
-  process.stdout.write(`# crash test: ${JSON.stringify(counts)}\n`)
-})
+const tell = (): void => void process.stdout.write(`# crash test: ${JSON.stringify(counts)}\n`)
+
+after(tell)
 
 /** Everything that survives a kill: settings, and what the clients were told. */
 type Bench = {
@@ -167,6 +167,7 @@ describe('a killed server', () => {
       counts.kills += 1
       running = await startFarebox(t, bench.env)
       await audit(bench, running.baseUrl)
+      if (kill % 20 === 19) tell()
     }
     await retryUnanswered(bench, running.baseUrl)
     await audit(bench, running.baseUrl)

@@ -35,6 +35,8 @@ test('whatever customers and operators do, the service answers as the model does
   const opening = await setUpOpening(t)
   const tally: Tally = { steps: 0, deeds: 0, answers: {} }
   let runs = 0
+  const tell = (): void =>
+    void process.stdout.write(`# model test: ${JSON.stringify({ seed, runs, ...tally })}\n`)
   const deadlineMs = performance.now() + budgetMs
   const run = async (steps: readonly Parameters<typeof play>[2][number][]): Promise<void> => {
     // What has begun is ended in order; no more is begun, nor shrunk.
@@ -47,6 +49,7 @@ test('whatever customers and operators do, the service answers as the model does
         const { pool, log, keys } = shop.farebox().core
         await assertVerified({ pool, log, sealKey: keys.seal })
         runs += 1
+        if (runs % 10 === 0) tell()
       } finally {
         await shop.close()
       }
@@ -62,6 +65,6 @@ test('whatever customers and operators do, the service answers as the model does
       numRuns: soak ? 400 : 20,
     },
   )
-  process.stdout.write(`# model test: ${JSON.stringify({ seed, runs, ...tally })}\n`)
+  tell()
   assert.ok(runs > 0, 'no run came to its end')
 })

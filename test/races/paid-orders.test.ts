@@ -78,7 +78,7 @@ test(`the retry, the callback and the poller meet ${meetings} times over two pro
     for (let n = waiting.pop(); n !== undefined; n = waiting.pop()) await meet(n)
   }
   await Promise.all(Array.from({ length: atOnce }, client))
-  process.stdout.write(`# ${JSON.stringify(counted(answers))}\n`)
+  process.stdout.write(`# paid orders: ${JSON.stringify({ meetings, ...counted(answers) })}\n`)
 
   const count = async (type: string): Promise<{ total: number; each: number }> => {
     const { rows } = await pool.query(

@@ -12,6 +12,7 @@ const streamsAtOnce = 16
 export const volumeContract = (openLog: OpenLog, traits: LogTraits): void => {
   test(`${total.toLocaleString('en')} events are written, read in order and subscribed to`, async (t) => {
     const { log } = await openLog(t)
+    const startedMs = performance.now()
     const start = await log.head()
     const revisions = new Map<StreamName, number>()
     const writeStream = async (): Promise<void> => {
@@ -30,6 +31,7 @@ export const volumeContract = (openLog: OpenLog, traits: LogTraits): void => {
     }
     await Promise.all(Array.from({ length: streamsAtOnce }, writer))
 
+    const writtenMs = performance.now() - startedMs
     let position = start
     let count = 0
     const abort = new AbortController()
@@ -47,6 +49,9 @@ export const volumeContract = (openLog: OpenLog, traits: LogTraits): void => {
       if (count >= total) abort.abort()
     }
     assert.equal(count, total)
+    const readMs = performance.now() - startedMs - writtenMs
+    const figures = { events: total, writtenMs: Math.round(writtenMs), readMs: Math.round(readMs) }
+    process.stdout.write(`# volume of the log: ${JSON.stringify(figures)}\n`)
     for (const revision of revisions.values()) assert.equal(revision, perAppend * appendsPerStream - 1)
     const page = await log.readAll(position - 1, 10)
     assert.equal(page[0]!.position, position)

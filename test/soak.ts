@@ -1,0 +1,119 @@
+import { once } from 'node:events'
+import { relative } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { run } from 'node:test'
+import { spec } from 'node:test/reporters'
+
+/**
+ * The files that take long in a soak, with the minutes that each took on two cores: they begin first, the longest before
+ * all, so that everything else runs beside them, and from them comes the time left.
+ */
+const expectedMinutes: Readonly<Record<string, number>> = {
+  'test/model/model.test.ts': 30,
+  'test/crash/orders.test.ts': 10,
+}
+const shortMinutes = 0.15
+const minutesOf = (file: string): number => expectedMinutes[file] ?? shortMinutes
+
+/** Files at once. Each starts processes of its own and a load on them. */
+const filesAtOnce = 2
+const testTimeoutMs = 60 * 60_000
+const progressEveryMs = 15_000
+
+type Ended = { readonly file: string; readonly minutes: number }
+
+const clock = (minutes: number): string => `${Math.floor(minutes)} min ${Math.round((minutes % 1) * 60)} s`
+
+/** What runs, what is over, what the tests told of their counts (lines that begin with `# `), and how long it will be. */
+const createProgress = (files: readonly string[]) => {
+  const startedMs = performance.now()
+  const beganMs = new Map<string, number>()
+  const told = new Map<string, string>()
+  const ended: Ended[] = []
+  const minutesSince = (ms: number): number => (performance.now() - ms) / 60_000
+
+  const minutesLeft = (): number => {
+    const over = new Set(ended.map(({ file }) => file))
+    const running = [...beganMs].map(([file, ms]) => Math.max(0, minutesOf(file) - minutesSince(ms)))
+    const waiting = files.filter((file) => !over.has(file) && !beganMs.has(file)).map(minutesOf)
+    const sum = [...running, ...waiting].reduce((total, minutes) => total + minutes, 0)
+    return Math.max(sum / filesAtOnce, 0, ...running)
+  }
+  return {
+    began: (file: string): void => void beganMs.set(file, performance.now()),
+    told: (file: string, text: string): void => {
+      for (const line of text.split('\n'))
+        if (line.startsWith('# ')) told.set(`${file} ${line.split(/[:{]/)[0]}`, `${file} ${line}`)
+    },
+    ended: (file: string): void => {
+      ended.push({ file, minutes: minutesSince(beganMs.get(file) ?? startedMs) })
+      beganMs.delete(file)
+    },
+    line: (): string => {
+      const running = [...beganMs].map(([file, ms]) => `${file} (${clock(minutesSince(ms))})`)
+      return `soak: ${ended.length} of ${files.length} files in ${clock(minutesSince(startedMs))}, about ${Math.ceil(minutesLeft())} min left; running ${running.join(', ')}`
+    },
+    summary: (): string => {
+      const longest = [...ended].sort((a, b) => b.minutes - a.minutes).slice(0, 12)
+      return [
+        `soak: ${ended.length} files in ${clock(minutesSince(startedMs))}; the longest:`,
+        ...longest.map(({ file, minutes }) => `  ${clock(minutes).padStart(12)}  ${file}`),
+        'what the tests counted:',
+        ...[...told.values()].sort().map((line) => `  ${line}`),
+      ].join('\n')
+    },
+  }
+}
+
+/**
+ * Runs these test files with long counts and tells on standard error how far it is, how long it will still take, and at
+ * the end what was counted. Which tests run may be narrowed by a pattern of their names.
+ * @returns whether all passed
+ */
+export const runSoak = async (
+  root: string,
+  files: readonly string[],
+  testNamePatterns: readonly string[],
+  signal: AbortSignal,
+): Promise<boolean> => {
+  const ordered = [...files].sort((a, b) => minutesOf(b) - minutesOf(a))
+  const progress = createProgress(ordered)
+  const tell = (text: string): void => void process.stderr.write(`${text}\n`)
+  let passed = true
+  const events = run({
+    files: ordered.map((file) => `${root}/${file}`),
+    concurrency: filesAtOnce,
+    timeout: testTimeoutMs,
+    signal,
+    ...(testNamePatterns.length === 0 ? {} : { testNamePatterns }),
+  })
+  // A file stands in the events as a test under its own path.
+  const asFile = (name: string): string | null => {
+    const file = relative(root, name)
+    return ordered.includes(file) ? file : null
+  }
+  events.on('test:dequeue', ({ name }) => {
+    const file = asFile(name)
+    if (file !== null) progress.began(file)
+  })
+  events.on('test:complete', ({ name }) => {
+    const file = asFile(name)
+    if (file !== null) progress.ended(file)
+  })
+  events.on('test:stdout', ({ file, message }) => progress.told(relative(root, file ?? ''), message))
+  events.on('test:fail', ({ name, file, todo, skip }) => {
+    if (todo !== undefined || skip !== undefined) return
+    passed = false
+    tell(`soak: FAILED ${relative(root, file ?? '')}: ${name}`)
+  })
+  const timer = setInterval(() => tell(progress.line()), progressEveryMs)
+  try {
+    const report = events.compose(spec)
+    report.pipe(process.stdout, { end: false })
+    await Promise.race([finished(report), once(signal, 'abort')])
+  } finally {
+    clearInterval(timer)
+  }
+  tell(progress.summary())
+  return passed && !signal.aborted
+}
