@@ -50,7 +50,10 @@ const createProgress = (files: readonly string[]) => {
       beganMs.delete(file)
     },
     line: (): string => {
-      const running = [...beganMs].map(([file, ms]) => `${file} (${clock(minutesSince(ms))})`)
+      const running = [...beganMs].map(([file, ms]) => {
+        const counted = [...told.values()].findLast((line) => line.startsWith(`${file} # `))
+        return counted ?? `${file} (${clock(minutesSince(ms))})`
+      })
       return `soak: ${ended.length} of ${files.length} files in ${clock(minutesSince(startedMs))}, about ${Math.ceil(minutesLeft())} min left; running ${running.join(', ')}`
     },
     summary: (): string => {
@@ -96,16 +99,15 @@ export const runSoak = async (
     const file = asFile(name)
     if (file !== null) progress.began(file)
   })
-  events.on('test:complete', ({ name }) => {
-    const file = asFile(name)
-    if (file !== null) progress.ended(file)
-  })
-  events.on('test:stdout', ({ file, message }) => progress.told(relative(root, file ?? ''), message))
-  events.on('test:fail', ({ name, file, todo, skip }) => {
-    if (todo !== undefined || skip !== undefined) return
+  // These come as they happen; what the report prints waits for the files before it.
+  events.on('test:complete', ({ name, file, details, todo, skip }) => {
+    const wholeFile = asFile(name)
+    if (wholeFile !== null) progress.ended(wholeFile)
+    if (details.passed || todo !== undefined || skip !== undefined) return
     passed = false
     tell(`soak: FAILED ${relative(root, file ?? '')}: ${name}`)
   })
+  events.on('test:stdout', ({ file, message }) => progress.told(relative(root, file ?? ''), message))
   const timer = setInterval(() => tell(progress.line()), progressEveryMs)
   try {
     const report = events.compose(spec)
