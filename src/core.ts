@@ -22,6 +22,7 @@ import { migrate } from './postgres/migrate.ts'
 import { allMigrations } from './postgres/migrations.ts'
 import { openPostgres } from './postgres/open.ts'
 import { clientConfig, createPool, type PoolOptions } from './postgres/pool.ts'
+import { waitForDatabase } from './postgres/reachable.ts'
 
 /** What the server and the command line share: database, keys, log and the command runner over them. */
 export type Core = {
@@ -82,9 +83,12 @@ const guarded = (
   },
 })
 
+/** How long a database may take to come; two silent attempts. Somebody waits at a command, and at a wrong address. */
+const databaseWaitMs = 10_000
+
 /**
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
- * @throws DataInUse, MigrationRefused, KeyRefused: the start is to stop with their message
+ * @throws DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused: the start is to stop with their message
  */
 export const openCore = async (options: CoreOptions): Promise<Core> => {
   const closing = createClosing()
@@ -117,6 +121,11 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     return pool.end()
   })
 
+  await waitForDatabase(pool, {
+    url: postgres.url,
+    withinMs: databaseWaitMs,
+    onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
+  })
   const applied = await migrate(pool, allMigrations)
   if (applied.length > 0) logger.info({ applied }, 'migrated the database')
   const keys = await loadKeys(config)

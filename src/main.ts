@@ -9,6 +9,7 @@ import { onNpmGone } from './npm-watch.ts'
 const expected = new Set([
   'SettingsRefused',
   'DataInUse',
+  'DatabaseUnreachable',
   'MigrationRefused',
   'KeyRefused',
   'ProjectionsRefused',

@@ -43,6 +43,7 @@ const registerSettings = (program: Command, deps: CliDeps): void => {
 const startRefusals: Readonly<Record<string, string>> = {
   SettingsRefused: 'invalid_settings',
   DataInUse: 'data_in_use',
+  DatabaseUnreachable: 'database_unreachable',
   MigrationRefused: 'database_refused',
   KeyRefused: 'key_refused',
 }

@@ -4,8 +4,11 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/demo/file.ts'
+import { createPool } from '../../src/postgres/pool.ts'
+import { waitForDatabase } from '../../src/postgres/reachable.ts'
 import { call, dataDirectory, runToEnd, startFarebox } from '../support/farebox.ts'
 import { testDatabase } from '../support/postgres.ts'
+import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
 /** Settings for a database of the user's. */
@@ -98,8 +101,41 @@ test('a database that cannot be reached stops the start and its password is not 
   const { env } = await settingsFor(t)
   const { code, err } = await runToEnd(t, { ...env, DATABASE_URL: 'postgres://u:hunter2@127.0.0.1:1/none' })
   assert.equal(code, 1)
-  assert.match(err, /ECONNREFUSED/)
+  assert.match(err, /the database takes no connection yet: waiting for it/)
+  assert.match(
+    err,
+    /^Farebox does not start: the database none on 127\.0\.0\.1:1 gave no connection within 10 s \(.*ECONNREFUSED.*\)\. Is it running, and is DATABASE_URL right\?$/m,
+  )
   assert.doesNotMatch(err, /hunter2/)
+})
+
+for (const [what, fail] of [
+  ['takes no connections yet', (proxy: TcpProxy) => proxy.refuse()],
+  ['says nothing for a while', (proxy: TcpProxy) => proxy.mute()],
+] as const)
+  test(`a database that ${what} is waited for, within a bound`, async (t) => {
+    const { env } = await settingsFor(t)
+    const proxy = await tcpProxy(t, env.DATABASE_URL)
+    const { url } = proxy
+    const pool = createPool({ url, applicationName: 'farebox-test', connectTimeoutMs: 1_000 })
+    t.after(() => pool.end())
+    await fail(proxy)
+    await assert.rejects(waitForDatabase(pool, { url, withinMs: 1_500 }), { name: 'DatabaseUnreachable' })
+    const told: string[] = []
+    const onWait = (reason: string): void => {
+      told.push(reason)
+      void proxy.accept()
+    }
+    await waitForDatabase(pool, { url, withinMs: 60_000, onWait })
+    assert.equal(told.length, 1)
+  })
+
+test('what waiting does not help against is told at once', async (t) => {
+  const { env } = await settingsFor(t)
+  const url = Object.assign(new URL(env.DATABASE_URL), { password: 'wrong', pathname: '/absent' }).toString()
+  const pool = createPool({ url, applicationName: 'farebox-test' })
+  t.after(() => pool.end())
+  await assert.rejects(waitForDatabase(pool, { url, withinMs: 600_000 }), { severity: 'FATAL' })
 })
 
 test('roles may run in processes of their own: one serves what another folds', async (t) => {

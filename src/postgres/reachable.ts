@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import { isOutage } from '../http/outage.ts'
+
+/** No connection came about in time. The message says to whom, for how long and what the last answer was. */
+export class DatabaseUnreachable extends Error {
+  override readonly name = 'DatabaseUnreachable'
+}
+
+const pauseMs = 250
+
+/** node-postgres gives a failure over several addresses without a message of its own. */
+const reasonOf = (error: unknown): string => {
+  if (error instanceof AggregateError) return error.errors.map(reasonOf).join(', ')
+  return error instanceof Error ? error.message : String(error)
+}
+
+export type WaitOptions = {
+  /** Of the database; only its host, port and name are told. */
+  readonly url: string
+  readonly withinMs: number
+  /** Called once, before the first wait. */
+  readonly onWait?: (reason: string) => void
+}
+
+/**
+ * Waits until the database takes connections: it may be starting, as beside a service of the same composition, or the
+ * machine may be busy.
+ * @throws DatabaseUnreachable when the time is over; at once what waiting does not help against, e.g. a wrong password
+ */
+export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Promise<void> => {
+  const { url, withinMs, onWait } = options
+  const endMs = performance.now() + withinMs
+  for (let waited = false; ; waited = true) {
+    try {
+      await pool.query('select')
+      return
+    } catch (error) {
+      if (!isOutage(error)) throw error
+      const reason = reasonOf(error)
+      if (performance.now() + pauseMs >= endMs) {
+        const { host, pathname } = new URL(url)
+        throw new DatabaseUnreachable(
+          `the database ${pathname.slice(1)} on ${host} gave no connection within ${Math.round(withinMs / 1000)} s (${reason}). Is it running, and is DATABASE_URL right?`,
+          { cause: error },
+        )
+      }
+      if (!waited) onWait?.(reason)
+      await sleep(pauseMs)
+    }
+  }
+}
