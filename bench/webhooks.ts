@@ -1,9 +1,6 @@
-import { type ChildProcess, execFile, fork } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { readFile } from 'node:fs/promises'
 import { stepsOf } from '../src/cli/progress-bar.ts'
 import { installPeers } from './append/peers.ts'
 import type { Bench } from './bench.ts'
@@ -12,6 +9,7 @@ import type { SendJob } from './webhooks/contender.ts'
 import { benchEnqueue } from './webhooks/enqueue.ts'
 import { benchFanOut } from './webhooks/fan-out.ts'
 import type { Counted } from './webhooks/receiver.ts'
+import { type Receiving, startReceiving } from './webhooks/receiving.ts'
 
 /** A run that takes longer is ended and told by what arrived. */
 const maxRunMs = 60_000
@@ -23,22 +21,16 @@ const contenders = [
   { name: 'graphile-worker', module: './webhooks/graphile.ts' },
 ] as const
 
-const ask = async (receiver: ChildProcess, question: 'count' | 'forget'): Promise<Counted> => {
-  const answer = once(receiver, 'message')
-  receiver.send(question)
-  return ((await answer) as [Counted])[0]
-}
-
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Sends everything and counts at the receiver until all that can arrive has, or the time is over. */
 const runSender = async (
-  receiver: ChildProcess,
+  receiver: Receiving,
   module: string,
   job: SendJob,
   onArrived: (distinct: number) => void,
 ): Promise<Counted> => {
-  await ask(receiver, 'forget')
+  await receiver.forget()
   const child = fork(new URL(module, import.meta.url), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   const failed = once(child, 'exit').then(() => Promise.reject(new Error(`${module} ended by itself`)))
   failed.catch(() => undefined)
@@ -51,23 +43,13 @@ const runSender = async (
     const endMs = performance.now() + maxRunMs
     for (;;) {
       await pause(100)
-      const counted = await ask(receiver, 'count')
+      const counted = await receiver.count()
       onArrived(counted.distinct)
       if (counted.distinct >= expected || performance.now() > endMs) return counted
     }
   } finally {
     child.kill('SIGKILL')
   }
-}
-
-/** A key and a certificate of 127.0.0.1, as files. */
-const makeCertificate = async (directory: string) => {
-  const [keyFile, certFile] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
-  const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1']
-  const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2']
-  const files = ['-keyout', keyFile, '-out', certFile]
-  await promisify(execFile)('openssl', ['req', '-x509', ...kind, ...subject, ...files])
-  return { keyFile, certFile, ca: await readFile(certFile, 'utf8') }
 }
 
 const withPeer = async (print: (line: string) => void): Promise<readonly (typeof contenders)[number][]> => {
@@ -88,12 +70,11 @@ const withPeer = async (print: (line: string) => void): Promise<readonly (typeof
 export const webhooks: Bench = {
   name: 'webhooks',
   what: 'deliveries a second over TLS beside graphile-worker; what enqueueing costs orders, beside none',
-  run: async ({ url, print, bar, sizes: { deliveries, endpoints: fanOut } }) => {
-    const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-tls-'))
-    const { keyFile, certFile, ca } = await makeCertificate(directory)
-    const receiver = fork(new URL('./webhooks/receiver.ts', import.meta.url), [keyFile, certFile])
+  run: async ({ url, print, bar, sizes: { deliveries } }) => {
+    const receiver = await startReceiving()
     try {
-      const [{ port }] = (await once(receiver, 'message')) as [Counted]
+      const { port } = receiver
+      const ca = await readFile(receiver.certFile, 'utf8')
       const chosen = await withPeer(print)
       print(
         `webhooks over TLS, ${endpoints} endpoints, ${concurrency} attempts at once, ${deliveries} deliveries:`,
@@ -121,10 +102,24 @@ export const webhooks: Bench = {
         }
       }
       await withLog(url, (place) => benchEnqueue(place, 2 * deliveries, print))
-      await withDatabase(url, (databaseUrl) => benchFanOut({ databaseUrl, print, endpoints: fanOut }))
     } finally {
-      if (receiver.connected) receiver.disconnect()
-      await rm(directory, { recursive: true, force: true })
+      await receiver.stop()
+    }
+  },
+}
+
+/** What orders feel of a notice to many endpoints. */
+export const fanOut: Bench = {
+  name: 'fan-out',
+  what: 'the p99 of orders while a notice reaches many endpoints, beside what it is without',
+  run: async ({ url, print, bar, sizes: { endpoints: targets } }) => {
+    const receiver = await startReceiving()
+    try {
+      await withDatabase(url, (databaseUrl) =>
+        benchFanOut({ databaseUrl, endpoints: targets, receiver, print, bar }),
+      )
+    } finally {
+      await receiver.stop()
     }
   },
 }

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 /**
  * A closed-loop HTTP client of its own process: each connection sends its next request when the last one is answered.
  * Hand-written on sockets, since a general client takes as much of the two cores as the server.
- * In: a job on IPC. Out: what it measured, then it ends.
+ * In: a job on IPC, and anything after it to stop before its time. Out: what it measured, then it ends.
  */
 export type LoadJob = {
   readonly host: string
@@ -40,7 +40,7 @@ const requestOf = (job: LoadJob, n: number): string => {
 
 const contentLength = /\r\ncontent-length: (\d+)/i
 
-const measure = async (job: LoadJob): Promise<LoadResult> => {
+const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> => {
   const latenciesMs: number[] = []
   const statuses: Record<string, number> = {}
   const startMs = performance.now() + job.warmUpMs
@@ -54,7 +54,7 @@ const measure = async (job: LoadJob): Promise<LoadResult> => {
       let answer = ''
       const next = (): void => {
         sentMs = performance.now()
-        if (sentMs >= endMs) {
+        if (sentMs >= endMs || stopped.aborted) {
           socket.end()
           resolve()
           return
@@ -83,10 +83,11 @@ const measure = async (job: LoadJob): Promise<LoadResult> => {
     })
 
   await Promise.all(Array.from({ length: job.connections }, connection))
+  const tookMs = Math.min(performance.now(), endMs) - startMs
   latenciesMs.sort((a, b) => a - b)
   const at = (share: number) => latenciesMs[Math.floor(latenciesMs.length * share)] ?? Number.NaN
   return {
-    perSecond: latenciesMs.length / (job.measureMs / 1000),
+    perSecond: latenciesMs.length / (tookMs / 1000),
     p50Ms: at(0.5),
     p99Ms: at(0.99),
     statuses,
@@ -94,5 +95,7 @@ const measure = async (job: LoadJob): Promise<LoadResult> => {
 }
 
 process.once('message', (job: LoadJob) => {
-  void measure(job).then((result) => process.send?.(result, () => process.disconnect()))
+  const stopped = new AbortController()
+  process.once('message', () => stopped.abort())
+  void measure(job, stopped.signal).then((result) => process.send?.(result, () => process.disconnect()))
 })

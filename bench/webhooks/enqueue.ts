@@ -8,7 +8,7 @@ import { type AccountId, newEventId, newId, type OrderId } from '../../src/ids.t
 import { createLowPlans } from '../../src/webhooks/low-plans.ts'
 import { createQueueProgress } from '../../src/webhooks/reactor/progress.ts'
 import { startWebhookReactor } from '../../src/webhooks/reactor/run.ts'
-import { takeStep } from '../../src/webhooks/reactor/step.ts'
+import { reactorTypes, takeStep } from '../../src/webhooks/reactor/step.ts'
 import { createSubscribers } from '../../src/webhooks/reactor/subscribers.ts'
 import { planOrder } from '../../test/support/world.ts'
 import type { BenchLog } from '../database.ts'
@@ -69,14 +69,16 @@ export const benchEnqueue = async (
     return micros
   }
   const idle = await measure('nobody subscribed', newId<AccountId>('acc'))
+  const codec = createCodec()
   const events: RecordedEvent[] = []
-  for (let after = 0; ; after = events.at(-1)?.position ?? 0) {
+  const head = await log.head()
+  for (let after = 0; after < head; ) {
     const page = await log.readAll(after, 5_000)
-    if (page.length === 0) break
-    for (const stored of page) events.push(createCodec().decode(stored))
+    for (const stored of page) if (reactorTypes.has(stored.type)) events.push(codec.decode(stored))
+    after = page.at(-1)?.position ?? head
   }
   const before = process.cpuUsage()
-  takeStep(events, { subscribers: createSubscribers([]), lowPlans: createLowPlans([]) })
+  takeStep(events, head, { subscribers: createSubscribers([]), lowPlans: createLowPlans([]) })
   const { user, system } = process.cpuUsage(before)
   print(
     `  of which, beside the reading that the projections share: ${((user + system) / orders).toFixed(2)} µs an order`,

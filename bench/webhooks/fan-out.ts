@@ -2,84 +2,151 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type pg from 'pg'
+import { type ProgressBar, stepsOf } from '../../src/cli/progress-bar.ts'
 import { encode } from '../../src/eventstore/codec.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
 import { noticeStream } from '../../src/eventstore/streams.ts'
 import type { NoticeId } from '../../src/ids.ts'
 import { newEventId, newId } from '../../src/ids.ts'
+import { masterKey } from '../../src/vault/master-key.ts'
+import { createVault } from '../../src/vault/seal.ts'
+import { newSecret } from '../../src/webhooks/signature.ts'
+import { createWebhookValues } from '../../src/webhooks/vault.ts'
 import { bulkEndpoints, metadataNow } from '../../test/webhooks/bulk.ts'
 import { withLogOf } from '../database.ts'
 import { runLoad } from '../orders/load.ts'
 import { serverSettings, startServer, stopServer } from '../orders/server.ts'
 import { prepare } from '../orders/shop.ts'
+import type { Receiving } from './receiving.ts'
 
 const plan = JSON.stringify({ product_id: 'residential-premium', quantity: 1 })
 const connections = 4
-const measureMs = 15_000
+const idleMs = 20_000
+/** A fan-out that takes longer is told by what arrived. */
+const maxMs = 420_000
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+const publish = async (log: EventLog): Promise<void> => {
+  const noticeId = newId<NoticeId>('ntc')
+  const notice = {
+    noticeId,
+    title: 'Maintenance',
+    body: 'On Sunday.',
+    kind: 'MAINTENANCE',
+    audience: 'ALL',
+    publishedAt: new Date().toISOString(),
+    expiresAt: null,
+    linkHref: null,
+    linkLabel: null,
+  }
+  await log.append(noticeStream(noticeId), 'noStream', [
+    encode({ type: 'NoticePublished', data: notice }, metadataNow(), newEventId()),
+  ])
+}
+
+/** Until the server has folded everything: endpoints, read models. */
+const settled = async (pool: pg.Pool, log: EventLog): Promise<void> => {
+  const head = await log.head()
+  for (;;) {
+    const { rows } = await pool.query<{ position: number }>(
+      `select least((select position from work.webhook_reactor),
+                    (select min(position) from engine.checkpoints)) as position`,
+    )
+    if ((rows[0]?.position ?? 0) >= head) return
+    await pause(200)
+  }
+}
+
+/** Seconds until the count is `all`, or the time is over. */
+const secondsUntil = async (
+  all: number,
+  count: () => Promise<number>,
+  onCount: (count: number) => void = () => undefined,
+): Promise<number> => {
+  const startMs = performance.now()
+  for (;;) {
+    const now = await count()
+    onCount(now)
+    const tookMs = performance.now() - startMs
+    if (now >= all || tookMs > maxMs) return tookMs / 1000
+    await pause(500)
+  }
+}
 
 /**
- * What orders feel of a notice to many endpoints: their p99 while nothing else runs, and while the notice is put into
- * the log for each endpoint, on one server that also queues those deliveries. The endpoints have no URL, so nothing is
- * sent: this is the cost of enqueueing.
+ * What orders feel of a notice to many endpoints: their latency while nothing else runs, and for as long as it takes to
+ * put the notice into the log for each endpoint and to deliver it over TLS, all on one server. The receiver counts.
  */
 export const benchFanOut = async (options: {
   readonly databaseUrl: string
   readonly endpoints: number
+  readonly receiver: Receiving
   readonly print: (line: string) => void
+  readonly bar: ProgressBar
 }): Promise<void> => {
-  const { databaseUrl, endpoints, print } = options
+  const { databaseUrl, endpoints, receiver, print, bar } = options
   const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
-  const env = serverSettings(databaseUrl, directory)
+  const env = {
+    ...serverSettings(databaseUrl, directory),
+    FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
+    NODE_EXTRA_CA_CERTS: receiver.certFile,
+    LOG_LEVEL: 'error',
+  }
   const { child, url } = await startServer(env)
   try {
     await withLogOf(databaseUrl, async ({ pool, log }) => {
       const { keys } = await prepare(env)
-      await bulkEndpoints(log, endpoints)
-      const load = () =>
-        runLoad({
-          host: url.hostname,
-          port: Number(url.port),
-          connections,
-          warmUpMs: 2_000,
-          measureMs,
-          path: '/api/v1/orders',
-          run: randomBytes(4).toString('hex'),
-          keys,
-          bodies: [plan],
-        })
-      while (!(await fetch(new URL('/readyz', url))).ok)
-        await new Promise((resolve) => setTimeout(resolve, 200))
-      const idle = await load()
-      const noticeId = newId<NoticeId>('ntc')
-      const notice = {
-        noticeId,
-        title: 'Maintenance',
-        body: 'On Sunday.',
-        kind: 'MAINTENANCE',
-        audience: 'ALL',
-        publishedAt: new Date().toISOString(),
-        expiresAt: null,
-        linkHref: null,
-        linkLabel: null,
+      const key = masterKey(Buffer.from(env.FAREBOX_MASTER_KEY, 'base64'))
+      const values = createWebhookValues({ pool, vault: createVault(key) })
+      const texts = [`https://127.0.0.1:${receiver.port}/hook`, newSecret()]
+      // One URL and one secret for all of them: what is measured does not depend on whose they are.
+      const [urlId = '', secretId = ''] = await values.keep('whs_bench', texts)
+      await bulkEndpoints(log, endpoints, { urlId, secretId })
+      await receiver.forget()
+      await settled(pool, log)
+      const load = (measureMs: number, stopped?: Promise<unknown>) =>
+        runLoad(
+          {
+            host: url.hostname,
+            port: Number(url.port),
+            connections,
+            warmUpMs: 2_000,
+            measureMs,
+            path: '/api/v1/orders',
+            run: randomBytes(4).toString('hex'),
+            keys,
+            bodies: [plan],
+          },
+          stopped,
+        )
+      await load(5_000)
+      const idle = await load(idleMs)
+      await publish(log)
+      const queued = async () => {
+        const { rows } = await pool.query<{ queued: number; endpoints: number }>(
+          `select count(*) as queued, count(distinct endpoint_id) as endpoints
+             from work.webhook_deliveries where event = 'announcement.published'`,
+        )
+        return rows[0]!
       }
-      await log.append(noticeStream(noticeId), 'noStream', [
-        encode({ type: 'NoticePublished', data: notice }, metadataNow(), newEventId()),
-      ])
-      const startedMs = performance.now()
-      const busy = await load()
-      const left = async (): Promise<number> =>
-        (await pool.query('select count(*)::int as left from work.webhook_fan_out_targets')).rows[0].left
-      const meanwhile = endpoints - (await left())
-      while ((await left()) > 0 && performance.now() - startedMs < 180_000)
-        await new Promise((resolve) => setTimeout(resolve, 500))
-      const tookS = (performance.now() - startedMs) / 1000
-      const { rows } = await pool.query(
-        "select count(*)::int as queued, count(distinct endpoint_id)::int as endpoints from work.webhook_deliveries where event = 'announcement.published'",
+      const step = stepsOf(bar, 'a notice', endpoints, 'endpoints')
+      const enqueued = secondsUntil(endpoints, async () => (await queued()).queued)
+      const arrived = secondsUntil(
+        endpoints,
+        async () => (await receiver.count()).distinct,
+        (count) => step(count, count),
+      )
+      const busy = await load(maxMs, Promise.all([enqueued, arrived]))
+      bar.end()
+      const counted = await receiver.count()
+      const queue = await queued()
+      print(
+        `  a notice to ${endpoints} endpoints while ${connections} clients order: p99 ${busy.p99Ms.toFixed(1)} ms beside ${idle.p99Ms.toFixed(1)} ms idle (${(busy.p99Ms / idle.p99Ms).toFixed(2)} times, at most 1.5), p50 ${busy.p50Ms.toFixed(1)} beside ${idle.p50Ms.toFixed(1)} ms, ${busy.perSecond.toFixed(0)} beside ${idle.perSecond.toFixed(0)} orders/s`,
       )
       print(
-        `  a notice to ${endpoints} endpoints while ${connections} clients order: p99 ${busy.p99Ms.toFixed(1)} ms beside ${idle.p99Ms.toFixed(1)} ms idle (${(busy.p99Ms / idle.p99Ms).toFixed(2)} times), p50 ${busy.p50Ms.toFixed(1)} beside ${idle.p50Ms.toFixed(1)} ms, ${busy.perSecond.toFixed(0)} beside ${idle.perSecond.toFixed(0)} orders/s`,
-      )
-      print(
-        `  ${meanwhile} endpoints were enqueued meanwhile, all of them after ${tookS.toFixed(0)} s; ${rows[0].queued} deliveries of ${rows[0].endpoints} endpoints are queued, ${await left()} are left`,
+        `  ${queue.queued} deliveries of ${queue.endpoints} endpoints were enqueued in ${(await enqueued).toFixed(0)} s; ${counted.distinct} arrived, by ${counted.requests} requests, in ${(await arrived).toFixed(0)} s`,
       )
     })
   } finally {

@@ -16,6 +16,13 @@ export class UndecodableEvent extends Error {
   }
 }
 
+/** What was found of some types, and how far was looked: the position and the id of the last event of any type. */
+export type Selection = {
+  readonly through: number
+  readonly lastEvent: string
+  readonly events: readonly RecordedEvent[]
+}
+
 /** One reader of the log for everything in this process that follows it: projections, reactors, the sealer. */
 export type LogFeed = {
   /**
@@ -24,6 +31,17 @@ export type LogFeed = {
    * @throws UndecodableEvent when the first of them is one; the signal's reason when it is aborted
    */
   next(after: number, limit: number, signal: AbortSignal): Promise<readonly RecordedEvent[]>
+  /**
+   * Looks at the events after a position, at least one and at most `limit`, wherever a command ends, and gives those of
+   * the stored types alone: the others cost no decoding. Waits while there are no events of any type.
+   * @throws UndecodableEvent when the first of them is one; the signal's reason when it is aborted
+   */
+  nextOfTypes(
+    after: number,
+    limit: number,
+    types: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<Selection>
   /** The same as they are stored, wherever a command ends: for who looks at the bytes, such as the sealer. */
   nextStored(after: number, limit: number, signal: AbortSignal): Promise<readonly StoredEvent[]>
   close(): Promise<void>
@@ -146,6 +164,23 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return { events, whole: true }
   }
 
+  const selected = (entries: readonly Entry[], types: ReadonlySet<string>): Selection => {
+    const events: RecordedEvent[] = []
+    let last: StoredEvent | null = null
+    for (const entry of entries) {
+      if (types.has(entry.stored.type))
+        try {
+          events.push(decoded(entry))
+        } catch (error) {
+          if (last === null) throw error
+          break
+        }
+      last = entry.stored
+    }
+    if (last === null) throw new Error('nothing to select from')
+    return { through: last.position, lastEvent: last.id, events }
+  }
+
   const firstAfter = (position: number): number => {
     let low = 0
     let high = tail.length
@@ -193,6 +228,11 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     }
   }
 
+  const keptAfter = (position: number, limit: number): readonly Entry[] => {
+    const first = firstAfter(position)
+    return tail.slice(first, first + limit)
+  }
+
   return {
     next: (after, limit, signal) =>
       nextOf(
@@ -201,14 +241,20 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
         (from) => fromTail(from, limit),
         (from) => fromLog(from, limit),
       ),
+    nextOfTypes: async (after, limit, types, signal) => {
+      const entries = await nextOf(
+        after,
+        signal,
+        (from) => keptAfter(from, limit),
+        async (from) => (await log.readAll(from, limit)).map((stored): Entry => ({ stored })),
+      )
+      return selected(entries, types)
+    },
     nextStored: (after, limit, signal) =>
       nextOf(
         after,
         signal,
-        (from) => {
-          const first = firstAfter(from)
-          return tail.slice(first, first + limit).map(({ stored }) => stored)
-        },
+        (from) => keptAfter(from, limit).map(({ stored }) => stored),
         (from) => log.readAll(from, limit),
       ),
     close: async () => {

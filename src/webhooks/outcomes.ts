@@ -12,6 +12,8 @@ const statusOf: Readonly<Record<DeliveryOutcome['type'], FinishedStatus>> = {
   DeliveryCanceled: 'canceled',
 }
 
+export const outcomeTypes: readonly string[] = Object.keys(statusOf)
+
 export const isOutcome = (event: RecordedEvent): event is RecordedEvent<DeliveryOutcome> =>
   Object.hasOwn(statusOf, event.type)
 

@@ -13,11 +13,17 @@ export const metadataNow = () => ({
 
 const perAccount = 10
 
-/** Accounts with a key and ten endpoints each, as facts of the log alone: nothing can be sent to them. */
+/** Accounts with a key and ten endpoints each, as facts of the log alone: nothing can be sent to them without values of the vault. */
 export const bulkEndpoints = async (
   log: EventLog,
   count: number,
-  { reseller = false, events = null as readonly string[] | null, keys = 1 } = {},
+  {
+    reseller = false,
+    events = null as readonly string[] | null,
+    keys = 1,
+    urlId = 'none',
+    secretId = 'none',
+  } = {},
 ): Promise<readonly string[]> => {
   const metadata = metadataNow()
   const made = (type: string, data: unknown) => encode({ type, data } as DomainEvent, metadata, newEventId())
@@ -55,7 +61,7 @@ export const bulkEndpoints = async (
           stream: webhooksStream(accountId),
           expected: 'noStream',
           events: ids.map((endpointId) =>
-            made('EndpointRegistered', { endpointId, accountId, events, urlId: 'none', secretId: 'none' }),
+            made('EndpointRegistered', { endpointId, accountId, events, urlId, secretId }),
           ),
         },
       ],

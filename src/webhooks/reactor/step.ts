@@ -11,8 +11,8 @@ import type {
   WebhookRequeued,
 } from '../events.ts'
 import { type LowPlans, lowPlanData } from '../low-plans.ts'
-import { isOutcome } from '../outcomes.ts'
-import { isEndpointEvent, type Subscribers, startsListening } from './subscribers.ts'
+import { isOutcome, outcomeTypes } from '../outcomes.ts'
+import { endpointEvents, isEndpointEvent, type Subscribers, startsListening } from './subscribers.ts'
 
 /** One event for one endpoint, to be put into the log unless it is there. */
 export type Wanted = {
@@ -53,7 +53,7 @@ export type Barrier =
 
 /** What a run of events asks for, up to a barrier. */
 export type Step = {
-  /** The last event of it, the barrier's included. */
+  /** How far it comes, its barrier included. */
   readonly to: number
   readonly wanted: readonly Wanted[]
   readonly queued: readonly Queued[]
@@ -103,7 +103,6 @@ const staleReason = ({ type, data }: Queued, subscribers: Subscribers): CancelRe
   return subscriber.active || byHand ? null : 'endpoint_disabled'
 }
 
-/** The types that need more than a look at their name; everything else is passed over. */
 const planEvents: ReadonlySet<string> = new Set([
   'PlanRanLow',
   'PlanToppedUp',
@@ -112,12 +111,26 @@ const planEvents: ReadonlySet<string> = new Set([
   'PlanExpired',
 ])
 
+/** The stored types that say something to the reactor. Of the thousands of other events a second it sees the name only. */
+export const reactorTypes: ReadonlySet<string> = new Set([
+  ...causes.keys(),
+  ...planEvents,
+  ...endpointEvents,
+  ...outcomeTypes,
+  'WebhookEnqueued',
+  'WebhookRequeued',
+  'AccountCreated',
+  'KeyIssued',
+  'KeyRevoked',
+])
+
 /**
- * Folds events in log order into endpoints and low plans, and gathers what they ask for, up to the first barrier or the
- * end. Thousands of events a second that concern nobody pass through here: the type decides first.
+ * Folds events in log order into endpoints and low plans, and gathers what they ask for, up to the first barrier or,
+ * without one, up to the position `through`. The type decides first: most events concern nobody.
  */
 export const takeStep = (
   events: readonly RecordedEvent[],
+  through: number,
   { subscribers, lowPlans }: { readonly subscribers: Subscribers; readonly lowPlans: LowPlans },
 ): Step => {
   const wanted: Wanted[] = []
@@ -187,5 +200,5 @@ export const takeStep = (
       if (change) accounts.push(change)
     }
   }
-  return done(events.at(-1)?.position ?? 0, null)
+  return done(through, null)
 }

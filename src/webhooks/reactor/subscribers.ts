@@ -9,7 +9,7 @@ export type Subscriber = {
   readonly active: boolean
 }
 
-const endpointEvents: ReadonlySet<string> = new Set<EndpointEvent['type']>([
+export const endpointEvents: ReadonlySet<string> = new Set<EndpointEvent['type']>([
   'EndpointRegistered',
   'EndpointChanged',
   'EndpointDisabled',

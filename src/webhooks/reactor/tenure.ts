@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { LogFeed } from '../../../projections/engine/feed.ts'
+import type { LogFeed, Selection } from '../../../projections/engine/feed.ts'
 import type { Clock } from '../../clock.ts'
-import type { RecordedEvent } from '../../eventstore/event.ts'
 import type { EventLog } from '../../eventstore/port.ts'
 import { createLowPlans } from '../low-plans.ts'
 import { finishedStatus } from '../outcomes.ts'
@@ -12,7 +11,7 @@ import { cancelPending, cancelStale } from './cancel.ts'
 import { enqueue } from './enqueue.ts'
 import { openFanOut } from './fan-out.ts'
 import { withPayload } from './payload.ts'
-import { isIdle, type Step, takeStep } from './step.ts'
+import { isIdle, reactorTypes, type Step, takeStep } from './step.ts'
 import { createSubscribers } from './subscribers.ts'
 import {
   type Ended,
@@ -151,26 +150,22 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
     if (step.barrier?.kind === 'fan-out') onFanOut()
   }
 
-  const take = async (events: readonly RecordedEvent[]): Promise<void> => {
-    for (let rest = events; rest.length > 0; ) {
-      const step = takeStep(rest, state)
-      const to = {
-        position: step.to,
-        lastEvent: rest.find(({ position }) => position === step.to)?.id ?? null,
-      }
+  const take = async ({ events, through, lastEvent }: Selection): Promise<void> => {
+    for (let rest = events; at.position < through; rest = rest.filter((event) => event.position > at.position)) {
+      const step = takeStep(rest, through, state)
+      const to = { position: step.to, lastEvent: step.barrier?.event.id ?? lastEvent }
       if (!isIdle(step)) await commit(step, to)
       else if (performance.now() - keptMs >= idleCommitMs) await move(to)
       at = to
       onProgress(to.position)
-      rest = rest.filter((event) => event.position > step.to)
     }
   }
 
   onProgress(at.position)
   for (;;) {
     signal.throwIfAborted()
-    const events = await nextWithin(feed, at.position, signal, idleCommitMs)
-    if (events !== null) await take(events)
+    const found = await nextWithin(feed, at.position, signal, idleCommitMs)
+    if (found !== null) await take(found)
     else if (place.position < at.position) await move(at)
   }
 }
@@ -199,14 +194,14 @@ const nextWithin = async (
   position: number,
   signal: AbortSignal,
   waitMs: number,
-): Promise<readonly RecordedEvent[] | null> => {
+): Promise<Selection | null> => {
   const idle = AbortSignal.timeout(waitMs)
   try {
-    await feed.next(position, 1, AbortSignal.any([signal, idle]))
+    await feed.nextStored(position, 1, AbortSignal.any([signal, idle]))
   } catch (error) {
     if (idle.aborted && !signal.aborted) return null
     throw error
   }
   await sleep(gatherMs, undefined, { signal })
-  return feed.next(position, maxBatch, signal)
+  return feed.nextOfTypes(position, maxBatch, reactorTypes, signal)
 }
