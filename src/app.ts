@@ -125,7 +125,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     hooks,
   })
   const reactors = has('reactors')
-    ? startReactors(core, projecting, payments, { webhookQueue, monotonicMs })
+    ? startReactors(core, projecting, payments, { webhookQueue, monotonicMs, registry })
     : null
   if (reactors) {
     closing.add(reactors.stop)

@@ -1,3 +1,4 @@
+import type { Registry } from 'prom-client'
 import type { Core } from './core.ts'
 import { startDepositReactor } from './deposits/look-again.ts'
 import { startCallbackReactor } from './deposits/take-callbacks.ts'
@@ -29,7 +30,11 @@ export const startReactors = (
   core: Core,
   projecting: Projecting,
   payments: Payments,
-  parts: { readonly webhookQueue: QueueProgress; readonly monotonicMs: () => number },
+  parts: {
+    readonly webhookQueue: QueueProgress
+    readonly monotonicMs: () => number
+    readonly registry: Registry
+  },
 ): {
   /** A payment callback waits in the inbox. */
   callbackStored(): void
@@ -58,6 +63,7 @@ export const startReactors = (
             queue: parts.webhookQueue,
             rules: { allowLoopback: config.webhookAllowLoopback },
             monotonicMs: parts.monotonicMs,
+            registry: parts.registry,
           }),
           startMessageWorker({ pool, log: core.log, botOf: bots.of, clock, logger }),
           startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),

@@ -121,7 +121,7 @@ const given = (provider: Provider, env: Environment): Record<string, string> =>
     ),
   )
 
-/** What is wrong with the settings as a whole: half a provider's credentials, or a sandbox beside real ones. */
+/** What is wrong with the settings as a whole: half a provider's credentials, a sandbox or a setting of development beside real ones. */
 export const paymentProblems = (env: Environment): string[] => {
   const problems = providers.flatMap((provider) => {
     const credentials = given(provider, env)
@@ -139,8 +139,15 @@ export const paymentProblems = (env: Environment): string[] => {
     problems.push('FAREBOX_SANDBOX_URL is refused beside credentials of a real provider')
   if (real && !env.FAREBOX_PUBLIC_URL?.startsWith('https://'))
     problems.push("FAREBOX_PUBLIC_URL is required with a provider's credentials: https, for its callbacks")
+  for (const name of ['FAREBOX_WEBHOOK_ALLOW_LOOPBACK', 'FAREBOX_CLOCK_OFFSET_MS'] as const)
+    if (real && !isOff(env[name]))
+      problems.push(`${name} is for development and is refused beside credentials of a real provider`)
   return problems
 }
+
+/** Not given, or given as what it is without being given. */
+const isOff = (value: string | undefined): boolean =>
+  value === undefined || value === 'off' || Number(value) === 0
 
 /** The settings as they are used; they have no problems. */
 export const paymentConfigOf = (values: Values, demo: boolean): PaymentConfig => {

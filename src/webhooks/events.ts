@@ -23,6 +23,8 @@ export type EndpointChanged = DomainEvent<
     readonly accountId: string
     readonly events?: Subscription
     readonly urlId?: string
+    /** The former URL, where there is a new one: it is erased soon. */
+    readonly previousUrlId?: string
     readonly status?: 'active' | 'disabled'
   }
 >

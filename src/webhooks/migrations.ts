@@ -119,4 +119,12 @@ export const migrations: Migrations = {
       when (new.position <> old.position and new.last_event is not distinct from old.last_event)
       execute function engine.forget_last_event();
   `,
+  // URLs that were replaced and secrets whose overlap ends: what the log says is used no more, and from when on.
+  '0903_superseded_values': `
+    create table work.webhook_superseded_values (
+      value_id text primary key,
+      erase_at timestamptz not null
+    );
+    create index webhook_superseded_values_due on work.webhook_superseded_values (erase_at);
+  `,
 }

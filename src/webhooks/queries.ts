@@ -74,30 +74,50 @@ export const listDeliveries = async (
 ): Promise<{ readonly deliveries: readonly DeliveryRow[]; readonly total: number }> => {
   const { limit, offset, status = null } = filter
   const fits = `endpoint_id = $1::text and ($2::text is null or status = $2::text)`
-  const [page, counted] = await Promise.all([
-    pool.query<Omit<DeliveryRow, 'log'>>({
-      name: 'webhook-deliveries',
-      text: `select ${deliveryColumns} from work.webhook_deliveries where ${fits}
-              order by queued_at desc, delivery_id desc limit $3::integer offset $4::bigint`,
-      values: [endpointId, status, limit, offset],
-    }),
-    pool.query<{ total: number }>({
-      name: 'webhook-deliveries-total',
-      text: `select count(*)::bigint as total from work.webhook_deliveries where ${fits}`,
-      values: [endpointId, status],
-    }),
-  ])
-  const { rows: attempts } = await pool.query<AttemptRow & { delivery_id: string }>({
-    name: 'webhook-attempts',
-    text: `select delivery_id, round, attempt, at, status, latency_ms, error, answer from work.webhook_attempts
-            where delivery_id = any ($1::text[]) order by delivery_id, round, attempt`,
-    values: [page.rows.map(({ delivery_id }) => delivery_id)],
+  // One statement, so one snapshot: an attempt never shows beside the due time that it was made at.
+  const { rows } = await pool.query<PageRow>({
+    name: 'webhook-deliveries',
+    text: `with page as (
+             select ${deliveryColumns} from work.webhook_deliveries where ${fits}
+              order by queued_at desc, delivery_id desc limit $3::integer offset $4::bigint
+           ), counted as (
+             select count(*) as total from work.webhook_deliveries where ${fits}
+           )
+           select counted.total, page.*, a.round as attempt_round, a.attempt, a.at, a.status as answer_status,
+                  a.latency_ms, a.error, a.answer
+             from counted left join page on true left join work.webhook_attempts a using (delivery_id)
+            order by page.queued_at desc, page.delivery_id desc, a.round, a.attempt`,
+    values: [endpointId, status, limit, offset],
   })
-  const byDelivery = Map.groupBy(attempts, ({ delivery_id }) => delivery_id)
-  return {
-    deliveries: page.rows.map((row) => ({ ...row, log: byDelivery.get(row.delivery_id) ?? [] })),
-    total: counted.rows[0]?.total ?? 0,
-  }
+  const byDelivery = Map.groupBy(rows, ({ delivery_id }) => delivery_id)
+  byDelivery.delete(null)
+  return { deliveries: [...byDelivery.values()].map(deliveryOf), total: rows[0]?.total ?? 0 }
+}
+
+/** A delivery beside one of its attempts; all of it null but the total when the page is empty. */
+type PageRow = Omit<DeliveryRow, 'log' | 'delivery_id'> & {
+  readonly total: number
+  readonly delivery_id: string | null
+  /** Null when nothing was attempted yet, and so is what follows. */
+  readonly attempt_round: number | null
+  readonly attempt: number
+  readonly at: string
+  readonly answer_status: number | null
+  readonly latency_ms: number
+  readonly error: string | null
+  readonly answer: string
+}
+
+const deliveryOf = (rows: readonly PageRow[]): DeliveryRow => {
+  const { delivery_id, event, resource, status, round, attempts, due_at, queued_at, finished_at } = rows[0]!
+  const log = rows.flatMap(
+    ({ attempt_round, attempt, at, answer_status, latency_ms, error, answer }): AttemptRow[] =>
+      attempt_round === null
+        ? []
+        : [{ round: attempt_round, attempt, at, status: answer_status, latency_ms, error, answer }],
+  )
+  const delivery = { event, resource, status, round, attempts, due_at, queued_at, finished_at }
+  return { delivery_id: delivery_id!, ...delivery, log }
 }
 
 /** What a redelivery needs of a delivery that is kept, or undefined. */

@@ -7,6 +7,18 @@ export const retentionMs = 30 * 24 * 60 * 60 * 1000
 /** Rows of one statement, so that it never holds anything up for long. */
 const chunk = 1_000
 
+/** Erases URLs that were replaced and secrets whose overlap is over. */
+export const eraseSuperseded = async (pool: pg.Pool, nowMs: number): Promise<void> => {
+  await pool.query({
+    name: 'webhooks-erase-superseded',
+    text: `with due as (
+             delete from work.webhook_superseded_values where erase_at <= $1::timestamptz returning value_id
+           )
+           delete from vault.webhook_values v using due where v.value_id = due.value_id`,
+    values: [isoTime(nowMs)],
+  })
+}
+
 /** Forgets deliveries whose outcome is older than the retention, with their attempts. The log keeps what became of them. */
 export const forgetOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise<void> => {
   for (;;) {

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 
 const prefix = 'whsec_'
 
@@ -11,7 +11,7 @@ const serviceSignature = (secret: string, body: Buffer): string =>
 
 /** Standard Webhooks 1.0: base64 HMAC-SHA256 of `id.timestamp.body`, keyed with the decoded bytes. */
 const standardSignature = (secret: string, id: string, timestampS: number, body: Buffer): string =>
-  `v1,${createHmac('sha256', Buffer.from(secret.slice(prefix.length), 'base64'))
+  `v1,${createHmac('sha256', createSecretKey(secret.slice(prefix.length), 'base64'))
     .update(`${id}.${timestampS}.`)
     .update(body)
     .digest('base64')}`

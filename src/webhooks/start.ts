@@ -1,12 +1,14 @@
+import type { Registry } from 'prom-client'
 import type { LogFeed } from '../../projections/engine/feed.ts'
 import { hot } from '../../projections/groups.ts'
 import type { Core } from '../core.ts'
 import type { AccountId } from '../ids.ts'
 import { type Poller, startPoller } from '../reactors/poller.ts'
 import { createVault } from '../vault/seal.ts'
+import { createWebhookMetrics } from './metrics.ts'
 import type { QueueProgress } from './reactor/progress.ts'
 import { startWebhookReactor } from './reactor/run.ts'
-import { forgetOldDeliveries } from './retention.ts'
+import { eraseSuperseded, forgetOldDeliveries } from './retention.ts'
 import { createSender } from './sender.ts'
 import { createWebhooks } from './service.ts'
 import { createResolve, type TargetRules } from './target.ts'
@@ -23,6 +25,7 @@ export const startWebhooks = (
     readonly queue: QueueProgress
     readonly rules: TargetRules
     readonly monotonicMs: () => number
+    readonly registry: Registry
   },
 ): Pick<Poller, 'stop'> => {
   const { pool, log, clock, logger, runner } = core
@@ -39,6 +42,7 @@ export const startWebhooks = (
     random: Math.random,
     logger,
     groups: [hot.name],
+    onAttempt: createWebhookMetrics(parts.registry, { ...core, monotonicMs: parts.monotonicMs }).onAttempt,
     onGone: ({ account_id, endpoint_id, delivery_id }) =>
       webhooks.disableGone(
         { accountId: account_id as AccountId, endpointId: endpoint_id },
@@ -57,7 +61,10 @@ export const startWebhooks = (
   const retention = startPoller({
     name: 'webhook-retention',
     intervalMs: retentionEveryMs,
-    work: () => forgetOldDeliveries(pool, clock()),
+    work: async () => {
+      await forgetOldDeliveries(pool, clock())
+      await eraseSuperseded(pool, clock())
+    },
     logger,
   })
   return {

@@ -98,6 +98,35 @@ for (const name of ['FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY', 'DATABASE_URL', 'E
     assert.doesNotMatch(message, /hunter2/)
   })
 
+const stripe = {
+  FAREBOX_STRIPE_SECRET_KEY: 'sk_live_51ExampleOfAKeyThatIsNone',
+  FAREBOX_STRIPE_WEBHOOK_SECRET: 'whsec_exampleOfASecretThatIsNone',
+  FAREBOX_PUBLIC_URL: 'https://shop.example.com',
+}
+
+for (const [name, value] of [
+  ['FAREBOX_WEBHOOK_ALLOW_LOOPBACK', 'on'],
+  ['FAREBOX_CLOCK_OFFSET_MS', '86400000'],
+] as const)
+  test(`${name} is for development: beside real credentials it stops the start`, () => {
+    assert.ok(readConfig({ [name]: value }))
+    assert.match(
+      refusal({ ...stripe, [name]: value }),
+      new RegExp(
+        `^a setting is wrong:\\n  ${name} is for development and is refused beside credentials of a real provider$`,
+      ),
+    )
+  })
+
+test('a setting of development that is off, or zero, stands beside real credentials', () => {
+  const config = readConfig({
+    ...stripe,
+    FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'off',
+    FAREBOX_CLOCK_OFFSET_MS: '0',
+  })
+  assert.deepEqual([config.webhookAllowLoopback, config.clockOffsetMs], [false, 0])
+})
+
 test('with a database of the user both keys are required', () => {
   const message = refusal({ DATABASE_URL: 'postgres://u:p@h/d', PORT: 'x' })
   assert.match(message, /PORT: expected/)

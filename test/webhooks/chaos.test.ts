@@ -90,6 +90,95 @@ test('processes that send are killed at random: nothing is lost, and each delive
   t.diagnostic(`${receiver.received.length} requests for ${enqueued.size} deliveries, ${kills} kills`)
 })
 
+type Tried = {
+  readonly delivery_id: string
+  readonly attempt: number
+  readonly at: string
+  readonly status: number | null
+  readonly latency_ms: number
+}
+
+test('killed again and again, workers keep the order of attempts and the delays of the schedule', async (t) => {
+  const stage = await openHooks(t)
+  const { log, pool } = stage.farebox.core
+  const receiver = await startReceiver(t)
+  // Every delivery fails so often, by a number that its id gives, and is then taken.
+  const failuresOf = (deliveryId: string): number => Number.parseInt(deliveryId.slice(-2), 16) % 4
+  const hooks = await Promise.all([0, 1, 2, 3].map(() => hookTo(stage, receiver.url)))
+  const deliveryIds: string[] = []
+  for (let n = 0; n < 40; n++) deliveryIds.push(await ping(stage, hooks[n % hooks.length]!))
+  receiver.answer((response, { headers }) => {
+    const sent = receiver.received.filter((one) => one.headers['webhook-id'] === headers['webhook-id']).length
+    response.statusCode = sent > failuresOf(headers['webhook-id'] as string) ? 200 : 503
+    // Slow enough that a kill finds some on their way.
+    setTimeout(() => response.end(), 20)
+  })
+
+  const env = { ...stage.env, FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_DEMO: 'off' }
+  const pending = async () => {
+    const { rows } = await pool.query<{ left: number; due_at: string | null }>(
+      "select count(*) as left, min(due_at) as due_at from work.webhook_deliveries where status = 'pending'",
+    )
+    return rows[0]!
+  }
+  // Each process starts where the clock of the service has come to the next one that is due, sends some, and is killed.
+  let offsetMs = 0
+  let lives = 0
+  for (let left = deliveryIds.length; left > 0; lives++) {
+    assert.ok(lives < 60, `${left} deliveries are still pending`)
+    const before = receiver.received.length
+    const doomed = await startFarebox(t, { ...env, FAREBOX_CLOCK_OFFSET_MS: String(offsetMs) }, ['reactors'])
+    await until(
+      async () => receiver.received.length > before + 4 || (lives > 0 && (await pending()).left === 0),
+      { timeoutMs: 5_000, everyMs: 5 },
+    ).catch(() => undefined)
+    await sleep(Math.random() * 60)
+    await doomed.kill()
+    const now = await pending()
+    left = now.left
+    if (now.due_at !== null) offsetMs = Math.max(offsetMs, Date.parse(now.due_at) - Date.now() + 1_000)
+  }
+
+  const { rows } = await pool.query<Tried>(
+    'select delivery_id, attempt, at, status, latency_ms from work.webhook_attempts order by delivery_id, attempt',
+  )
+  const tried = Map.groupBy(rows, ({ delivery_id }) => delivery_id)
+  const attemptsOf = new Map(
+    (await eventsOf(log, 'delivery-'))
+      .filter(({ type }) => type === 'DeliverySucceeded')
+      .map(({ data }) => [(data as Fact).deliveryId, (data as { attempts: number }).attempts]),
+  )
+  assert.deepEqual([...attemptsOf.keys()].sort(), [...deliveryIds].sort(), 'each was acknowledged')
+  let unrecorded = 0
+  for (const [deliveryId, attempts] of tried) {
+    assert.deepEqual(
+      attempts.map(({ attempt }) => attempt),
+      attempts.map((_, index) => index + 1),
+      'attempts are numbered without a gap',
+    )
+    // The row of the last one may have died between the outcome and itself; the log knows that it was.
+    const failed = attempts.filter(({ status }) => status !== 200)
+    assert.ok(failed.every(({ status }, index) => status === 503 && attempts[index] === failed[index]))
+    assert.equal(attemptsOf.get(deliveryId), failed.length + 1)
+    for (const [index, next] of attempts.slice(1).entries()) {
+      const former = attempts[index]!
+      const waitedMs = Date.parse(next.at) - Date.parse(former.at) - former.latency_ms
+      const plannedMs = 30_000 * 2 ** index
+      assert.ok(waitedMs >= plannedMs * 0.9 - 5, `${waitedMs} ms after attempt ${index + 1} of ${deliveryId}`)
+    }
+    const sent = receiver.received.filter(({ headers }) => headers['webhook-id'] === deliveryId).length
+    assert.ok(
+      sent >= attempts.length,
+      `${deliveryId} arrived ${sent} times, ${attempts.length} are on record`,
+    )
+    unrecorded += sent - attempts.length
+  }
+  const { enqueued, finished } = await outcomesOf(log)
+  assert.equal(enqueued.size, deliveryIds.length)
+  assert.ok([...enqueued.values(), ...finished.values()].every((count) => count === 1))
+  t.diagnostic(`${lives} processes were killed; ${unrecorded} requests were sent and not put on record`)
+})
+
 test('a worker that stops answering the database loses its lease with its connection, and another sends', async (t) => {
   const stage = await openHooks(t)
   const { pool } = stage.farebox.core

@@ -1,60 +1,15 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { rebuild } from '../../projections/engine/rebuild.ts'
 import { groups } from '../../projections/groups.ts'
-import type { OrderId, PlanId } from '../../src/ids.ts'
+import type { OrderId } from '../../src/ids.ts'
 import { refundIdOf, refundOrder } from '../../src/orders/refund-service.ts'
 import { createMeter } from '../../src/plans/metering.ts'
-import { type Customer, done, openStage, operator, type Stage } from '../contract/stage.ts'
-import { call, startFarebox } from '../support/farebox.ts'
+import { done, openStage, operator } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
+import { buyPlan, caughtUp, enqueued, gb, meter, nowhere as url } from './causes.ts'
 import { startReceiver } from './receiver.ts'
 import { eventsOf, hookTo, openHooks, path, startReactor } from './world.ts'
-
-const url = 'http://127.0.0.1:9/hook'
-const gb = 1_000_000_000
-
-const buyPlan = async (stage: Stage, customer: Customer, quantity = 1) =>
-  (
-    await done(
-      stage.client.post(
-        '/api/v1/orders',
-        { product_id: 'residential-basic', quantity },
-        { key: customer.key },
-      ),
-    )
-  ).body as { orderId: string; planId: string; amountCents: number }
-
-/** Reports traffic through the port that whatever meters a plan uses. */
-const meter = async (stage: Stage, planId: string, bytes: number): Promise<void> => {
-  const reported = await createMeter(stage.farebox.core).reportOnce({
-    planId: planId as PlanId,
-    reportId: randomUUID(),
-    bytes,
-  })
-  assert.ok(reported.metered)
-}
-
-type Enqueued = { readonly endpointId: string; readonly event: string; readonly resource: string }
-
-const enqueued = async (stage: Stage): Promise<readonly Enqueued[]> =>
-  (await eventsOf(stage.farebox.core.log, 'delivery-'))
-    .filter(({ type }) => type === 'WebhookEnqueued')
-    .map(({ data }) => data as Enqueued)
-
-/** Waits until the reactor has come past everything that is in the log now. */
-const caughtUp = async ({ farebox: { core } }: Stage): Promise<void> => {
-  const head = await core.log.head()
-  await until(
-    async () => {
-      const { rows } = await core.pool.query('select position from work.webhook_reactor')
-      return rows[0]?.position >= head
-    },
-    { timeoutMs: 60_000, what: 'the webhook reactor' },
-  )
-}
 
 test('an event goes to whoever listened at its place in the log, however late the reactor is', async (t) => {
   const stage = await openHooks(t)
@@ -204,56 +159,6 @@ test('a plan that is low is told of once an endpoint: a top-up neither arms it a
   const other = await stage.customer({ cents: 0 })
   const foreign = await hookTo(stage, receiver.url, ['plan.low_traffic'], other)
   assert.equal(await low(foreign.id), 0)
-})
-
-const rounds = process.env.FAREBOX_SOAK ? 1_000 : 40
-const atOnce = 10
-
-test('a plan that goes low while an endpoint registers in another process is told of exactly once', async (t) => {
-  const stage = await openStage(t)
-  const elsewhere = await startFarebox(t, {
-    ...stage.env,
-    FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on',
-    FAREBOX_DEMO: 'off',
-  })
-  const pairs: { endpointId: string; planId: string }[] = []
-  let tookMs = 20
-  const round = async (): Promise<void> => {
-    const customer = await stage.customer({ cents: 1_000 })
-    const { planId } = await buyPlan(stage, customer)
-    const body = { url, events: ['plan.low_traffic'] }
-    // Each starts at random within the time that both take, so that either comes first now and then.
-    const apart = async <Value>(run: () => Promise<Value>): Promise<Value> => {
-      await sleep(Math.random() * 2 * tookMs)
-      const startedMs = performance.now()
-      const value = await run()
-      tookMs = Math.max(tookMs, performance.now() - startedMs)
-      return value
-    }
-    const [made] = await Promise.all([
-      apart(() => call(`${elsewhere.baseUrl}${path}`, customer.key, { body })),
-      apart(() => meter(stage, planId, 0.95 * gb)),
-    ])
-    assert.equal(made.status, 201, JSON.stringify(made.body))
-    pairs.push({ endpointId: made.body.id, planId })
-  }
-  for (let n = 0; n < rounds; n += atOnce) await Promise.all(Array.from({ length: atOnce }, round))
-  await caughtUp(stage)
-  const expected = pairs.map(({ endpointId, planId }) => `${endpointId} ${planId}`).sort()
-  const told = (await enqueued(stage)).map(({ endpointId, resource }) => `${endpointId} ${resource}`).sort()
-  assert.deepEqual(told, expected)
-  const events = await eventsOf(stage.farebox.core.log, '')
-  const orders = pairs.map(({ endpointId, planId }) => {
-    const at = (fits: (event: (typeof events)[number]) => boolean) =>
-      events.find(fits)?.position ?? assert.fail()
-    const registered = at(
-      ({ type, data }) => type === 'EndpointRegistered' && (data as Enqueued).endpointId === endpointId,
-    )
-    return registered < at(({ type, stream }) => type === 'PlanRanLow' && stream === `plan-${planId}`)
-  })
-  const first = orders.filter(Boolean).length
-  assert.ok(first > 0 && first < rounds, 'one of the two always came first')
-  t.diagnostic(`in ${first} of ${rounds} rounds the endpoint came first`)
 })
 
 test('a reactor that dies after it enqueued does it again and changes nothing', async (t) => {

@@ -12,6 +12,7 @@ import { createSender, type SenderOptions } from '../../src/webhooks/sender.ts'
 import { createWebhooks } from '../../src/webhooks/service.ts'
 import { createResolve } from '../../src/webhooks/target.ts'
 import { createWebhookValues } from '../../src/webhooks/vault.ts'
+import type { Result } from '../../src/webhooks/worker/settle.ts'
 import { startDeliveryWorker, type WorkerLimits } from '../../src/webhooks/worker/worker.ts'
 import { type Customer, done, openStage, type Stage } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
@@ -29,6 +30,7 @@ export type Sending = {
   readonly sender?: Partial<SenderOptions>
   readonly limits?: Partial<WorkerLimits>
   readonly onPoint?: TenureDeps['onPoint']
+  readonly onAttempt?: (result: Result) => void
 }
 
 const valuesOf = (stage: Stage) => {
@@ -79,6 +81,7 @@ export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {})
         { actor: { kind: 'system', name: 'webhooks' }, correlationId: delivery_id },
       ),
     ...(sending.limits && { limits: sending.limits }),
+    ...(sending.onAttempt && { onAttempt: sending.onAttempt }),
   })
   let stopped: Promise<void> | null = null
   const stop = (): Promise<void> => {
@@ -117,6 +120,7 @@ export type Delivery = {
   readonly resource: string
   readonly status: string
   readonly nextAttemptAt: string | null
+  readonly finishedAt: string | null
   readonly attempts: readonly {
     readonly round: number
     readonly attempt: number

@@ -50,15 +50,24 @@ type Target = {
   readonly correlation_id: string
 }
 
-/** Deliveries of one append, so that an order never waits behind more of them. */
-const chunk = 50
-/** Pauses this many times as long as a chunk took: what is left of the time belongs to orders. */
-const restFactor = 2
+/** Targets that are read, and forgotten, at once. */
+const page = 400
+/**
+ * Deliveries of one append: so few that an order which shares its commit does not notice them. Pieces are at least
+ * `pieceEveryMs` apart, and further when an append takes long: the log belongs to orders first. A list grows no faster
+ * than it is sent, so that what orders tell is never behind a hundred thousand announcements.
+ */
+const piece = 10
+const pieceEveryMs = 25
+const restFactor = 4
 const idleMs = 500
 
+/** Before every target. */
+const start = { cause_id: '00000000-0000-0000-0000-000000000000', endpoint_id: '' }
+
 /**
- * Works lists off until the signal: enqueue a chunk, then forget it. Killed in between, the chunk is enqueued again and
- * changes nothing, since each delivery has a stream of its own.
+ * Works lists off until the signal: enqueue a page, piece by piece, then forget it. Killed in between, what was enqueued
+ * is enqueued again and changes nothing, since each delivery has a stream of its own.
  */
 export const workFanOuts = async (
   deps: {
@@ -72,37 +81,77 @@ export const workFanOuts = async (
 ): Promise<void> => {
   const { pool, log, clock, opened } = deps
   const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => undefined)
-  while (!signal.aborted) {
-    const startedMs = performance.now()
-    const { rows } = await pool.query<Target>({
-      name: 'webhooks-fan-out',
-      text: `select cause_id, t.endpoint_id, t.account_id, f.event, f.resource, f.data, f.correlation_id
-               from work.webhook_fan_out_targets t join work.webhook_fan_outs f using (cause_id)
-              order by cause_id, endpoint_id limit ${chunk}`,
-    })
-    if (rows.length === 0) {
-      await Promise.race([opened(), pause(idleMs)])
-      continue
-    }
-    await enqueue(
+
+  const enqueuePiece = (targets: readonly Target[], data: (text: string) => object): Promise<void> =>
+    enqueue(
       log,
-      rows.map((row) => ({
-        endpointId: row.endpoint_id,
-        accountId: row.account_id,
-        event: row.event,
-        resource: row.resource,
-        data: { kind: 'ready', data: JSON.parse(row.data) },
-        cause: { id: row.cause_id, correlationId: row.correlation_id, recordedAtMs: 0 },
+      targets.map((target) => ({
+        endpointId: target.endpoint_id,
+        accountId: target.account_id,
+        event: target.event,
+        resource: target.resource,
+        data: { kind: 'ready', data: data(target.data) as Readonly<Record<string, unknown>> },
+        cause: { id: target.cause_id, correlationId: target.correlation_id, recordedAtMs: 0 },
       })),
       clock(),
     )
-    await pool.query({
+
+  const forget = (targets: readonly Target[]): Promise<unknown> =>
+    pool.query({
       name: 'webhooks-fanned-out',
       text: `delete from work.webhook_fan_out_targets t
               using unnest($1::uuid[], $2::text[]) as done (cause_id, endpoint_id)
               where t.cause_id = done.cause_id and t.endpoint_id = done.endpoint_id`,
-      values: [rows.map(({ cause_id }) => cause_id), rows.map(({ endpoint_id }) => endpoint_id)],
+      values: [targets.map(({ cause_id }) => cause_id), targets.map(({ endpoint_id }) => endpoint_id)],
     })
-    await pause(Math.max(1, (performance.now() - startedMs) * restFactor))
+
+  /** Forgets what it came to, also when it fails: who starts over has it behind him. */
+  const enqueuePage = async (targets: readonly Target[]): Promise<void> => {
+    const data = memoized()
+    let done = 0
+    try {
+      while (done < targets.length && !signal.aborted) {
+        const startedMs = performance.now()
+        await enqueuePiece(targets.slice(done, done + piece), data)
+        done += piece
+        const tookMs = performance.now() - startedMs
+        await pause(Math.max(pieceEveryMs - tookMs, tookMs * restFactor))
+      }
+    } finally {
+      if (done > 0) await forget(targets.slice(0, done))
+    }
+  }
+
+  let after: Pick<Target, 'cause_id' | 'endpoint_id'> = start
+  while (!signal.aborted) {
+    // From where the last page ended: what was forgotten before it is still in the way of a scan from the start.
+    const { rows } = await pool.query<Target>({
+      name: 'webhooks-fan-out',
+      text: `select t.cause_id, t.endpoint_id, t.account_id, f.event, f.resource, f.data, f.correlation_id
+               from work.webhook_fan_out_targets t join work.webhook_fan_outs f using (cause_id)
+              where (t.cause_id, t.endpoint_id) > ($1::uuid, $2::text)
+              order by t.cause_id, t.endpoint_id limit ${page}`,
+      values: [after.cause_id, after.endpoint_id],
+    })
+    if (rows.length === 0) {
+      // A list that was opened meanwhile may stand before it.
+      if (after === start) await Promise.race([opened(), pause(idleMs)])
+      after = start
+      continue
+    }
+    await enqueuePage(rows)
+    after = rows.at(-1) ?? start
+  }
+}
+
+/** The payload of a list is one text for all of its targets. */
+const memoized = (): ((text: string) => object) => {
+  const parsed = new Map<string, object>()
+  return (text) => {
+    const known = parsed.get(text)
+    if (known) return known
+    const data = JSON.parse(text) as object
+    parsed.set(text, data)
+    return data
   }
 }

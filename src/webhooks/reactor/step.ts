@@ -34,6 +34,9 @@ export type AccountChange = {
   readonly keys: number
 }
 
+/** A value of the vault that is used no more from an instant on (milliseconds since the epoch). */
+export type Superseded = { readonly valueId: string; readonly eraseAtMs: number }
+
 type CancelReason = DeliveryCanceled['data']['reason']
 
 /** What ends a step: it looks at all that was written before it. */
@@ -64,6 +67,7 @@ export type Step = {
   readonly endpoints: ReadonlySet<string>
   readonly plans: ReadonlySet<string>
   readonly accounts: readonly AccountChange[]
+  readonly superseded: readonly Superseded[]
   readonly barrier: Barrier | null
 }
 
@@ -86,6 +90,16 @@ const accountChange = (event: RecordedEvent): AccountChange | null => {
   if (type === 'KeyIssued') return { accountId, created: null, keys: 1 }
   if (type === 'KeyRevoked') return { accountId, created: null, keys: -1 }
   return null
+}
+
+/** A replaced URL outlives its change by so much: who leased the endpoint before, or reads a little behind, has it still. */
+const replacedUrlMs = 60 * 60 * 1000
+
+const supersededBy = ({ type, data, metadata }: RecordedEvent<EndpointEvent>): Superseded | null => {
+  if (type === 'SecretRotated')
+    return { valueId: data.previousSecretId, eraseAtMs: Date.parse(data.previousUntil) }
+  if (type !== 'EndpointChanged' || data.previousUrlId === undefined) return null
+  return { valueId: data.previousUrlId, eraseAtMs: Date.parse(metadata.recordedAt) + replacedUrlMs }
 }
 
 /** Told by the fact alone: after a crash in the middle of a cancellation the endpoint is folded already. */
@@ -140,6 +154,7 @@ export const takeStep = (
   const endpoints = new Set<string>()
   const plans = new Set<string>()
   const accounts: AccountChange[] = []
+  const superseded: Superseded[] = []
   const done = (to: number, barrier: Barrier | null): Step => ({
     to,
     wanted,
@@ -149,6 +164,7 @@ export const takeStep = (
     endpoints,
     plans,
     accounts,
+    superseded,
     barrier,
   })
   const wantLowPlan = (endpointId: string, accountId: string, planId: string, cause: RecordedEvent): void => {
@@ -190,6 +206,8 @@ export const takeStep = (
       const changed = subscribers.fold(event)
       const { endpointId, accountId } = event.data
       endpoints.add(endpointId)
+      const former = supersededBy(event)
+      if (former) superseded.push(former)
       if (startsListening(changed, 'plan.low_traffic'))
         for (const { planId } of lowPlans.of(accountId, event.metadata.recordedAt))
           wantLowPlan(endpointId, accountId, planId, event)

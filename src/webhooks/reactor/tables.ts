@@ -1,8 +1,9 @@
 import type pg from 'pg'
+import { isoTime } from '../../clock.ts'
 import type { WebhookEventName } from '../event-names.ts'
 import type { LowPlan, LowPlans } from '../low-plans.ts'
 import type { FinishedStatus } from '../outcomes.ts'
-import type { AccountChange, Queued } from './step.ts'
+import type { AccountChange, Queued, Superseded } from './step.ts'
 import type { Subscriber, Subscribers } from './subscribers.ts'
 
 type Db = Pick<pg.ClientBase, 'query'>
@@ -45,7 +46,7 @@ export const startOver = async (db: Db, head: number): Promise<Place> => {
   try {
     await db.query(`truncate work.webhook_endpoints, work.webhook_accounts, work.webhook_low_plans,
       work.webhook_fan_outs, work.webhook_fan_out_targets, work.webhook_deliveries, work.webhook_attempts,
-      work.webhook_queues`)
+      work.webhook_queues, work.webhook_superseded_values`)
     const { rows } = await db.query<PlaceRow>(
       `update work.webhook_reactor set position = 0, last_event = null, epoch = epoch + 1, hold_until = $1::bigint
         where name = 'webhooks' returning log_id, position, last_event, epoch`,
@@ -177,6 +178,14 @@ export const saveOutcomes = async (db: Db, ended: readonly Ended[]): Promise<voi
       of(({ at }) => at),
     ],
   })
+}
+
+export const saveSuperseded = async (db: Db, values: readonly Superseded[]): Promise<void> => {
+  await db.query(
+    `insert into work.webhook_superseded_values (value_id, erase_at)
+     select * from unnest($1::text[], $2::timestamptz[]) on conflict do nothing`,
+    [values.map(({ valueId }) => valueId), values.map(({ eraseAtMs }) => isoTime(eraseAtMs))],
+  )
 }
 
 /** Counts, so the changes of one account in a step are added up before they are written. */

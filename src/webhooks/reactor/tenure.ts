@@ -24,6 +24,7 @@ import {
   saveLowPlans,
   saveOutcomes,
   saveQueued,
+  saveSuperseded,
   startOver,
   takePlace,
 } from './tables.ts'
@@ -109,6 +110,7 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
     if (step.endpoints.size > 0) await saveEndpoints(client, step.endpoints, state.subscribers)
     if (step.plans.size > 0) await saveLowPlans(client, step.plans, state.lowPlans)
     if (step.accounts.length > 0) await saveAccounts(client, step.accounts)
+    if (step.superseded.length > 0) await saveSuperseded(client, step.superseded)
     if (step.queued.length > 0) await saveQueued(client, await withPayload(client, step.queued))
     const ended = endedIn(step)
     if (ended.length > 0) await saveOutcomes(client, ended)

@@ -34,6 +34,8 @@ export type Lease = {
   readonly deliveries: readonly DueDelivery[]
 }
 
+type Db = Pick<pg.ClientBase, 'query'>
+
 export const leaseSeconds = 40
 
 /**
@@ -93,11 +95,11 @@ type ClaimedRow = { readonly endpoint_id: string; readonly failures: number; rea
 
 /** Gives queues back; each is due again when its earliest delivery is. */
 export const release = async (
-  pool: pg.Pool,
+  db: Db,
   worker: number,
   queues: readonly { readonly endpointId: string; readonly failures: number }[],
 ): Promise<void> => {
-  await pool.query({
+  await db.query({
     name: 'webhooks-release',
     text: 'select work.release_webhook_queues($1::integer, $2::text[], $3::integer[])',
     values: [worker, queues.map(({ endpointId }) => endpointId), queues.map(({ failures }) => failures)],
@@ -113,12 +115,13 @@ export type Claim = (options: {
 }) => Promise<readonly Lease[]>
 
 export const createClaim = (deps: {
-  readonly pool: pg.Pool
+  /** The worker's own connection: a lease that a crash of Postgres loses was given back, so no commit waits for the disk. */
+  readonly db: Db
   readonly values: Pick<WebhookValues, 'open'>
   /** The groups of read models that must have passed a delivery before it is sent (design section 7). */
   readonly groups: readonly string[]
 }): Claim => {
-  const { pool, values, groups } = deps
+  const { db, values, groups } = deps
 
   const destinationOf = (row: DestinationRow | undefined): Lease['destination'] => {
     if (row === undefined) return 'removed'
@@ -140,12 +143,12 @@ export const createClaim = (deps: {
   ): Promise<readonly Lease[]> => {
     const ids = claimed.map(({ endpoint_id }) => endpoint_id)
     const [due, destinations] = await Promise.all([
-      pool.query<DueDelivery>({
+      db.query<DueDelivery>({
         name: 'webhooks-due',
         text: dueSql,
         values: [ids, now, claimed[0]!.position, perEndpoint],
       }),
-      pool.query<DestinationRow>({ name: 'webhooks-destinations', text: destinationsSql, values: [ids] }),
+      db.query<DestinationRow>({ name: 'webhooks-destinations', text: destinationsSql, values: [ids] }),
     ])
     const byEndpoint = Map.groupBy(due.rows, ({ endpoint_id }) => endpoint_id)
     const rows = new Map(destinations.rows.map((row) => [row.endpoint_id, row]))
@@ -158,7 +161,7 @@ export const createClaim = (deps: {
   }
 
   return async ({ worker, now, endpoints, perEndpoint }) => {
-    const { rows: claimed } = await pool.query<ClaimedRow>({
+    const { rows: claimed } = await db.query<ClaimedRow>({
       name: 'webhooks-claim',
       text: claimSql,
       values: [groups, now, endpoints, worker],
@@ -168,7 +171,7 @@ export const createClaim = (deps: {
       return await readLeases(claimed, now, perEndpoint)
     } catch (error) {
       await release(
-        pool,
+        db,
         worker,
         claimed.map(({ endpoint_id, failures }) => ({ endpointId: endpoint_id, failures })),
       )

@@ -26,8 +26,8 @@ export const joinWorkers = async (pool: pg.Pool): Promise<Membership> => {
 }
 
 /** Takes queues back from workers that are gone, or that hold on for longer than any attempt takes. */
-export const reapLeases = async (pool: pg.Pool): Promise<number> => {
-  const { rowCount } = await pool.query({
+export const reapLeases = async (db: Pick<pg.ClientBase, 'query'>): Promise<number> => {
+  const { rowCount } = await db.query({
     name: 'webhooks-reap',
     text: `with void as (
              select endpoint_id from work.webhook_queues q

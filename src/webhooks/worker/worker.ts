@@ -9,7 +9,7 @@ import type { WebhookValues } from '../vault.ts'
 import { canceledResult, createAttempt, postponedResult } from './attempt.ts'
 import { createBatcher } from './batcher.ts'
 import { createClaim, type DueDelivery, type Lease, release } from './claim.ts'
-import { joinWorkers, reapLeases } from './membership.ts'
+import { joinWorkers, type Membership, reapLeases } from './membership.ts'
 import { createSettle, type Result } from './settle.ts'
 import { createSlots } from './slots.ts'
 
@@ -73,7 +73,6 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
   const limits = { ...defaultWorkerLimits, ...deps.limits }
   const stopping = new AbortController()
   const slots = createSlots(limits)
-  const claim = createClaim(deps)
   const attempt = createAttempt(deps)
   let woken = Promise.withResolvers<void>()
 
@@ -123,10 +122,11 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     sleep(ms, undefined, { signal }).catch(() => undefined)
 
-  const work = async (worker: number, signal: AbortSignal): Promise<void> => {
+  const work = async ({ worker, session }: Membership, signal: AbortSignal): Promise<void> => {
+    const claim = createClaim({ ...deps, db: session.client })
     const leases = new Set<Promise<void>>()
     const giveBack = createBatcher<LeaseState>({
-      write: (states) => release(pool, worker, states),
+      write: (states) => release(session.client, worker, states),
       maxItems: settleItems,
       onError: trouble('queues of webhooks cannot be given back yet'),
       retryMs: backoffMs,
@@ -174,9 +174,9 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
     woken = Promise.withResolvers()
   }
 
-  const reap = async (signal: AbortSignal): Promise<void> => {
+  const reap = async ({ session }: Membership, signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      await reapLeases(pool)
+      await reapLeases(session.client)
         .then((count) => count > 0 && wake())
         .catch(trouble('leases of webhooks cannot be looked at'))
       await pause(reapMs, signal)
@@ -185,11 +185,11 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
 
   const keepWorking = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      let joined: Awaited<ReturnType<typeof joinWorkers>> | null = null
+      let joined: Membership | null = null
       try {
         joined = await joinWorkers(pool)
         const signal = AbortSignal.any([stopping.signal, joined.session.ended])
-        await Promise.all([work(joined.worker, signal), reap(signal)])
+        await Promise.all([work(joined, signal), reap(joined, signal)])
       } catch (error) {
         trouble('the webhook worker failed and will try again')(error)
         await pause(backoffMs, stopping.signal)
