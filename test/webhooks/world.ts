@@ -33,7 +33,7 @@ export type Sending = {
   readonly onAttempt?: (result: Result) => void
 }
 
-const valuesOf = (stage: Stage) => {
+export const valuesOf = (stage: Stage) => {
   const { core } = stage.farebox
   return createWebhookValues({ pool: core.pool, vault: createVault(core.keys.master) })
 }

@@ -1,0 +1,115 @@
+import type pg from 'pg'
+import { z } from 'zod'
+import { ReadsBehind } from '../../projections/engine/reads.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import { refuse } from '../http/errors.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
+import { wordQuery } from '../http/query.ts'
+import { type Route, route } from '../http/route.ts'
+import type { EndpointReads } from './endpoint-reads.ts'
+import { findDelivery, listDeliveries } from './queries.ts'
+import type { QueueProgress } from './reactor/progress.ts'
+import {
+  DeliveryRecord,
+  deliveryExample,
+  deliveryRecord,
+  deliveryStatuses,
+  Queued,
+  queuedExample,
+  webhookExample,
+} from './record.ts'
+import { causeOf, common, done, onEndpoint, placeOf } from './route-parts.ts'
+import type { Webhooks } from './service.ts'
+
+/** How long a reader of deliveries waits for the reactor. */
+const queueWaitMs = 2_000
+
+/** What was sent to an endpoint and what is sent by hand: spec.md "Webhooks", decisions.md "Webhooks and notices". */
+export const deliveryRoutes = (deps: {
+  readonly webhooks: Pick<Webhooks, 'ping' | 'redeliver'>
+  readonly queue: QueueProgress
+  readonly log: Pick<EventLog, 'head'>
+  readonly endpoints: Pick<EndpointReads, 'endpointOf'>
+  readonly pool: pg.Pool
+}): readonly Route[] => {
+  const { webhooks, queue, log, pool } = deps
+  const { endpointOf } = deps.endpoints
+
+  return [
+    route({
+      ...onEndpoint,
+      method: 'POST',
+      path: '/api/v1/webhooks/{id}/test',
+      operationId: 'testWebhook',
+      summary: 'Send a ping',
+      description:
+        'Queues a `ping`, whatever the endpoint listens to, through the same signing and sending as every event.',
+      writes: true,
+      responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id }, requestId }) => {
+        const place = placeOf(caller, id)
+        const { deliveryId, position } = done(await webhooks.ping(place, causeOf({ caller, requestId })))
+        return { status: 202, body: { id, deliveryId }, position }
+      },
+    }),
+
+    route({
+      ...onEndpoint,
+      method: 'GET',
+      path: '/api/v1/webhooks/{id}/deliveries',
+      operationId: 'listDeliveries',
+      summary: 'List deliveries',
+      description: 'What was sent or waits to be sent, newest first, with every attempt of the last 30 days.',
+      writes: false,
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(deliveryStatuses, 'Only deliveries in this status.').optional(),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of deliveries.',
+          body: z
+            .object({ deliveries: z.array(DeliveryRecord), ...pageShape })
+            .meta({ id: 'WebhookDeliveryList' }),
+          example: { deliveries: [deliveryExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id }, query, after }) => {
+        await endpointOf(caller, id, after)
+        // A delivery stands in the table once the reactor has come past its fact.
+        if (!(await queue.reached(await log.head(), queueWaitMs)))
+          throw new ReadsBehind('the deliveries that this request must see are not queued yet; try again')
+        const { limit, offset, status } = query
+        const page = await listDeliveries(pool, id, { limit, offset, status })
+        const deliveries = page.deliveries.map(deliveryRecord)
+        return { status: 200, body: { deliveries, total: page.total, limit, offset } }
+      },
+    }),
+
+    route({
+      ...common,
+      method: 'POST',
+      path: '/api/v1/webhooks/{id}/deliveries/{deliveryId}/redeliver',
+      operationId: 'redeliverWebhook',
+      summary: 'Send a delivery again',
+      description:
+        'Queues a finished delivery of the last 30 days once more, under the same `webhook-id`, with ten attempts of its own. One that is still on its way stays as it is.',
+      writes: true,
+      params: z.object({ id: z.string(), deliveryId: z.string() }),
+      examples: { params: { id: webhookExample.id, deliveryId: queuedExample.deliveryId } },
+      responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id, deliveryId }, requestId, after }) => {
+        await endpointOf(caller, id, after)
+        const delivery = await findDelivery(pool, id, deliveryId)
+        if (!delivery) throw refuse('not_found', 'no delivery of this webhook has this id')
+        const place = placeOf(caller, id)
+        const { position } = done(await webhooks.redeliver(place, delivery, causeOf({ caller, requestId })))
+        return { status: 202, body: { id, deliveryId }, position }
+      },
+    }),
+  ]
+}
