@@ -1,6 +1,6 @@
-import type pg from 'pg'
 import type { WebhookEventName } from '../event-names.ts'
 import type { WebhookValues } from '../vault.ts'
+import type { Db } from './membership.ts'
 
 /** One delivery that is due, as its row tells it. */
 export type DueDelivery = {
@@ -33,8 +33,6 @@ export type Lease = {
   readonly destination: Destination | 'removed' | 'erased'
   readonly deliveries: readonly DueDelivery[]
 }
-
-type Db = Pick<pg.ClientBase, 'query'>
 
 export const leaseSeconds = 40
 
@@ -115,7 +113,6 @@ export type Claim = (options: {
 }) => Promise<readonly Lease[]>
 
 export const createClaim = (deps: {
-  /** The worker's own connection: a lease that a crash of Postgres loses was given back, so no commit waits for the disk. */
   readonly db: Db
   readonly values: Pick<WebhookValues, 'open'>
   /** The groups of read models that must have passed a delivery before it is sent (design section 7). */
@@ -142,14 +139,16 @@ export const createClaim = (deps: {
     perEndpoint: number,
   ): Promise<readonly Lease[]> => {
     const ids = claimed.map(({ endpoint_id }) => endpoint_id)
-    const [due, destinations] = await Promise.all([
-      db.query<DueDelivery>({
-        name: 'webhooks-due',
-        text: dueSql,
-        values: [ids, now, claimed[0]!.position, perEndpoint],
-      }),
-      db.query<DestinationRow>({ name: 'webhooks-destinations', text: destinationsSql, values: [ids] }),
-    ])
+    const due = await db.query<DueDelivery>({
+      name: 'webhooks-due',
+      text: dueSql,
+      values: [ids, now, claimed[0]!.position, perEndpoint],
+    })
+    const destinations = await db.query<DestinationRow>({
+      name: 'webhooks-destinations',
+      text: destinationsSql,
+      values: [ids],
+    })
     const byEndpoint = Map.groupBy(due.rows, ({ endpoint_id }) => endpoint_id)
     const rows = new Map(destinations.rows.map((row) => [row.endpoint_id, row]))
     return claimed.map(({ endpoint_id, failures }) => ({

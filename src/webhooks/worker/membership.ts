@@ -4,7 +4,26 @@ import { openSession, type Session } from '../../../projections/engine/session.t
 /** Advisory locks of workers are a class of their own: its two numbers are this and the worker's. */
 const lockClass = 72_309_001
 
-export type Membership = { readonly worker: number; readonly session: Session }
+/** One query after the other, as a connection takes them. */
+export type Db = { query<Row extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<pg.QueryResult<Row>> }
+
+export type Membership = {
+  readonly worker: number
+  /** The worker's own connection, whose commits do not wait for the disk: leases that a crash loses are taken again. */
+  readonly db: Db
+  readonly session: Session
+}
+
+const inTurn = (client: pg.ClientBase): Db => {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    query: (query) => {
+      const next = last.then(() => client.query<never>(query))
+      last = next.catch(() => undefined)
+      return next
+    },
+  }
+}
 
 /**
  * A number for this worker that is its own for as long as its connection lives: Postgres lets go of the lock when the
@@ -18,7 +37,7 @@ export const joinWorkers = async (pool: pg.Pool): Promise<Membership> => {
     )
     const { worker } = rows[0]!
     await session.client.query('select pg_advisory_lock($1::integer, $2::integer)', [lockClass, worker])
-    return { worker, session }
+    return { worker, session, db: inTurn(session.client) }
   } catch (error) {
     await session.close()
     throw error
@@ -26,7 +45,7 @@ export const joinWorkers = async (pool: pg.Pool): Promise<Membership> => {
 }
 
 /** Takes queues back from workers that are gone, or that hold on for longer than any attempt takes. */
-export const reapLeases = async (db: Pick<pg.ClientBase, 'query'>): Promise<number> => {
+export const reapLeases = async (db: Db): Promise<number> => {
   const { rowCount } = await db.query({
     name: 'webhooks-reap',
     text: `with void as (

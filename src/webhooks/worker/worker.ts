@@ -122,11 +122,11 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     sleep(ms, undefined, { signal }).catch(() => undefined)
 
-  const work = async ({ worker, session }: Membership, signal: AbortSignal): Promise<void> => {
-    const claim = createClaim({ ...deps, db: session.client })
+  const work = async ({ worker, db }: Membership, signal: AbortSignal): Promise<void> => {
+    const claim = createClaim({ ...deps, db })
     const leases = new Set<Promise<void>>()
     const giveBack = createBatcher<LeaseState>({
-      write: (states) => release(session.client, worker, states),
+      write: (states) => release(db, worker, states),
       maxItems: settleItems,
       onError: trouble('queues of webhooks cannot be given back yet'),
       retryMs: backoffMs,
@@ -174,9 +174,9 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
     woken = Promise.withResolvers()
   }
 
-  const reap = async ({ session }: Membership, signal: AbortSignal): Promise<void> => {
+  const reap = async ({ db }: Membership, signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      await reapLeases(session.client)
+      await reapLeases(db)
         .then((count) => count > 0 && wake())
         .catch(trouble('leases of webhooks cannot be looked at'))
       await pause(reapMs, signal)
