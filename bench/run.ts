@@ -14,7 +14,7 @@ import { finance } from './finance.ts'
 import { orders } from './orders.ts'
 import { rebuilds } from './rebuild.ts'
 import { verification } from './verify.ts'
-import { webhooks } from './webhooks.ts'
+import { fanOut, webhooks } from './webhooks.ts'
 
 /** `npm run bench`: figures beside a peer or a limit, on one Postgres with the settings that `npm start` uses. */
 const all = [
@@ -25,6 +25,7 @@ const all = [
   finance,
   verification,
   webhooks,
+  fanOut,
   callbacks,
   commands,
 ] as const satisfies readonly Bench[]
