@@ -175,10 +175,15 @@ test('what webhooks do is measured: pending, due, their age, attempts by outcome
   assert.equal(before.get('farebox_webhook_attempts_total{outcome="acknowledged"}'), 0)
 
   startWorker(t, stage, { clock, onAttempt: metrics.onAttempt })
-  const after = await until(async () => {
+  await until(async () => {
     const now = await figures()
-    return now.get('farebox_webhook_endpoints{status="gone"}') === 1 ? now : undefined
+    return (
+      now.get('farebox_webhook_endpoints{status="gone"}') === 1 &&
+      now.get('farebox_webhook_deliveries_pending') === 1
+    )
   })
+  // Counters are read before the gauges that ask the database, so what both say is told by the next look.
+  const after = await figures()
   for (const [name, value] of [
     ['attempts_total{outcome="acknowledged"}', 1],
     ['attempts_total{outcome="retry"}', 1],

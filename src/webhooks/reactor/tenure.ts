@@ -153,7 +153,11 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
   }
 
   const take = async ({ events, through, lastEvent }: Selection): Promise<void> => {
-    for (let rest = events; at.position < through; rest = rest.filter((event) => event.position > at.position)) {
+    for (
+      let rest = events;
+      at.position < through;
+      rest = rest.filter((event) => event.position > at.position)
+    ) {
       const step = takeStep(rest, through, state)
       const to = { position: step.to, lastEvent: step.barrier?.event.id ?? lastEvent }
       if (!isIdle(step)) await commit(step, to)
