@@ -5,12 +5,18 @@ import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 
 /**
- * The files that take long in a soak, with the minutes that each took on two cores: they begin first, the longest before
+ * The files that take long in a soak, with the minutes that each takes on two cores: they begin first, the longest before
  * all, so that everything else runs beside them, and from them comes the time left.
  */
 const expectedMinutes: Readonly<Record<string, number>> = {
   'test/model/model.test.ts': 30,
+  'test/contract/fuzz.test.ts': 20,
   'test/crash/orders.test.ts': 10,
+  'test/races/paid-orders.test.ts': 4,
+  'test/orders/prefix-races.test.ts': 3,
+  'test/http/fuzz.test.ts': 3,
+  'test/plans/metering.test.ts': 2.5,
+  'test/eventstore/postgres.test.ts': 1.5,
 }
 const shortMinutes = 0.15
 const minutesOf = (file: string): number => expectedMinutes[file] ?? shortMinutes
