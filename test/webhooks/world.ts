@@ -101,7 +101,7 @@ export type Hook = {
 
 /** A customer of its own with one endpoint. */
 export const hookTo = async (
-  stage: Stage,
+  stage: Pick<Stage, 'client' | 'customer'>,
   url: string,
   events: readonly string[] = ['ping'],
   customer?: Customer,
