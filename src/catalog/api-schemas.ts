@@ -12,8 +12,10 @@ const service = z.enum(['dedicated', 'shared'])
 const howToStep = z.object({
   step: z.int(),
   title: z.string(),
-  method: z.enum(['GET', 'POST']),
-  path: z.string().meta({ description: 'May hold {orderId}, {planId} or {proxyId} of an earlier answer.' }),
+  method: z.enum(['GET', 'POST', 'DELETE']),
+  path: z.string().meta({
+    description: 'May hold {orderId}, {planId}, {proxyId} or {subscriptionId} of an earlier answer.',
+  }),
   headers: z.record(z.string(), z.string()),
   body: z.record(z.string(), z.unknown()).nullable(),
 })
@@ -61,9 +63,9 @@ export const ProductSchema = z
       aliases: z.array(z.string()).meta({ description: 'Old ids that still resolve.' }),
     }),
     publishedPrice: z.object({ fromCents: cents, unit: z.string(), per: z.string(), currency }),
-    howTo: z
-      .array(howToStep)
-      .meta({ description: 'The exact calls that buy it; none while it cannot be ordered.' }),
+    howTo: z.array(howToStep).meta({
+      description: 'The exact calls that buy it, once or by subscription; none while it cannot be ordered.',
+    }),
   })
   .meta({ id: 'Product' })
 

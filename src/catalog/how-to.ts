@@ -1,14 +1,15 @@
 import type { Target } from '../orders/details.ts'
+import { type Interval, intervalDays } from '../subscriptions/period.ts'
 import { lineInStock, orderableCountries, type StockCount } from './availability.ts'
 import { isDedicated, type Product } from './product.ts'
 import { countriesOf, periodsOf } from './rates.ts'
 import { chooseRate } from './targeting.ts'
 
-/** One call, ready to be sent; `{orderId}`, `{planId}` and `{proxyId}` come from earlier answers. */
+/** One call, ready to be sent; `{orderId}`, `{planId}`, `{proxyId}` and `{subscriptionId}` come from earlier answers. */
 export type HowToStep = {
   readonly step: number
   readonly title: string
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: Readonly<Record<string, unknown>> | null
@@ -26,16 +27,25 @@ const post = (title: string, path: string, key: string, body: Readonly<Record<st
   body,
 })
 
+const remove = (title: string, path: string): Call => ({
+  title,
+  method: 'DELETE',
+  path,
+  headers: {},
+  body: null,
+})
+
 const preferred = <Value>(values: readonly Value[], first: Value): Value | undefined =>
   values.includes(first) ? first : values[0]
 
-const exampleTarget = (product: Product, stock: readonly StockCount[]): Target | null => {
+/** What a first order could ask for: in stock if anything is, and of the wanted length if that is sold. */
+const exampleTarget = (product: Product, stock: readonly StockCount[], wantedDays: number): Target | null => {
   if (!isDedicated(product)) return null
   const stocked = orderableCountries(product, stock)
   const priced = countriesOf(product)
   const inStock = priced.filter((country) => stocked.has(country))
   const country = preferred(inStock.length > 0 ? inStock : priced, 'USA')
-  const periodDays = preferred(periodsOf(product, country), 30)
+  const periodDays = preferred(periodsOf(product, country), wantedDays)
   if (country === undefined || periodDays === undefined) return null
   const wanted = { country, periodDays, carrierId: null, service: null, rotationMinutes: null }
   const rate = chooseRate(product, wanted, product.minQuantity, lineInStock(stock, product.minQuantity))
@@ -90,6 +100,46 @@ const dedicatedCalls = (product: Product, at: string, target: Target): readonly 
   ]
 }
 
+/** What can be subscribed to by this interval: null where the length of what is sold is no interval's. */
+const subscribable = (
+  product: Product,
+  stock: readonly StockCount[],
+  interval: Interval,
+): { readonly meta: Readonly<Record<string, unknown>> | null } | null => {
+  if (product.shape === 'gateway_gb') return { meta: null }
+  const days = intervalDays[interval]
+  if (product.shape === 'gateway_time') return product.periodDays === days ? { meta: null } : null
+  const target = exampleTarget(product, stock, days)
+  return target?.periodDays === days ? { meta: metaOf(target) } : null
+}
+
+/** Subscribing in place of ordering, by the first interval that can be; nothing for what is not sold so. */
+const subscriptionCalls = (product: Product, stock: readonly StockCount[]): readonly Call[] => {
+  if (!product.billing.subscription) return []
+  for (const interval of product.billing.intervals) {
+    const found = subscribable(product, stock, interval)
+    if (!found) continue
+    const at = '/api/v1/subscriptions/{subscriptionId}'
+    const body = {
+      product_id: product.id,
+      quantity: product.minQuantity,
+      interval,
+      ...(found.meta && { fulfillment_meta: found.meta }),
+    }
+    return [
+      post(
+        `Or subscribe: now and every ${interval} again; the wallet pays`,
+        '/api/v1/subscriptions',
+        `subscribe-${product.id}`,
+        body,
+      ),
+      get('Read the subscription', at),
+      remove('Cancel it; what is paid lasts to the end of its period', at),
+    ]
+  }
+  return []
+}
+
 /**
  * The exact calls that buy the smallest quantity of a product, by its shape (research: proxies, 2.6). None while it
  * cannot be ordered. Each call can be sent word for word once its placeholders are filled.
@@ -97,7 +147,7 @@ const dedicatedCalls = (product: Product, at: string, target: Target): readonly 
 export const howTo = (product: Product, stock: readonly StockCount[]): readonly HowToStep[] => {
   if (product.state !== 'active') return []
   const at = `/api/v1/products/${product.id}`
-  const target = exampleTarget(product, stock)
+  const target = exampleTarget(product, stock, 30)
   const calls = target === null ? gatewayCalls(product, at) : dedicatedCalls(product, at, target)
-  return calls.map((call, index) => ({ step: index + 1, ...call }))
+  return [...calls, ...subscriptionCalls(product, stock)].map((call, index) => ({ step: index + 1, ...call }))
 }

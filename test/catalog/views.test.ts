@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { StockCount } from '../../src/catalog/availability.ts'
 import { howTo } from '../../src/catalog/how-to.ts'
 import { plainTerms, quote } from '../../src/catalog/pricing.ts'
-import type { DedicatedProduct, Product } from '../../src/catalog/product.ts'
+import type { AddressesProduct, DedicatedProduct, Product } from '../../src/catalog/product.ts'
 import { optionsView, priceListView, productView, quoteView } from '../../src/catalog/views.ts'
 import { demoCatalog, demoProduct } from './samples.ts'
 
@@ -159,13 +159,20 @@ test('how-to steps buy in a country that is in stock, on a line that is in stock
 })
 
 test('how-to steps follow the shape', () => {
+  const subscription = [
+    ['POST', '/api/v1/subscriptions'],
+    ['GET', '/api/v1/subscriptions/{subscriptionId}'],
+    ['DELETE', '/api/v1/subscriptions/{subscriptionId}'],
+  ]
   const paths = (id: string) =>
     howTo(demoProduct(id), [plain('USA', 100)]).map(({ method, path }) => [method, path])
   assert.deepEqual(paths('residential-premium'), [
     ['GET', '/api/v1/products/residential-premium/price?quantity=1'],
     ['POST', '/api/v1/orders'],
     ['GET', '/api/v1/plans/{planId}'],
+    ...subscription,
   ])
+  assert.deepEqual(paths('residential-unlimited-day').slice(-1), [['GET', '/api/v1/plans/{planId}']])
   assert.deepEqual(paths('ipv6-datacenter'), [
     ['GET', '/api/v1/products/ipv6-datacenter/options'],
     ['GET', '/api/v1/products/ipv6-datacenter/price-list?country=USA'],
@@ -173,7 +180,30 @@ test('how-to steps follow the shape', () => {
     ['POST', '/api/v1/orders'],
     ['GET', '/api/v1/proxies?order_id={orderId}'],
     ['POST', '/api/v1/proxies/extend'],
+    ...subscription,
   ])
+})
+
+test('how-to steps subscribe by an interval that is as long as what is sold, and not at all where none is', () => {
+  const asked = (product: Product) =>
+    howTo(product, [plain('USA', 100)]).find(({ path }) => path === '/api/v1/subscriptions')?.body
+  const targeted = { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA' } }
+  const sold = (periodDays: readonly number[]): Product =>
+    ({ ...isp, rates: [{ ...(isp as AddressesProduct).rates[0]!, periodDays }] }) as Product
+  assert.deepEqual(asked(isp), {
+    ...targeted,
+    interval: 'month',
+    fulfillment_meta: { country: 'USA', period_days: 30 },
+  })
+  assert.deepEqual(asked(sold([7, 365])), {
+    ...targeted,
+    interval: 'year',
+    fulfillment_meta: { country: 'USA', period_days: 365 },
+  })
+  assert.equal(asked(sold([7, 90])), undefined)
+  const unlimited = demoProduct('residential-unlimited')
+  assert.equal(asked(unlimited)?.interval, 'month')
+  assert.equal(asked({ ...unlimited, periodDays: 31 } as Product), undefined)
 })
 
 test('the published price is the lowest of a unit, for 30 days where that is sold', () => {
