@@ -8,7 +8,7 @@ import type { Actor } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { accountStream, orderStream, subscriptionStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
-import { ApiError } from '../http/errors.ts'
+import { ApiError, refuse } from '../http/errors.ts'
 import { type AccountId, type KeyId, newId, type OrderId, type ProxyId, type SubscriptionId } from '../ids.ts'
 import { centsToMicros } from '../ledger/money.ts'
 import { type Order, orderFold } from '../orders/fold.ts'
@@ -117,6 +117,9 @@ export const createRenewals = (deps: {
       expectedAmountCents: undefined,
       catalog,
     }
+    // Paid for so many days, and sold for another number by now.
+    if (product?.shape === 'gateway_time' && product.periodDays !== period.count)
+      throw refuse('subscription_not_available', `a plan of ${productId} lasts ${product.periodDays} days`)
     const meta = target === null ? undefined : metaOf(target)
     const prepared =
       product && target !== null && kept.length > 0

@@ -241,32 +241,6 @@ describe('a subscription', () => {
     assert.equal(plan.status, 'active')
   })
 
-  test('follows the account and the product: blocked, parked and capped renewals wait and then expire', async (t) => {
-    const year = await openYear(t)
-    const blocked = await year.customer({ cents: 9 * price })
-    const one = await year.start(blocked, premium)
-    await year.accounts.block(blocked.accountId, 'chargebacks', operator)
-    const capped = await year.customer({ cents: 9 * price })
-    const keyed = { ...capped, key: await year.issueKey(capped.accountId, price) }
-    const two = await year.start(keyed, premium)
-    year.until(two.currentPeriodEnd)
-    // 24 hours before, the first period was paid a month ago: the cap has room.
-    await year.becomes(
-      keyed,
-      two.subscriptionId,
-      ({ currentPeriodStart }) => currentPeriodStart === two.currentPeriodEnd,
-      'a renewal under a cap',
-    )
-    year.wait(3 * dayMs + 60_000)
-    const over = await year.becomes(
-      blocked,
-      one.subscriptionId,
-      ({ status }) => status === 'expired',
-      'the end',
-    )
-    assert.equal(over.reason, 'account_blocked')
-  })
-
   test('costs what the product costs at its renewal', async (t) => {
     const year = await openYear(t)
     const { readFileSync } = await import('node:fs')
