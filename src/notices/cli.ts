@@ -7,6 +7,7 @@ import { isoTime } from '../clock.ts'
 import { deriveId, type NoticeId, newId } from '../ids.ts'
 import type { NoticeDecision } from './decide.ts'
 import { type Audience, audiences, type NoticeKind, noticeKinds } from './notice.ts'
+import { noticeFields } from './record.ts'
 import { createNotices } from './service.ts'
 
 type PublishOptions = {
@@ -108,19 +109,7 @@ const list = async ({ pool, clock }: CliContext, options: { readonly all?: boole
     [options.all === true, isoTime(clock())],
   )
   return {
-    json: {
-      notices: rows.map((row) => ({
-        noticeId: row.notice_id,
-        title: row.title,
-        body: row.body,
-        kind: row.kind,
-        audience: row.audience,
-        publishedAt: row.published_at,
-        expiresAt: row.expires_at,
-        linkHref: row.link_href,
-        linkLabel: row.link_label,
-      })),
-    },
+    json: { notices: rows.map((row) => ({ noticeId: row.notice_id, ...noticeFields(row) })) },
     text: table(
       rows,
       [
@@ -180,7 +169,16 @@ Examples:
   notices
     .command('expire')
     .description('take a notice out of the feed now')
-    .argument('<notice>', 'the id of a notice')
+    .argument('<notice>', 'the id of a notice; "notices list" shows them')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  npx farebox notices expire ntc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b
+  npx farebox notices expire ntc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --json
+
+Doing it again changes nothing. Webhooks that were queued for it are still sent.`,
+    )
     .action(
       cli.action(async (context, noticeId: NoticeId) =>
         output(await createNotices(context).expire(noticeId, context), 'expired', 'had expired before:'),
@@ -190,5 +188,12 @@ Examples:
     .command('list')
     .description('list the notices that stand, newest first, as the read tables have them')
     .option('--all', 'the expired ones too')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  npx farebox notices list
+  npx farebox notices list --all --json`,
+    )
     .action(cli.action(list))
 }

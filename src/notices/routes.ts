@@ -1,62 +1,11 @@
 import { z } from 'zod'
 import type { Reads } from '../../projections/engine/reads.ts'
-import type { NoticeRow } from '../../projections/notices.ts'
 import { type Clock, isoTime } from '../clock.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import { audiences, audiencesOf, noticeKinds } from './notice.ts'
 import { listAnnouncements, maxAnnouncements, type NoticeQueries } from './queries.ts'
-
-const instant = z.string().meta({ format: 'date-time' })
-
-/** A notice of the service (spec.md, "Announcement"). */
-const Announcement = z
-  .object({
-    id: z.string(),
-    title: z.string(),
-    body: z.string(),
-    kind: z.enum(noticeKinds).meta({
-      description: '`ACTION_REQUIRED`: an integration has something to change, by the date in the body.',
-    }),
-    audience: z.enum(audiences),
-    publishedAt: instant,
-    expiresAt: instant
-      .nullable()
-      .meta({ description: 'When the notice drops out of the feed; null while no end is set.' }),
-    linkHref: z.string().nullable().meta({ description: "Relative to the service's site, or absolute." }),
-    linkLabel: z.string().nullable(),
-    unread: z.boolean().meta({
-      description:
-        'True until somebody of the account opens the notice in the dashboard; asking here changes nothing.',
-    }),
-  })
-  .meta({ id: 'Announcement' })
-
-const announcement = (row: NoticeRow & { readonly unread: boolean }): z.infer<typeof Announcement> => ({
-  id: row.notice_id,
-  title: row.title,
-  body: row.body,
-  kind: row.kind,
-  audience: row.audience,
-  publishedAt: row.published_at,
-  expiresAt: row.expires_at,
-  linkHref: row.link_href,
-  linkLabel: row.link_label,
-  unread: row.unread,
-})
-
-const example: z.infer<typeof Announcement> = {
-  id: 'ntc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
-  title: 'Unknown fields of a body are refused',
-  body: 'From 2026-12-01 on, a write with a field that its endpoint does not read is answered 400 unknown_field.',
-  kind: 'ACTION_REQUIRED',
-  audience: 'DEVELOPERS',
-  publishedAt: '2026-11-21T02:30:00.000Z',
-  expiresAt: null,
-  linkHref: '/docs',
-  linkLabel: 'Which fields',
-  unread: true,
-}
+import { Announcement, announcementExample, noticeFields } from './record.ts'
 
 /** Notices: spec.md "Account and notices". */
 export const noticeRoutes = ({
@@ -88,7 +37,7 @@ export const noticeRoutes = ({
       200: {
         description: 'The notices that stand.',
         body: z.object({ announcements: z.array(Announcement) }).meta({ id: 'Announcements' }),
-        example: { announcements: [example] },
+        example: { announcements: [announcementExample] },
       },
     },
     errors: [],
@@ -103,7 +52,12 @@ export const noticeRoutes = ({
         { audiences: wanted, kind },
         isoTime(clock()),
       )
-      return { status: 200, body: { announcements: found.map(announcement) } }
+      const announcements = found.map((row) => ({
+        id: row.notice_id,
+        ...noticeFields(row),
+        unread: row.unread,
+      }))
+      return { status: 200, body: { announcements } }
     },
   }),
 ]

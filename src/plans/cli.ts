@@ -16,6 +16,13 @@ export const registerPlans = (program: Command, cli: Cli): void => {
     .requiredOption('--plan <id>', 'the plan')
     .requiredOption('--bytes <n>', 'bytes that were used; 1 GB is 1,000,000,000', wholeNumber(1, 1e15))
     .option('--report <id>', 'names the report; the same name is counted once')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  npx farebox plans meter --plan pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --bytes 500000000
+  npx farebox plans meter --plan pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10 --bytes 500000000 --report gw1-1042 --json`,
+    )
     .action(
       cli.action(async (context, options: MeterOptions) => {
         const { plan, bytes, report = newId('rep') } = options

@@ -163,6 +163,6 @@ test('a wrong notice ends with exit code 2 and nothing is written; a reference p
   const other = await room.run('publish', ...notice('other'), '--reference', 'strict-bodies')
   assert.equal(other.code, 1)
   assert.match(other.err, /published another notice before/)
-  const help = await room.run('publish', '--help')
-  assert.match(help.out, /Examples:/)
+  for (const command of ['publish', 'expire', 'list'])
+    assert.match((await room.run(command, '--help')).out, /Examples:[\s\S]*--json/)
 })
