@@ -13,6 +13,8 @@ export type Sizes = {
   readonly endpoints: number
   readonly callbacks: number
   readonly deposits: number
+  /** That have traffic. */
+  readonly plans: number
   readonly commands: number
 }
 

@@ -11,6 +11,7 @@ import { commands } from './commands.ts'
 import { durabilityOf } from './database.ts'
 import { exportsAndImport } from './exports.ts'
 import { finance } from './finance.ts'
+import { metering } from './metering.ts'
 import { orders } from './orders.ts'
 import { rebuilds } from './rebuild.ts'
 import { verification } from './verify.ts'
@@ -26,6 +27,7 @@ const all = [
   verification,
   webhooks,
   fanOut,
+  metering,
   callbacks,
   commands,
 ] as const satisfies readonly Bench[]
@@ -87,6 +89,7 @@ const program = new Command('npm run bench --')
   .addOption(size('endpoints', 'BENCH_FAN_OUT', 100_000, 'endpoints that a notice goes to'))
   .addOption(size('callbacks', 'BENCH_CALLBACKS', 5_000, "payment providers' callbacks"))
   .addOption(size('deposits', 'BENCH_DEPOSITS', 300, 'deposits that are paid'))
+  .addOption(size('plans', 'BENCH_PLANS', 10_000, 'plans that have traffic'))
   .addOption(size('commands', 'BENCH_COMMANDS', 100_000, 'commands of the command runner'))
   .addHelpText(
     'after',
