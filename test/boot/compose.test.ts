@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { join } from 'node:path'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 
 const root = join(import.meta.dirname, '../..')
@@ -29,4 +30,31 @@ test('docker-compose.yml is valid and names the app, Postgres and EventStoreDB',
 test('docker-compose.yml needs no setting to be read', { skip }, () => {
   const { status, stderr } = compose(['config', '--quiet'])
   assert.equal(status, 0, stderr)
+})
+
+test('the image holds every file and every package that the program imports', () => {
+  const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8')
+  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, from = '']) =>
+    from.split(' '),
+  )
+  for (const path of copied) assert.ok(existsSync(join(root, path)), path)
+  const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n')
+  assert.deepEqual(
+    copied.filter((path) => ignored.includes(path)),
+    [],
+  )
+  for (const file of globSync('{src,projections}/**/*.ts', { cwd: root })) {
+    const text = readFileSync(join(root, file), 'utf8')
+    for (const [, type, name = ''] of text.matchAll(/^import (type )?[^']*'([^']+)'/gm)) {
+      const where = `${file} imports ${name}`
+      if (name.startsWith('.')) {
+        const [folder = ''] = relative(root, join(root, dirname(file), name)).split('/')
+        assert.ok(copied.includes(folder), where)
+      } else if (type === undefined && !name.startsWith('node:')) {
+        const pack = name.startsWith('@') ? name.split('/', 2).join('/') : name.split('/', 1)[0]!
+        assert.ok(pack in dependencies, where)
+      }
+    }
+  }
 })
