@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import pg from 'pg'
 import { readDemoFile } from '../../src/demo/file.ts'
+import { demoEnv } from '../support/demo-env.ts'
 import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -16,16 +16,7 @@ const card = { product_id: 'residential-premium', quantity: 1, method: 'card' }
 
 test('a server that is killed around the payment of a customer places its order once, with one charge on both sides', async (t) => {
   const { url } = await emptyDatabase(t)
-  const env = {
-    DATABASE_URL: url,
-    FAREBOX_DATA: await dataDirectory(t),
-    FAREBOX_DEMO: 'on',
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_DEPOSIT_LOOK_MS: '300',
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-    LOG_LEVEL: 'error',
-  }
+  const env = { ...demoEnv(url, await dataDirectory(t)), FAREBOX_DEPOSIT_LOOK_MS: '300' }
   let running = await startFarebox(t, env)
   const demo = await readDemoFile(env.FAREBOX_DATA)
   assert.ok(demo)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { after, describe, test } from 'node:test'
 import { orderPoints } from '../../src/crash.ts'
+import { demoEnv } from '../support/demo-env.ts'
 import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 
@@ -36,15 +37,7 @@ const bodies = [
 const setUp = async (t: TestContext): Promise<Bench> => {
   const { url } = await emptyDatabase(t)
   const dataDir = await dataDirectory(t)
-  const env = {
-    DATABASE_URL: url,
-    FAREBOX_DATA: dataDir,
-    FAREBOX_DEMO: 'on',
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-    LOG_LEVEL: 'error',
-  }
+  const env = demoEnv(url, dataDir)
   const first = await startFarebox(t, env)
   const demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const credit = [

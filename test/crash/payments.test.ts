@@ -7,6 +7,7 @@ import { after, describe, type TestContext, test } from 'node:test'
 import { paymentPoints } from '../../src/crash.ts'
 import { memoryRecords } from '../../src/sandbox/records.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
+import { demoEnv } from '../support/demo-env.ts'
 import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -68,14 +69,9 @@ const setUp = async (t: TestContext): Promise<World> => {
   const { url } = await emptyDatabase(t)
   const dataDir = await dataDirectory(t)
   const env = {
-    DATABASE_URL: url,
-    FAREBOX_DATA: dataDir,
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+    ...demoEnv(url, dataDir),
     FAREBOX_SANDBOX_URL: sandbox.baseUrl,
     FAREBOX_DEPOSIT_LOOK_MS: '500',
-    LOG_LEVEL: 'error',
     PORT: String(await freePort()),
   }
   const first = await startFarebox(t, env)

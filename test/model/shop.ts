@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +13,7 @@ import { registerWallet } from '../../src/ledger/cli.ts'
 import { registerOrders } from '../../src/orders/cli.ts'
 import { registerPlans } from '../../src/plans/cli.ts'
 import { registerStock } from '../../src/stock/cli.ts'
+import { demoEnv } from '../support/demo-env.ts'
 import { type HttpClient, httpClientOf } from '../support/http.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -43,16 +43,7 @@ export type Settings = Readonly<Record<string, string>>
 export const settingsFor = async (t: TestContext, url: string): Promise<Settings> => {
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-model-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
-  return {
-    DATABASE_URL: url,
-    FAREBOX_DATA: dataDir,
-    FAREBOX_DEMO: 'on',
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-    LOG_LEVEL: 'fatal',
-    PORT: '0',
-  }
+  return { ...demoEnv(url, dataDir), LOG_LEVEL: 'fatal', PORT: '0' }
 }
 
 export const openShop = async (settings: Settings): Promise<Shop> => {

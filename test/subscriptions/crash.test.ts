@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { demoEnv } from '../support/demo-env.ts'
 import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -14,15 +15,7 @@ const price = 550
 test('two processes that are killed while a month passes renew once', async (t) => {
   const { url } = await emptyDatabase(t)
   const dataDir = await dataDirectory(t)
-  const env = {
-    DATABASE_URL: url,
-    FAREBOX_DATA: dataDir,
-    FAREBOX_DEMO: 'on',
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-    LOG_LEVEL: 'fatal',
-  }
+  const env = { ...demoEnv(url, dataDir), LOG_LEVEL: 'fatal' }
   const first = await startFarebox(t, env)
   const { buyer } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const credit = ['--account', buyer.accountId, '--cents', '100000', '--reference', randomUUID()]

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +8,7 @@ import type { Clock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import type { DemoFile } from '../../src/demo/file.ts'
 import { createLogger } from '../../src/http/logging.ts'
+import { demoEnv } from './demo-env.ts'
 import { startEventStore } from './eventstore-server.ts'
 import { type HttpClient, httpClientOf } from './http.ts'
 import { testDatabase } from './postgres.ts'
@@ -63,12 +63,7 @@ export const startService = async (
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-test-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
   const env = {
-    DATABASE_URL: url,
-    FAREBOX_DATA: dataDir,
-    FAREBOX_DEMO: 'on',
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+    ...demoEnv(url, dataDir),
     LOG_LEVEL: 'fatal',
     PORT: '0',
     ...(await logSettings(t)),
