@@ -39,6 +39,9 @@ test('webhook endpoints over HTTP', async (t) => {
     const listed = await client.get(path, { key })
     const { secret: _, ...shown } = made.body
     assert.deepEqual(listed.body, { webhooks: [shown], total: 1, limit: 50, offset: 0 })
+    const { id } = (await done(client.post(path, { url: receiver.url, events: ['ping'] }, { key }))).body
+    const both = (await client.get(path, { key })).body.webhooks.map((one: { id: string }) => one.id)
+    assert.deepEqual(both, [id, shown.id], 'the newest comes first')
   })
 
   await t.test('wrong input is refused with what is accepted', async () => {

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { atEnd } from '../support/cleanup.ts'
+import { dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
+import { until } from '../support/until.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+const page = readFileSync(join(root, 'docs/subscriptions.md'), 'utf8')
+const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return typeof address === 'object' && address ? address.port : assert.fail('no port')
+}
+
+/** `A=1 B=2 npm start` → its settings; null for another block. */
+const settingsOf = (block: string): Record<string, string> | null => {
+  if (!/^([A-Z_]+=\S+ )*npm start\n$/.test(block)) return null
+  return Object.fromEntries([...block.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value]))
+}
+
+test('the walk through months of a subscription goes as the page says', async (t) => {
+  const dataDir = await dataDirectory(t)
+  const receiverPort = await freePort()
+  let server: FareboxProcess | null = null
+  let printed = ''
+  // The variables of one block are there in the next, as in one terminal.
+  let variables = ''
+  const shell = async (text: string): Promise<string> => {
+    const { stdout } = await run(
+      'bash',
+      [
+        '-euo',
+        'pipefail',
+        '-c',
+        `${variables}\n${text}\necho "%%"; declare -p API ACCOUNT KEY BODY KEPT STOPPED`,
+      ],
+      { cwd: root, env: { PATH: process.env.PATH, HOME: process.env.HOME, FAREBOX_DATA: dataDir } },
+    )
+    const [out = '', kept = ''] = stdout.split('%%\n')
+    variables = kept
+    return out
+  }
+  const stand = (text: string): string =>
+    text
+      .replaceAll('npx farebox', `'${process.execPath}' src/cli.ts`)
+      .replaceAll('127.0.0.1:4000', `127.0.0.1:${receiverPort}`)
+      .replaceAll('curl -s ', 'curl -sS --fail-with-body ')
+
+  let starts = 0
+  let expectations = 0
+  for (const block of blocks) {
+    const settings = settingsOf(block)
+    if (settings) {
+      await server?.stop()
+      server = await startFarebox(t, { FAREBOX_DATA: dataDir, ...settings })
+      for (const name of Object.keys(settings))
+        assert.match(server.err(), new RegExp(`"level":40.*${name}`), `${name} is not told in the log`)
+      variables += `\nAPI=${server.baseUrl}/api/v1`
+      starts += 1
+      continue
+    }
+    if (block.startsWith('node -e')) {
+      const child = spawn('bash', ['-c', `exec ${block.replace('4000', String(receiverPort))}`], {
+        cwd: root,
+      })
+      child.stdout.on('data', (chunk) => {
+        printed += chunk
+      })
+      atEnd(t, () => {
+        child.kill('SIGKILL')
+      })
+      continue
+    }
+    const [plain, asks] = [stand(block).replace(/^API=.*\n/m, ''), block.includes('#')]
+    if (!plain.startsWith('curl')) {
+      const out = await shell(plain)
+      assert.match(out, /"cancelAtPeriodEnd":true/)
+      expectations += 1
+      continue
+    }
+    assert.ok(asks)
+    for (const line of plain.trimEnd().split('\n')) {
+      const expected = /# (.*)$/.exec(line)?.[1] ?? assert.fail(`${line} says nothing of its answer`)
+      await until(async () => (await shell(line)).includes(expected), {
+        timeoutMs: 20_000,
+        everyMs: 200,
+        what: line,
+      })
+      expectations += 1
+    }
+  }
+  assert.deepEqual([starts, expectations], [4, 7])
+  const told = await until(
+    () => {
+      const events = [...printed.matchAll(/"event":"([a-z._]+)"/g)].map(([, event]) => event)
+      return events.length >= 2 && events
+    },
+    { timeoutMs: 20_000, what: 'the webhooks' },
+  )
+  assert.deepEqual(told, ['subscription.canceled', 'subscription.expired'])
+  await server?.stop()
+})
