@@ -99,22 +99,20 @@ test('each of the eight events reaches a receiver as the specification says, and
   assert.deepEqual([fulfilled.data.status, fulfilled.found.status], ['completed', 'completed'])
 
   const plan = await read(`/api/v1/plans/${bought.planId}`)
-  await createMeter(core).reportOnce({
-    planId: bought.planId as PlanId,
-    reportId: randomUUID(),
-    bytes: 0.95 * gb,
-  })
+  // From half to nothing: it is told once, and as it is then.
+  for (const reportId of ['half', 'rest'])
+    await createMeter(core).reportOnce({ planId: bought.planId as PlanId, reportId, bytes: 0.5 * gb })
   const low = await told('plan.low_traffic', bought.planId)
   assert.deepEqual(low.data, {
     planId: bought.planId,
     label: '',
     product: 'Basic residential',
     dataGbTotal: 1,
-    dataGbRemaining: 0.05,
+    dataGbRemaining: 0,
     thresholdPct: 10,
     expiresAt: plan.expiresAt,
   })
-  assert.equal(low.found.dataGbRemaining, 0.05)
+  assert.deepEqual([low.found.dataGbRemaining, low.found.status], [0, 'depleted'])
 
   const returned = await buy({ product_id: 'residential-basic', quantity: 1 })
   const orderId = returned.orderId as OrderId
