@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { operator } from '../contract/stage.ts'
+import { registerReseller } from '../../src/resellers/cli.ts'
+import { type Customer, operator } from '../contract/stage.ts'
+import { deskOf } from '../resellers/desk.ts'
+import { until } from '../support/until.ts'
 import { dayMs, openYear, path } from './world.ts'
 
 const premium = { product_id: 'residential-premium', quantity: 2, interval: 'month' }
@@ -267,6 +270,33 @@ describe('a subscription', () => {
     )
     assert.equal(two.amountCents, 2 * price)
     assert.equal(await year.balance(who.key), 9 * price - 3 * price)
+  })
+
+  test('of a reseller costs what the reseller pays, by its terms on that day', async (t) => {
+    const year = await openYear(t)
+    const run = deskOf(year.farebox.core, [registerReseller])
+    const who = { ...year.demo.reseller, email: '' } as Customer
+    const discount = async (percent: string, costCents: number): Promise<void> => {
+      const { code, err } = await run('reseller', 'set', '--account', who.accountId, '--discount', percent)
+      assert.equal(code, 0, err)
+      await until(async () => {
+        const at = '/api/v1/products/residential-premium/price?quantity=2'
+        return (await year.client.get(at, { key: who.key })).body.yourCostCents === costCents
+      })
+    }
+    await discount('10', 990)
+    const before = await year.balance(who.key)
+    const one = await year.start(who, premium)
+    assert.deepEqual([one.amountCents, await year.balance(who.key)], [990, before - 990])
+    await discount('20', 880)
+    year.until(one.currentPeriodEnd)
+    const two = await year.becomes(
+      who,
+      one.subscriptionId,
+      ({ currentPeriodStart }) => currentPeriodStart === one.currentPeriodEnd,
+      'a renewal',
+    )
+    assert.deepEqual([two.amountCents, await year.balance(who.key)], [880, before - 990 - 880])
   })
 
   test('is refused with a code that names what is accepted, and nothing is charged', async (t) => {
