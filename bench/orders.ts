@@ -80,6 +80,7 @@ const measureOrders = async (
   ]
   const loads = clientsAtOnce.flatMap((n) => scenarios.map((scenario) => ({ n, ...scenario })))
   const step = stepsOf(bar, 'orders', loads.length, 'loads')
+  const perSecond = new Map<string, number>()
   for (const [at, { n, name, ...what }] of loads.entries()) {
     step(at, at)
     const lag = sampleLag(base)
@@ -94,11 +95,18 @@ const measureOrders = async (
       ...what,
     })
     const { p99Ms } = lag()
+    perSecond.set(`${name}, ${n} clients`, result.perSecond)
     const peer = tpcB.get(n)
     const others = Object.entries(result.statuses).filter(([status]) => status !== '201')
     bar.end()
     print(
       `  ${`${name}, ${n} clients`.padEnd(33)}${figure(result.perSecond)}${ratio(result.perSecond, peer?.perSecond)}${figure(result.p50Ms, 1)}${figure(result.p99Ms, 1)}${ratio(result.p99Ms, peer?.p99Ms)}${figure(p99Ms, 0)}${others.length > 0 ? `  ${JSON.stringify(others)}` : ''}`,
+    )
+  }
+  for (const n of clientsAtOnce) {
+    const at = (name: string) => perSecond.get(`${name}, 64 wallets, ${n} clients`) ?? Number.NaN
+    print(
+      `  orders for customers are ${(at('plans for customers') / at('plans')).toFixed(2)} × plain ones, ${n} clients`,
     )
   }
 }

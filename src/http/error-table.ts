@@ -127,16 +127,21 @@ const errorTable = {
   customer_credit_insufficient: entry({
     status: 402,
     retry: 'after-change',
-    help: "The named customer's credit is short. When the method has a live gateway, payUrl takes the shortfall and the order is placed after the payment.",
+    help: "The named customer's credit is short by shortfallCents; nothing was charged. When the method is a rail with a live gateway of the reseller, payUrl takes chargeCents, and the payment places the order under the same Idempotency-Key, once. A retry before that gives the same pay page. Without a pay page (no method, no live gateway, more than $5,000) the customer needs credit first.",
     extra: z.object({
-      shortfallCents: cents,
-      payUrl: z.string().optional(),
-      depositId: z.string().optional(),
-      chargeCents: cents.optional(),
+      shortfallCents: cents.meta({ description: 'What the credit is short of.' }),
+      payUrl: z
+        .string()
+        .optional()
+        .meta({ description: "Where the customer pays it; under the reseller's merchant name." }),
+      depositId: z.string().optional().meta({ description: 'The deposit behind the pay page; it reads `for_order: true`.' }),
+      chargeCents: cents
+        .optional()
+        .meta({ description: "The shortfall raised to the rail's minimum: $10 for card, $3 for crypto. What is over stays as credit." }),
     }),
     example: {
       shortfallCents: 450,
-      payUrl: 'https://pay.example/i/1',
+      payUrl: 'https://checkout.stripe.com/c/pay/cs_live_a1',
       depositId: 'dep_0190d0a2c1d27f0e8f6e5c4b3a291807',
       chargeCents: 1000,
     },

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Reads } from '../../projections/engine/reads.ts'
+import { customerRefs } from '../customers/vault.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { instantQuery, integerQuery, wordQuery } from '../http/query.ts'
@@ -85,10 +86,22 @@ export const resellerFinanceRoutes = ({
         limit,
         offset,
       })
+      const refs =
+        groupBy === 'customer'
+          ? await customerRefs(
+              pool,
+              caller.accountId,
+              margins.map(({ key }) => key),
+            )
+          : null
       return {
         status: 200,
         body: {
-          margins: margins.map((row) => ({ ...row, currency: 'USD' as const })),
+          margins: margins.map((row) => ({
+            ...row,
+            currency: 'USD' as const,
+            ...(refs && { customer: refs.get(row.key) ?? null }),
+          })),
           total,
           limit,
           offset,

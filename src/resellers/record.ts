@@ -93,6 +93,9 @@ export const MarginList = z.object({
         key: z.string().meta({ description: 'The day (UTC), product or customer.' }),
         ...figures,
         currency,
+        customer: z.string().nullable().optional().meta({
+          description: 'By customer only: your own id of it; null once it was erased.',
+        }),
       })
       .meta({ id: 'Margin' }),
   ),

@@ -29,7 +29,7 @@ button.first { grid-column: 1 / -1; background: var(--act); border-color: var(--
 button[disabled] { opacity: .45; cursor: default; border-color: var(--line) }
 label { grid-column: 1 / -1; display: grid; gap: .25rem; font-size: .9rem; color: var(--soft) }
 input { font: inherit; padding: .55rem; border: 1px solid var(--line); border-radius: 7px; background: transparent; color: var(--ink) }
-.said { border-left: 4px solid #b3261e; padding: .4rem .8rem; margin: 1rem 0 } .back { display: block; text-align: center; margin-top: 1.25rem; color: var(--act) }
+.said { border-left: 4px solid #b3261e; padding: .4rem .8rem; margin: 1rem 0 } .note { color: var(--soft); font-size: .9rem; margin: 1rem 0 0 } .back { display: block; text-align: center; margin-top: 1.25rem; color: var(--act) }
 @media (max-width: 32rem) { main { margin: 0; border: 0; border-radius: 0 } }`
 
 const words: Readonly<Record<SandboxInvoice['status'], string>> = {
@@ -54,7 +54,7 @@ export const payPage = (invoice: SandboxInvoice, said: string | null): string =>
   const more = due + Math.max(100, Math.floor(due / 10))
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>SANDBOX · ${escaped(invoice.title)}</title><style>${style}</style></head>
+<link rel="icon" href="data:,"><title>SANDBOX · ${escaped(invoice.title)}</title><style>${style}</style></head>
 <body><header>SANDBOX<small>A stand-in for ${providerNames[invoice.provider]}. No money moves.</small></header>
 <main><h1>${escaped(invoice.title)}</h1>
 <p class="amount">${formatDollars(invoice.amountCents)}</p>
@@ -75,6 +75,7 @@ ${button('expire', 'Let it expire', null, !over)}
 ${button('fail', 'Fail', null, !over)}
 ${button('dispute', 'Charge back', null, !crypto && paid > 0)}
 </form>
+${crypto ? '' : '<p class="note">A Checkout session takes one payment, and none after its end.</p>'}
 <form method="post" style="margin-top:1rem"><label>Another amount, in cents <input name="cents" inputmode="numeric" pattern="[1-9][0-9]{0,7}" required></label>
 <button name="deed" value="amount"${crypto || !over ? '' : ' disabled'}>Pay it</button></form>
 <a class="back" href="${escaped(invoice.returnUrl)}" rel="noreferrer">Back to the shop</a></main></body></html>`

@@ -60,6 +60,7 @@ test('every link between the documents leads somewhere', () => {
     'docs/catalog.md',
     'docs/subscriptions.md',
     'docs/webhooks.md',
+    'docs/resellers.md',
   ]
   for (const document of documents)
     for (const [, target = ''] of readFileSync(join(root, document), 'utf8').matchAll(

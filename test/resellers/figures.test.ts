@@ -8,7 +8,7 @@ import type { AccountState } from '../../src/accounts/fold.ts'
 import { marginRules } from '../../src/audit/invariants/margins.ts'
 import { violationsTable } from '../../src/audit/invariants/violation.ts'
 import { quote } from '../../src/catalog/pricing.ts'
-import { isDedicated, type Product } from '../../src/catalog/product.ts'
+import { isDedicated, type Product, type Tier } from '../../src/catalog/product.ts'
 import { parseMeta } from '../../src/catalog/targeting.ts'
 import { priceListView, quoteView } from '../../src/catalog/views.ts'
 import type { DomainEvent, RecordedEvent } from '../../src/eventstore/event.ts'
@@ -55,10 +55,13 @@ const caller: Caller = {
   blocked: false,
   email: '',
 }
-const meta = { country: 'USA', period_days: 30 }
+/** Where stock is, for the period that is generated. */
+const country = 'USA'
+/** What else is sold, so that a price of one country and period is seen not to be that of another. */
+const elsewhere = 'DEU'
 
 /** Terms as an operator sets them, through their events and the table to what prices are made from. */
-const termsFor = async (product: Product, deal: Deal) => {
+const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
   const account: AccountState = { reseller: true, blocked: false, keys: new Map() as never }
   const dedicated = isDedicated(product)
   const decision = decideTerms(
@@ -69,8 +72,8 @@ const termsFor = async (product: Product, deal: Deal) => {
       ...(deal.retailMicros !== null && {
         retail: {
           productId: product.id,
-          countries: dedicated ? ['USA'] : [],
-          periods: dedicated ? [30] : [],
+          countries: dedicated ? [deal.retailElsewhere ? elsewhere : country] : [],
+          periods: dedicated ? [periodDays] : [],
           unitPriceMicros: deal.retailMicros,
         },
       }),
@@ -89,9 +92,11 @@ type Deal = {
   readonly discountBp: number
   readonly markupMillionths: number | null
   readonly retailMicros: number | null
+  /** The retail price is that of another country. */
+  readonly retailElsewhere: boolean
 }
-/** How much of what is left, in thousandths, or how many addresses. */
-type Part = { readonly thousandths: number } | { readonly addresses: number }
+/** How much of what is left, in thousandths, or addresses in any order, by numbers that pick among those left. */
+type Part = { readonly thousandths: number } | { readonly picks: readonly number[] }
 
 const deal: fc.Arbitrary<Deal> = fc.record({
   discountBp: fc.oneof(fc.integer({ min: 0, max: 9_999 }), fc.constantFrom(0, 1_250, 3_333)),
@@ -101,16 +106,29 @@ const deal: fc.Arbitrary<Deal> = fc.record({
   retailMicros: fc.option(
     fc.oneof(fc.integer({ min: 1, max: 50_000_000 }), fc.constantFrom(3_333_333, 5_000, 2_995_000)),
   ),
+  retailElsewhere: fc.oneof({ weight: 3, arbitrary: fc.constant(false) }, fc.constant(true)),
 })
 const part: fc.Arbitrary<Part> = fc.oneof(
   fc.record({ thousandths: fc.integer({ min: 1, max: 1_000 }) }),
-  fc.record({ addresses: fc.integer({ min: 1, max: 5 }) }),
+  fc.record({ picks: fc.array(fc.nat(ips.length), { minLength: 1, maxLength: 5 }) }),
 )
+const tierEdges = ['residential-premium', 'residential-basic'].flatMap((id) => {
+  const product = demoCatalog.resolve(id)
+  if (!product || isDedicated(product)) throw new Error(`${id} has no tiers`)
+  return product.tiers.flatMap(({ from }) => [from - 1, from]).filter((from) => from > 0 && from <= 5_000)
+})
+
 const bought = fc.oneof(
-  fc.record({ id: fc.constant('isp-static'), quantity: fc.integer({ min: 1, max: ips.length }) }),
+  fc.record({
+    id: fc.constant('isp-static'),
+    quantity: fc.integer({ min: 1, max: ips.length }),
+    periodDays: fc.constantFrom(7, 30, 90, 365),
+  }),
   fc.record({
     id: fc.constantFrom('residential-premium', 'residential-basic'),
-    quantity: fc.integer({ min: 1, max: 5_000 }),
+    // Around the tiers as well as anywhere between them.
+    quantity: fc.oneof(fc.integer({ min: 1, max: 5_000 }), fc.constantFrom(...tierEdges)),
+    periodDays: fc.constant(30),
   }),
 )
 
@@ -160,6 +178,11 @@ const booksOf = (events: readonly RecordedEvent[]): ReadonlyMap<string, number> 
   return balances
 }
 
+const tiersOf = (product: Product): readonly Tier[] => {
+  if (isDedicated(product)) throw new Error(`${product.id} is priced by its target`)
+  return product.tiers
+}
+
 const cents = (micros: number | undefined): number => (micros ?? 0) / 10_000
 
 test('quote, price list, charge, postings, refunds and margins agree to the cent, whatever the terms and parts', async () => {
@@ -170,25 +193,44 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
       deal,
       bought,
       fc.array(part, { maxLength: 6 }),
-      async (deal, { id, quantity }, wanted) => {
+      async (deal, { id, quantity, periodDays }, wanted) => {
+        const meta = { country, period_days: periodDays }
         const product = demoCatalog.resolve(id)
         assert.ok(product)
         const dedicated = isDedicated(product)
-        const terms = await termsFor(product, deal)
+        const terms = await termsFor(product, deal, periodDays)
         const asked = parseMeta(product, dedicated ? meta : undefined)
         assert.ok(asked.ok)
         const priced = quote(product, { quantity, wanted: asked.value, terms })
         assert.ok(priced.ok)
         const shown = quoteView(product, priced.value, [])
         assert.equal(shown.marginCents, shown.amountCents - (shown.yourCostCents ?? Number.NaN))
+        const retail = dedicated && deal.retailElsewhere ? null : deal.retailMicros
+        // The rule of decisions.md, written down once more and without anything of ours: retail, else list × markup.
+        const tiers = priced.value.target === null ? tiersOf(product) : null
+        if (tiers !== null || retail !== null) {
+          const listMicros = tiers === null ? null : BigInt(tiers.findLast(({ from }) => from <= quantity)!.unitPriceMicros)
+          const half = (micros: bigint, over: bigint) => Number((micros + over / 2n) / over)
+          const units = BigInt(quantity)
+          const customerCents =
+            retail !== null
+              ? half(BigInt(retail) * units, 10_000n)
+              : half(listMicros! * units * BigInt(deal.markupMillionths ?? 1_000_000), 10_000_000_000n)
+          assert.equal(shown.amountCents, customerCents)
+          if (listMicros !== null)
+            assert.equal(
+              shown.yourCostCents,
+              half(listMicros * units * BigInt(10_000 - deal.discountBp), 100_000_000n),
+            )
+        }
 
         if (dedicated) {
           const list = priceListView(
             product,
-            { country: 'USA', quantity, periodDays: null },
+            { country, quantity, periodDays: null },
             { stock: [], terms, importedAt: null },
           )
-          const line = list.lines.find(({ days }) => days === 30)
+          const line = list.lines.find(({ days }) => days === periodDays)
           assert.deepEqual(
             [line?.listCents, line?.yourCostCents, line?.customerCents, line?.marginCents],
             [shown.listCents, shown.yourCostCents, shown.amountCents, shown.marginCents],
@@ -289,9 +331,13 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
           if (!order || left === 0) break
           const ended = new Set(order.refunds.flatMap(({ proxyIds }) => proxyIds))
           const proxyIds = order.proxyIds.filter((one) => !ended.has(one))
+          const picked =
+            'picks' in each && proxyIds.length > 0
+              ? [...new Set(each.picks.map((pick) => proxyIds[pick % proxyIds.length]!))]
+              : []
           const request: RefundRequest =
-            'addresses' in each && proxyIds.length > 0
-              ? { kind: 'proxies', proxyIds: proxyIds.slice(0, each.addresses) }
+            picked.length > 0
+              ? { kind: 'proxies', proxyIds: picked }
               : {
                   kind: 'cents',
                   cents: Math.max(

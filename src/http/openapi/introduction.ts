@@ -21,5 +21,6 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Webhooks:
     'Where to send events, and what became of what was sent. Every event stands under Webhooks below.',
   Finance: 'The books, for finance: read-only, with a token of its own.',
+  Resellers: 'Customers of resellers, what was earned with them, and statements that lead back to the log.',
   Service: 'The service itself.',
 }
