@@ -11,6 +11,7 @@ import { commands } from './commands.ts'
 import { durabilityOf } from './database.ts'
 import { exportsAndImport } from './exports.ts'
 import { finance } from './finance.ts'
+import { margins } from './margins.ts'
 import { metering } from './metering.ts'
 import { orders } from './orders.ts'
 import { rebuilds } from './rebuild.ts'
@@ -29,6 +30,7 @@ const all = [
   fanOut,
   metering,
   callbacks,
+  margins,
   commands,
 ] as const satisfies readonly Bench[]
 

@@ -23,14 +23,16 @@ export type MarginLineRow = {
 
 export type MarginDimension = 'day' | 'product' | 'customer'
 
-/** What one day (UTC) brought a reseller: in all, of a product, or of a customer. */
+/** What one day or month (UTC) brought a reseller: in all, of a product, or of a customer. */
 export type MarginSumRow = {
   readonly reseller_id: string
   readonly dimension: MarginDimension
+  /** Customers are many and buy seldom: theirs are summed by month as well, so that a year of them is read at once. */
+  readonly span: 'day' | 'month'
+  /** `2026-11-21`, or of a month `2026-11`. */
+  readonly starts: string
   /** The day, the product's id or the customer's id. */
   readonly key: string
-  /** `2026-11-21` */
-  readonly day: string
   /** How many sales. */
   readonly orders: number
   readonly revenue_micros: number
@@ -62,13 +64,14 @@ export const marginSumsTable: Table<MarginSumRow> = {
   columns: {
     reseller_id: { type: 'text' },
     dimension: { type: 'text' },
+    span: { type: 'text' },
+    starts: { type: 'text' },
     key: { type: 'text' },
-    day: { type: 'text' },
     orders: { type: 'bigint' },
     revenue_micros: { type: 'bigint' },
     cost_micros: { type: 'bigint' },
   },
-  key: ['reseller_id', 'dimension', 'day', 'key'],
+  key: ['reseller_id', 'dimension', 'span', 'starts', 'key'],
   indexes: [],
 }
 
@@ -79,6 +82,8 @@ const isMargin = (event: RecordedEvent): event is MarginEvent =>
 
 /** `2026-11-21` of `2026-11-21T02:30:00.000Z`. */
 const dayOf = (at: string): string => at.slice(0, 10)
+/** `2026-11` */
+const monthOf = (at: string): string => at.slice(0, 7)
 
 const lineOf = (event: MarginEvent, rows: Rows): MarginLineRow => {
   const at = event.metadata.recordedAt
@@ -115,22 +120,41 @@ const lineOf = (event: MarginEvent, rows: Rows): MarginLineRow => {
   }
 }
 
-const sumKeys = (line: MarginLineRow): readonly (readonly [MarginDimension, string])[] => [
-  ['day', dayOf(line.at)],
-  ['product', line.product_id],
-  ['customer', line.customer_id],
+/** Which sum, without its figures: the key of its row. */
+type SumKey = readonly [reseller: string, MarginDimension, MarginSumRow['span'], starts: string, key: string]
+
+/** The sums of a day that are known before the product is: all of the day, and of the customer by day and month. */
+const customerSums = (reseller: string, at: string, customer: string): readonly SumKey[] => {
+  const day = dayOf(at)
+  return [
+    [reseller, 'day', 'day', day, day],
+    [reseller, 'customer', 'day', day, customer],
+    [reseller, 'customer', 'month', monthOf(at), customer],
+  ]
+}
+
+const productSum = (reseller: string, at: string, product: string): SumKey => [
+  reseller,
+  'product',
+  'day',
+  dayOf(at),
+  product,
 ]
 
 const addTo = (rows: Rows, line: MarginLineRow): void => {
-  const { reseller_id } = line
-  const day = dayOf(line.at)
-  for (const [dimension, key] of sumKeys(line)) {
-    const sum = rows.get(marginSumsTable, [reseller_id, dimension, day, key])
+  const { reseller_id: reseller, at } = line
+  for (const sumKey of [
+    ...customerSums(reseller, at, line.customer_id),
+    productSum(reseller, at, line.product_id),
+  ]) {
+    const sum = rows.get(marginSumsTable, sumKey)
+    const [reseller_id, dimension, span, starts, key] = sumKey
     rows.put(marginSumsTable, {
       reseller_id,
       dimension,
+      span,
+      starts,
       key,
-      day,
       orders: (sum?.orders ?? 0) + (line.type === 'sale' ? 1 : 0),
       revenue_micros: (sum?.revenue_micros ?? 0) + line.revenue_micros,
       cost_micros: (sum?.cost_micros ?? 0) + line.cost_micros,
@@ -141,25 +165,23 @@ const addTo = (rows: Rows, line: MarginLineRow): void => {
 const nothing: readonly never[] = []
 
 /**
- * What resellers earn from their customers: the lines of their statements, and their sums by day, product and customer.
+ * What resellers earn from their customers: the lines of their statements, and their sums by day, product and customer, of customers by month
+ * too.
  * A refund stands on its own date. An order of a reseller for itself is no sale and has no line.
  */
 export const margins: ReadModel = {
   name: 'margins',
-  version: 1,
+  version: 2,
   tables: [marginLinesTable, marginSumsTable],
   reads: (event) => {
     if (!isMargin(event)) return nothing
     const reseller = ownerOf(event.stream)
-    const day = dayOf(event.metadata.recordedAt)
-    const sum = (dimension: MarginDimension, key: string) => ({
-      table: marginSumsTable.name,
-      key: [reseller, dimension, day, key],
-    })
-    const known = [sum('day', day), sum('customer', event.data.customerId)]
+    const { recordedAt } = event.metadata
+    const sum = (key: SumKey) => ({ table: marginSumsTable.name, key })
+    const known = customerSums(reseller, recordedAt, event.data.customerId).map(sum)
     // The product of a refund stands in its sale alone: where the day has none of it yet, that sum is loaded by itself.
     return event.type === 'CustomerCharged'
-      ? [...known, sum('product', event.data.order.productId)]
+      ? [...known, sum(productSum(reseller, recordedAt, event.data.order.productId))]
       : [...known, { table: marginLinesTable.name, key: [event.data.orderId] }]
   },
   apply: (event, rows) => {

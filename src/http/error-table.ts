@@ -134,10 +134,14 @@ const errorTable = {
         .string()
         .optional()
         .meta({ description: "Where the customer pays it; under the reseller's merchant name." }),
-      depositId: z.string().optional().meta({ description: 'The deposit behind the pay page; it reads `for_order: true`.' }),
-      chargeCents: cents
+      depositId: z
+        .string()
         .optional()
-        .meta({ description: "The shortfall raised to the rail's minimum: $10 for card, $3 for crypto. What is over stays as credit." }),
+        .meta({ description: 'The deposit behind the pay page; it reads `for_order: true`.' }),
+      chargeCents: cents.optional().meta({
+        description:
+          "The shortfall raised to the rail's minimum: $10 for card, $3 for crypto. What is over stays as credit.",
+      }),
     }),
     example: {
       shortfallCents: 450,

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { MarginDimension } from '../../projections/margins.ts'
+import type { MarginDimension, MarginSumRow } from '../../projections/margins.ts'
 import type { AccountId } from '../ids.ts'
 
 /** From `fromMs` on and before `toMs`, milliseconds since the epoch; null: no bound. */
@@ -18,20 +18,53 @@ const dayMs = 86_400_000
 const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10)
 const instant = (ms: number): string => new Date(ms).toISOString()
 
-/** Whole days, which are summed up already, and the parts of days at both ends, whose lines are summed. */
-const partsOf = ({ fromMs, toMs }: Period) => {
+/** From the first on and before the second; for days and months as texts, of which '' is the least and '~' the last. */
+type Range = readonly [string | null, string | null]
+
+/** What a period is summed up from: whole months and days, whose sums are kept, and lines at both ends. */
+type Parts = {
+  readonly months: Range
+  readonly days: readonly [Range, Range]
+  readonly lines: readonly [Range, Range]
+}
+
+const noTexts: Range = ['', '']
+const noInstants: Range = [null, null]
+
+/** The first month that begins on this day or later, and the month that this day is in: `2026-11`. */
+const nextMonth = (ms: number): string => {
+  const date = new Date(ms)
+  const first = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + (date.getUTCDate() === 1 ? 0 : 1))
+  return dayText(first).slice(0, 7)
+}
+const monthOf = (ms: number): string => dayText(ms).slice(0, 7)
+
+const partsOf = ({ fromMs, toMs }: Period, byMonth: boolean): Parts => {
   const firstMs = fromMs === null ? null : Math.ceil(fromMs / dayMs) * dayMs
   const endMs = toMs === null ? null : Math.floor(toMs / dayMs) * dayMs
-  const oneDay = firstMs !== null && endMs !== null && firstMs > endMs
-  if (oneDay) return { days: ['', ''], edges: [instant(fromMs!), instant(toMs!), null, null] }
+  if (firstMs !== null && endMs !== null && firstMs > endMs)
+    return {
+      months: noTexts,
+      days: [noTexts, noTexts],
+      lines: [[instant(fromMs!), instant(toMs!)], noInstants],
+    }
+  const lines: Parts['lines'] = [
+    firstMs === null ? noInstants : [instant(fromMs!), instant(firstMs)],
+    endMs === null ? noInstants : [instant(endMs), instant(toMs!)],
+  ]
+  const firstDay = firstMs === null ? '' : dayText(firstMs)
+  const endDay = endMs === null ? '~' : dayText(endMs)
+  const months: Range = byMonth
+    ? [firstMs === null ? '' : nextMonth(firstMs), endMs === null ? '~' : monthOf(endMs)]
+    : noTexts
+  if (months[0]! >= months[1]!) return { months: noTexts, days: [[firstDay, endDay], noTexts], lines }
   return {
-    days: [firstMs === null ? '' : dayText(firstMs), endMs === null ? '~' : dayText(endMs)],
-    edges: [
-      firstMs === null ? null : instant(fromMs!),
-      firstMs === null ? null : instant(firstMs),
-      endMs === null ? null : instant(endMs),
-      endMs === null ? null : instant(toMs!),
+    months,
+    days: [
+      firstMs === null ? noTexts : [firstDay, `${months[0]}-01`],
+      endMs === null ? noTexts : [`${months[1]}-01`, endDay],
     ],
+    lines,
   }
 }
 
@@ -48,36 +81,58 @@ const orderOf: Readonly<Record<MarginDimension, string>> = {
   customer: 'revenue desc, key',
 }
 
-const parts = (dimension: MarginDimension): string => `
-  select key, orders, revenue_micros, cost_micros from read.margin_sums
-  where reseller_id = $1::text and dimension = '${dimension}' and day >= $2::text and day < $3::text
-  union all
-  select ${keyOfLine[dimension]}, case type when 'sale' then 1 else 0 end, revenue_micros, cost_micros
-  from read.margin_lines
-  where reseller_id = $1::text
-    and (at >= $4::timestamptz and at < $5::timestamptz or at >= $6::timestamptz and at < $7::timestamptz)`
+/** One branch for each range: ranges that are joined by `or` may be read as a scan of everything the reseller has. */
+const parts = (dimension: MarginDimension): string => {
+  const sums = (span: MarginSumRow['span'], from: string, to: string): string =>
+    `select key, orders, revenue_micros, cost_micros from read.margin_sums
+      where reseller_id = $1::text and dimension = '${dimension}' and span = '${span}'
+        and starts >= ${from}::text and starts < ${to}::text`
+  const lines = (from: string, to: string): string =>
+    `select ${keyOfLine[dimension]}, case type when 'sale' then 1 else 0 end, revenue_micros, cost_micros
+      from read.margin_lines
+      where reseller_id = $1::text and at >= ${from}::timestamptz and at < ${to}::timestamptz`
+  return [
+    sums('month', '$2', '$3'),
+    sums('day', '$4', '$5'),
+    sums('day', '$6', '$7'),
+    lines('$8', '$9'),
+    lines('$10', '$11'),
+  ].join(' union all ')
+}
 
 const figures = `sum(orders)::bigint as orders, (sum(revenue_micros) / 10000)::bigint as revenue,
   (sum(cost_micros) / 10000)::bigint as cost`
 
-type Row = {
-  readonly key: string
-  readonly orders: number
-  readonly revenue: number
-  readonly cost: number
-  readonly total: number
-}
+type Figures = { readonly orders: number; readonly revenue: number; readonly cost: number }
+type Row = Figures & { readonly key: string; readonly total: number }
 
-const marginOf = ({ orders, revenue, cost }: Pick<Row, 'orders' | 'revenue' | 'cost'>): Margin => ({
+const marginOf = ({ orders, revenue, cost }: Figures): Margin => ({
   orders,
   revenueCents: revenue,
   costCents: cost,
   marginCents: revenue - cost,
 })
 
-const valuesOf = (reseller: AccountId, period: Period): unknown[] => {
-  const { days, edges } = partsOf(period)
-  return [reseller, ...days, ...edges]
+const valuesOf = (reseller: AccountId, period: Period, dimension: MarginDimension): unknown[] => {
+  const { months, days, lines } = partsOf(period, dimension === 'customer')
+  return [reseller, ...months, ...days.flat(), ...lines.flat()]
+}
+
+const sumsOf = (dimension: MarginDimension): string =>
+  `select key, ${figures} from (${parts(dimension)}) as part group by key`
+
+/** How many rows there are; asked for by itself where a page past the end has no row that could tell. */
+const countMargins = async (
+  pool: pg.Pool,
+  reseller: AccountId,
+  { groupBy, ...period }: Period & { readonly groupBy: MarginDimension },
+): Promise<number> => {
+  const { rows } = await pool.query<{ total: number }>({
+    name: `count-margins-by-${groupBy}`,
+    text: `select count(distinct key) as total from (${parts(groupBy)}) as part`,
+    values: valuesOf(reseller, period, groupBy),
+  })
+  return rows[0]?.total ?? 0
 }
 
 /** A page of a reseller's margins by day (UTC), product or customer, and how many rows there are in all. */
@@ -93,18 +148,13 @@ export const listMargins = async (
   const { groupBy, limit, offset } = asked
   const { rows } = await pool.query<Row>({
     name: `margins-by-${groupBy}`,
-    text: `
-      with sums as (select key, ${figures} from (${parts(groupBy)}) as part group by key),
-           page as (select * from sums order by ${orderOf[groupBy]} limit $8::bigint offset $9::bigint)
-      select page.*, counted.total from (select count(*) as total from sums) as counted
-      left join page on true`,
-    values: [...valuesOf(reseller, asked), limit, offset],
+    text: `select *, count(*) over () as total from (${sumsOf(groupBy)}) as sums
+           order by ${orderOf[groupBy]} limit $12::bigint offset $13::bigint`,
+    values: [...valuesOf(reseller, asked, groupBy), limit, offset],
   })
-  // A page past the end still knows how many rows there are.
-  const found = rows.filter(({ key }) => key !== null)
   return {
-    margins: found.map((row) => ({ key: row.key, ...marginOf(row) })),
-    total: rows[0]?.total ?? 0,
+    margins: rows.map((row) => ({ key: row.key, ...marginOf(row) })),
+    total: rows[0]?.total ?? (offset === 0 ? 0 : await countMargins(pool, reseller, asked)),
   }
 }
 
@@ -114,13 +164,13 @@ export const totalMargin = async (
   reseller: AccountId,
   period: Period,
 ): Promise<Margin> => {
-  const { rows } = await client.query<Row>({
+  const { rows } = await client.query<Figures>({
     name: 'margins-total',
     text: `select coalesce(sum(orders), 0)::bigint as orders,
                   coalesce(sum(revenue_micros) / 10000, 0)::bigint as revenue,
                   coalesce(sum(cost_micros) / 10000, 0)::bigint as cost
            from (${parts('day')}) as part`,
-    values: valuesOf(reseller, period),
+    values: valuesOf(reseller, period, 'day'),
   })
   return marginOf(rows[0]!)
 }

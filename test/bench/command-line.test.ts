@@ -20,6 +20,7 @@ test('the benchmarks say what there is', () => {
     'verify',
     'webhooks',
     'callbacks',
+    'margins',
   ])
     assert.match(stdout, new RegExp(`^  ${name} +\\S`, 'm'))
 })

@@ -11,12 +11,14 @@ const root = join(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/resellers.md'), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
-test("a reseller's first hour runs as the page has it, from terms to margins", { timeout: 240_000 }, async (t) => {
+test("a reseller's first hour runs as the page has it, from terms to margins", {
+  timeout: 240_000,
+}, async (t) => {
   assert.equal(blocks.length, 7)
   const dataDir = await dataDirectory(t)
   const server = await startFarebox(t, { FAREBOX_DATA: dataDir })
   const script = blocks
-    .map((block, n) => `echo "== ${n}"\n${block}`)
+    .map((block, n) => `printf '\\n== ${n}\\n'\n${block}`)
     .join('\n')
     .replaceAll('http://127.0.0.1:3000', server.baseUrl)
     .replaceAll('.farebox/', `${dataDir}/`)
@@ -28,21 +30,40 @@ test("a reseller's first hour runs as the page has it, from terms to margins", {
     maxBuffer: 16 * 1024 * 1024,
   })
   const [terms, prices, paid, short, held, earned, explained] = stdout.split(/^== \d\n/m).slice(1) as [
-    string, string, string, string, string, string, string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
+    string,
   ]
   assert.match(terms, /merchant name +Acme Proxies/)
-  assert.match(prices, /"amountCents":700[\s\S]*"yourCostCents":490,"marginCents":210,"listCents":560,"note":/)
-  assert.match(prices, /"days":30,[^}]*"listCents":560,"yourCostCents":490,"customerCents":700,"marginCents":210/)
+  assert.match(
+    prices,
+    /"amountCents":700[\s\S]*"yourCostCents":490,"marginCents":210,"listCents":560,"note":/,
+  )
+  assert.match(
+    prices,
+    /"days":30,[^}]*"listCents":560,"yourCostCents":490,"customerCents":700,"marginCents":210/,
+  )
   assert.match(paid, /"credited_cents":2500/)
-  assert.match(paid, /"status":"completed"[\s\S]*"amountCents":700[\s\S]*"customer":"alice-17"[\s\S]*"marginCents":210/)
+  assert.match(
+    paid,
+    /"status":"completed"[\s\S]*"amountCents":700[\s\S]*"customer":"alice-17"[\s\S]*"marginCents":210/,
+  )
   assert.match(short, /"code":"customer_credit_insufficient"/)
-  for (const field of ['payUrl', 'depositId', 'chargeCents', 'shortfallCents']) assert.match(short, new RegExp(`"${field}":`))
+  for (const field of ['payUrl', 'depositId', 'chargeCents', 'shortfallCents'])
+    assert.match(short, new RegExp(`"${field}":`))
   assert.match(short, /"status":"completed"/)
   assert.match(held, /"kind":"topup"[\s\S]*"customer":"bob-4"/)
   assert.match(earned, /"customer":"alice-17"[\s\S]*at,type,order_id,/)
   assert.match(explained, /CustomerRefunded/)
   assert.match(explained, /nothing is wrong/)
   // No call but the one that was to be refused was.
-  assert.deepEqual(new Set(stdout.match(/"code":"[a-z_]+"/g)), new Set(['"code":"customer_credit_insufficient"']))
+  assert.deepEqual(
+    new Set(stdout.match(/"code":"[a-z_]+"/g)),
+    new Set(['"code":"customer_credit_insufficient"']),
+  )
   await server.stop()
 })

@@ -209,7 +209,8 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
         // The rule of decisions.md, written down once more and without anything of ours: retail, else list × markup.
         const tiers = priced.value.target === null ? tiersOf(product) : null
         if (tiers !== null || retail !== null) {
-          const listMicros = tiers === null ? null : BigInt(tiers.findLast(({ from }) => from <= quantity)!.unitPriceMicros)
+          const listMicros =
+            tiers === null ? null : BigInt(tiers.findLast(({ from }) => from <= quantity)!.unitPriceMicros)
           const half = (micros: bigint, over: bigint) => Number((micros + over / 2n) / over)
           const units = BigInt(quantity)
           const customerCents =

@@ -16,9 +16,11 @@ const api = '/api/v1/reseller'
 
 test('what a reseller reads of its customers, margins and statement', async (t) => {
   const offsetTo = (time: string) => Date.parse(time) - Date.now()
-  const service = await startService(t, { FAREBOX_CLOCK_OFFSET_MS: `${offsetTo('2030-11-19T22:00:00Z')}` })
-  const moveTo = (time: string) =>
-    Object.assign(service.farebox.core.config, { clockOffsetMs: offsetTo(time) })
+  let offsetMs = offsetTo('2030-11-19T22:00:00Z')
+  const service = await startService(t, {}, { clockOffsetMs: () => offsetMs })
+  const moveTo = (time: string): void => {
+    offsetMs = offsetTo(time)
+  }
   const shops = shopsOf(service)
   const shop = await shops.open(1_000_000)
   const { accountId, client } = shop
