@@ -4,11 +4,15 @@ import { createDigestStore, type DigestStore } from '../../src/audit/digest-stor
 import { rotateSealKey } from '../../src/audit/rotate.ts'
 import { type SealKey, sealKeyOf } from '../../src/audit/seal-key.ts'
 import { openSealing, takeToHead } from '../../src/audit/sealing.ts'
+import { createCodec } from '../../src/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
+import { type Period, parsePeriod } from '../../src/periods/period.ts'
+import { createPeriods } from '../../src/periods/service.ts'
 import { runnerOver } from '../commands/world.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { makeEvents } from '../golden/make.ts'
 import { testDatabase } from '../support/postgres.ts'
+import { makeLaterEvents } from './later-kinds.ts'
 
 export const cause = { correlationId: 'run_test', actor: { kind: 'operator', name: 'auditor' } } as const
 
@@ -17,17 +21,21 @@ export const testKey = (n = 1): SealKey => sealKeyOf(Buffer.alloc(32, n))
 
 export const startMs = Date.parse('2026-12-24T00:00:00.000Z')
 
-/** Events of every kind, as a log stores them. */
+const laterMs = Date.parse('2026-12-23T00:00:00.000Z')
+
+/** Events of every kind but those of seals and months, as a log stores them. */
 export const everyKind = async (): Promise<readonly StoredEvent[]> =>
-  (await makeEvents()).map(({ id, stream, revision, type, data, metadata }, at) => ({
-    id,
-    stream,
-    revision,
-    type,
-    data: JSON.stringify(data),
-    metadata: JSON.stringify(metadata),
-    position: at + 1,
-  }))
+  [...(await makeEvents()), ...makeLaterEvents(laterMs)].map(
+    ({ id, stream, revision, type, data, metadata }, at) => ({
+      id,
+      stream,
+      revision,
+      type,
+      data: JSON.stringify(data),
+      metadata: JSON.stringify(metadata),
+      position: at + 1,
+    }),
+  )
 
 /** Appends events one by one, at the revisions they have. */
 export const appendEach = async (log: EventLog, events: readonly StoredEvent[]): Promise<void> => {
@@ -82,7 +90,14 @@ export const sealable = async (
   }
 }
 
-/** Events of every kind, those of the seals too, with another key from the middle on; all but the last seal are sealed. */
+const closeMonth = async (log: EventLog): Promise<void> => {
+  const runner = runnerOver(log, { clock: () => startMs })
+  const { decode } = createCodec()
+  await createPeriods({ log, runner, decode }).close(parsePeriod('2026-11') as Period, cause)
+  await runner.close()
+}
+
+/** Events of every kind, with another key from the middle on; all but the last seal are sealed. */
 export const sealedHistory = async ({ log, seal }: Pick<Audited, 'log' | 'seal'>): Promise<void> => {
   const events = await everyKind()
   await appendEach(log, events.slice(0, 40))
@@ -92,6 +107,7 @@ export const sealedHistory = async ({ log, seal }: Pick<Audited, 'log' | 'seal'>
   await rotateSealKey({ runner, clock, key: testKey(1), next: testKey(2) }, cause)
   await runner.close()
   await appendEach(log, events.slice(40))
+  await closeMonth(log)
   await seal(testKey(2))
 }
 

@@ -1,0 +1,16 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '../..')
+
+/**
+ * Every kind of event that the sources declare (`DomainEvent<'…'>`), or those of some files. A test that must know all of
+ * them asks here, so that a new kind fails it until it knows that one too.
+ */
+export const declaredKinds = (files = 'src/**/*.ts'): ReadonlySet<string> =>
+  new Set(
+    globSync(files, { cwd: root })
+      .map((file) => readFileSync(join(root, file), 'utf8'))
+      .flatMap((source) => [...source.matchAll(/\bDomainEvent<\s*'(\w+)'/g)])
+      .map(([, kind = '']) => kind),
+  )
