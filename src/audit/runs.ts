@@ -72,15 +72,6 @@ export const listVerifications = async (
   return { verifications: rows.map(toVerification), total: counted.rows[0]?.total ?? 0 }
 }
 
-/** One verification, or null. */
-export const findVerification = async (pool: pg.Pool, runId: string): Promise<Verification | null> => {
-  const { rows } = await pool.query<Row>(
-    `select ${columns} from work.verifications where run_id = $1::text`,
-    [runId],
-  )
-  return rows[0] ? toVerification(rows[0]) : null
-}
-
 type Started = {
   readonly runId: string
   readonly logId: string

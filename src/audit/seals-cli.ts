@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { ledgerCommand } from '../cli/group.ts'
-import { CliMisuse, CliRefusal, table } from '../cli/output.ts'
+import { CliMisuse, CliRefusal, counted, table } from '../cli/output.ts'
 import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { isoTime } from '../clock.ts'
 import { replaceSealKey } from '../keys.ts'
@@ -112,7 +112,7 @@ const registerExport = (seals: Command, cli: Cli): void => {
         )
         return {
           json: { file: path, seals: file.seals.length, throughOrdinal },
-          text: `wrote ${file.seals.length} seals to ${path}; the last covers ${throughOrdinal} events`,
+          text: `wrote ${counted(file.seals.length, 'seal')} to ${path}; the last covers ${counted(throughOrdinal, 'event')}`,
         }
       }),
     )

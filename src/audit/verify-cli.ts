@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { groups } from '../../projections/groups.ts'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { ledgerCommand } from '../cli/group.ts'
-import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../cli/output.ts'
+import { CliMisuse, type CliOutput, CliRefusal, counted, fields, table } from '../cli/output.ts'
 import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { isoTime } from '../clock.ts'
 import { newId } from '../ids.ts'
@@ -23,7 +23,7 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
     events: result.events,
     position: result.position,
     streams: result.streams,
-    'sealed up to': seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, ${seals.seals} seals`,
+    'sealed up to': seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${counted(seals.seals, 'seal')}`,
     'exported seals': seals.exported,
     'not sealed yet': seals.unsealed,
     'read tables': compared

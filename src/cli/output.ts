@@ -67,6 +67,9 @@ export const fields = (values: Readonly<Record<string, string | number | boolean
     .join('\n')
 }
 
+/** A number and what it counts, e.g. `1 seal`, `2 seals`. */
+export const counted = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`
+
 /** Whole cents as dollars, e.g. `$1,000.00`, `-$0.05`. */
 export const dollars = (cents: number): string => {
   const sign = cents < 0 ? '-' : ''

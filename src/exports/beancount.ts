@@ -1,5 +1,5 @@
-import { plainDollars } from '../finance/amounts.ts'
-import { dayOf, type ExportHead, factsOf, type JournalWriter, legsByBook } from './format.ts'
+import { type ExportHead, factsOf, type JournalWriter } from './format.ts'
+import { journalWriter, type Spelling } from './journal-writer.ts'
 
 const roots: Readonly<Record<string, string>> = {
   assets: 'Assets',
@@ -50,10 +50,7 @@ const createNames = (withBook: boolean) => {
  */
 export const beancountWriter = ({ logId, book: only }: ExportHead): JournalWriter => {
   const nameOf = createNames(only === null)
-  const balances = new Map<string, bigint>()
-  let lastDay = '1970-01-01'
-
-  return {
+  const spelling: Spelling = {
     head: () =>
       [
         '; Farebox: the ledger for beancount. Amounts are exact, times are UTC, dates are accounting time.',
@@ -64,30 +61,21 @@ export const beancountWriter = ({ logId, book: only }: ExportHead): JournalWrite
         '',
         '',
       ].join('\n'),
-    entry: (entry) => {
-      let text = ''
-      lastDay = dayOf(entry.at)
-      for (const [book, legs] of legsByBook(entry, only)) {
-        let lines = ''
-        for (const { account, amountMicros } of legs) {
-          const { name, fresh } = nameOf(book, account)
-          if (fresh)
-            text += `${lastDay} open ${name} USD\n  account: ${quoted(account)}\n  book: ${quoted(book)}\n`
-          balances.set(name, (balances.get(name) ?? 0n) + BigInt(amountMicros))
-          lines += `  ${name}  ${plainDollars(BigInt(amountMicros))} USD\n`
-        }
-        text += `${lastDay} * ${quoted(entry.type)}\n  position: ${entry.position}\n`
-        for (const [name, value] of factsOf(entry)) text += `  ${name}: ${quoted(value)}\n`
-        text += `${lines}\n`
+    account: (book, account, day) => {
+      const { name, fresh } = nameOf(book, account)
+      if (!fresh) return { name, opening: '' }
+      return {
+        name,
+        opening: `${day} open ${name} USD\n  account: ${quoted(account)}\n  book: ${quoted(book)}\n`,
       }
-      return text
     },
-    end: () => {
-      const day = dayAfter(lastDay)
-      const names = [...balances.keys()].sort()
-      return names
-        .map((name) => `${day} balance ${name}  ${plainDollars(balances.get(name) ?? 0n)} USD\n`)
-        .join('')
+    entry: (entry, day) => {
+      const facts = factsOf(entry).map(([name, value]) => `  ${name}: ${quoted(value)}\n`)
+      return `${day} * ${quoted(entry.type)}\n  position: ${entry.position}\n${facts.join('')}`
     },
+    indent: '  ',
+    end: (balances, day) =>
+      [...balances].map(([name, balance]) => `${dayAfter(day)} balance ${name}  ${balance} USD\n`).join(''),
   }
+  return journalWriter(spelling, only)
 }

@@ -5,7 +5,7 @@ import { ledgerCommand } from '../cli/group.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields } from '../cli/output.ts'
 import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { accountStream } from '../eventstore/streams.ts'
-import { misuseOf, momentOption } from '../finance/cli-input.ts'
+import { momentAction, momentOption } from '../finance/cli-input.ts'
 import { type Moment, momentForms } from '../finance/moment.ts'
 import type { AccountId } from '../ids.ts'
 import { serviceBook } from '../ledger/postings.ts'
@@ -65,7 +65,7 @@ const runExport = async (context: CliContext, given: ExportGiven): Promise<CliOu
     return exported(await exportLedger(deps, sink, { format, book, until, onProgress: step }), out ?? null)
   } catch (error) {
     await sink.abandon()
-    throw misuseOf(error)
+    throw error
   } finally {
     bar.end()
   }
@@ -139,7 +139,7 @@ export const registerExports = (program: Command, cli: Cli): void => {
     .option('--until <moment>', `through the last event at or before it: ${momentForms}`, momentOption)
     .option('--out <file>', 'replaced whole or not at all; without it standard output')
     .addHelpText('after', exportExamples)
-    .action(cli.action(runExport))
+    .action(momentAction(cli, runExport))
   ledger
     .command('import')
     .description('make the log of a jsonl export in an empty log, byte for byte')

@@ -1,5 +1,5 @@
-import { plainDollars } from '../finance/amounts.ts'
-import { dayOf, type ExportHead, factsOf, type JournalWriter, legsByBook } from './format.ts'
+import { type ExportHead, factsOf, type JournalWriter } from './format.ts'
+import { journalWriter, type Spelling } from './journal-writer.ts'
 
 /** hledger's letters for the kinds of accounts (its manual, "Account types"), by our first part. */
 const kinds: Readonly<Record<string, string>> = {
@@ -20,20 +20,8 @@ const comment = ([name, value]: readonly [string, string]): string => `    ; ${n
  * gained a line is refused by hledger itself.
  */
 export const hledgerWriter = ({ logId, book: only }: ExportHead): JournalWriter => {
-  const balances = new Map<string, bigint>()
-  let lastDay = '1970-01-01'
-
-  const nameOf = (book: string, account: string): string => (only === null ? `${book}:${account}` : account)
-
-  const declare = (name: string, account: string): string => {
-    if (balances.has(name)) return ''
-    balances.set(name, 0n)
-    const kind = kinds[account.slice(0, account.indexOf(':'))]
-    if (kind === undefined) throw new Error(`account ${account} is of no kind that hledger knows`)
-    return `account ${name}  ; type:${kind}\n`
-  }
-
-  return {
+  const declared = new Set<string>()
+  const spelling: Spelling = {
     head: () =>
       [
         '; Farebox: the ledger for hledger. Amounts are exact, times are UTC, dates are accounting time.',
@@ -43,29 +31,22 @@ export const hledgerWriter = ({ logId, book: only }: ExportHead): JournalWriter 
         '',
         '',
       ].join('\n'),
-    entry: (entry) => {
-      let text = ''
-      lastDay = dayOf(entry.at)
-      for (const [book, legs] of legsByBook(entry, only)) {
-        let lines = ''
-        for (const { account, amountMicros } of legs) {
-          const name = nameOf(book, account)
-          text += declare(name, account)
-          balances.set(name, (balances.get(name) ?? 0n) + BigInt(amountMicros))
-          lines += `    ${name}  ${plainDollars(BigInt(amountMicros))} USD\n`
-        }
-        text += `${lastDay} * (${entry.position}) ${entry.type}\n`
-        text += `${factsOf(entry).map(comment).join('')}${lines}\n`
-      }
-      return text
+    account: (book, account) => {
+      const name = only === null ? `${book}:${account}` : account
+      if (declared.has(name)) return { name, opening: '' }
+      declared.add(name)
+      const kind = kinds[account.slice(0, account.indexOf(':'))]
+      if (kind === undefined) throw new Error(`account ${account} is of no kind that hledger knows`)
+      return { name, opening: `account ${name}  ; type:${kind}\n` }
     },
-    end: () => {
+    entry: (entry, day) =>
+      `${day} * (${entry.position}) ${entry.type}\n${factsOf(entry).map(comment).join('')}`,
+    indent: '    ',
+    end: (balances, day) => {
       if (balances.size === 0) return ''
-      const names = [...balances.keys()].sort()
-      const lines = names.map(
-        (name) => `    ${name}  0 USD = ${plainDollars(balances.get(name) ?? 0n)} USD\n`,
-      )
-      return `${lastDay} * balances\n${lines.join('')}`
+      const lines = [...balances].map(([name, balance]) => `    ${name}  0 USD = ${balance} USD\n`)
+      return `${day} * balances\n${lines.join('')}`
     },
   }
+  return journalWriter(spelling, only)
 }

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type pg from 'pg'
+import type { Cli, CliContext } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput } from '../cli/output.ts'
 import type { AccountId } from '../ids.ts'
 import { serviceBook, walletAccount } from '../ledger/postings.ts'
@@ -18,7 +19,7 @@ export type Format = 'table' | 'csv' | 'json'
 export const formatOption = (): Option =>
   new Option('--format <format>', 'how to print').choices(['table', 'csv', 'json']).default('table')
 
-export const bookOption = 'service, or reseller:ACCOUNT_ID'
+export const bookForms = 'service, or reseller:ACCOUNT_ID'
 
 /** Adds examples under the help of a command. */
 export const withExamples = (command: Command, examples: readonly string[]): Command =>
@@ -34,9 +35,34 @@ export const inFormat = (
   return { json, text }
 }
 
-/** What cannot be asked is wrong use, not a failure. */
-export const misuseOf = (error: unknown): unknown =>
-  error instanceof PastTheEnd ? new CliMisuse(error.message) : error
+/** `Cli.action` of a command that takes moments: one past the end of the log is wrong use, not a failure. */
+export const momentAction = <Arguments extends readonly unknown[]>(
+  cli: Cli,
+  work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+) =>
+  cli.action<Arguments>((context, ...given) =>
+    work(context, ...given).catch((error) => {
+      throw error instanceof PastTheEnd ? new CliMisuse(error.message) : error
+    }),
+  )
+
+/** What a command shows: as of a moment, or of a range; of one book or all; in a format. */
+export type Shown = {
+  readonly asOf?: Moment
+  readonly from?: Moment
+  readonly to?: Moment
+  readonly book?: string
+  readonly format: Format
+}
+
+/** Adds the options of `Shown`. */
+export const withShown = (command: Command): Command =>
+  command
+    .option('--as-of <moment>', `the last position at or before it: ${momentForms}`, momentOption)
+    .option('--from <moment>', 'only what came from there on (a position or a time)', momentOption)
+    .option('--to <moment>', 'only what came before it (a position or a time)', momentOption)
+    .option('--book <name>', bookForms)
+    .addOption(formatOption())
 
 /** `acc_…` stands for its wallet, `cus_…` for a customer's credit; anything else is an account's name. */
 export const accountName = (given: string): string => {
@@ -57,6 +83,10 @@ export const findAccount = async (
   const account = accountName(given)
   const found = await booksOf(pool, account, { below, book })
   const [first, second] = found
+  if (first === undefined && !below && (await booksOf(pool, account, { below: true, book })).length > 0)
+    throw new CliMisuse(
+      `${account} stands for those below it and has no lines of its own: "ledger account ${account}" lists them, name one`,
+    )
   if (first === undefined)
     throw new CliMisuse(
       `${book === null ? 'no book has an' : `the book ${book} has no`} account ${account}; "ledger trial-balance" lists them all`,

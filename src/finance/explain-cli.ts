@@ -4,7 +4,7 @@ import { ledgerCommand } from '../cli/group.ts'
 import { CliMisuse, type CliOutput } from '../cli/output.ts'
 import { plainDollars } from './amounts.ts'
 import { openReader } from './cli.ts'
-import { bookOption, findAccount, misuseOf, momentOption, withExamples } from './cli-input.ts'
+import { bookForms, findAccount, momentAction, momentOption, withExamples } from './cli-input.ts'
 import { type Explanation, explainEntry, explainOrder, explainPositions } from './explain.ts'
 import { explanationJson, explanationText } from './explain-text.ts'
 import { closingMicros } from './journal.ts'
@@ -30,9 +30,7 @@ const explainAccount = async (
   const found = await findAccount(context.pool, given, { book: options.book, below: false })
   const filter = { ...found, below: false }
   const asked = { asOf: options.asOf }
-  const { span, totals } = await reader.totals(asked, head, filter).catch((error) => {
-    throw misuseOf(error)
-  })
+  const { span, totals } = await reader.totals(asked, head, filter)
   const offset = Math.max(0, totals.lines - options.limit)
   const { lines } = await reader.statement(asked, head, filter, { limit: options.limit, offset })
   const positions = [...new Set(lines.map(({ position }) => position))]
@@ -53,10 +51,10 @@ export const registerExplain = (program: Command, cli: Cli): void => {
       'the events behind a balance, an order or an entry: who caused each, through which request, on which terms',
     )
     .option('--as-of <moment>', `of an account: as of ${momentForms}`, momentOption)
-    .option('--book <name>', `of an account: ${bookOption}`)
+    .option('--book <name>', `of an account: ${bookForms}`)
     .option('--limit <n>', 'of an account: so many of its last lines', wholeNumber(1, 1000), 20)
     .action(
-      cli.action(async (context, what: string, options: Given) => {
+      momentAction(cli, async (context, what: string, options: Given) => {
         const opened = await openReader(context)
         const { head } = opened
         if (/^ord_\w+$/.test(what)) {
@@ -66,7 +64,7 @@ export const registerExplain = (program: Command, cli: Cli): void => {
         }
         if (/^\d{1,16}$/.test(what)) {
           const position = Number(what)
-          if (position > head) throw new CliMisuse(new PastTheEnd(position, head).message)
+          if (position > head) throw new PastTheEnd(position, head)
           const explanation = await explainEntry(context, position)
           if (!explanation) throw nothing(`the log has no event at position ${position}`)
           return output(explanation, `the event at position ${position} and its request`, { position })

@@ -22,6 +22,12 @@ export type Asked = {
 
 export const isRange = ({ from, to }: Asked): boolean => from !== undefined || to !== undefined
 
+/** Whether a range ends before it begins; of a position and a time only the log can tell, and then it is empty. */
+export const endsBeforeItBegins = ({ from, to }: Asked): boolean => {
+  if (from?.kind === 'position' && to?.kind === 'position') return from.position > to.position
+  return from?.kind === 'time' && to?.kind === 'time' && from.atMs > to.atMs
+}
+
 /** Answers finance's questions from the journal, as of positions up to `head`, which it must have passed. */
 export const createFinanceReader = ({
   pool,

@@ -6,10 +6,11 @@ import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { createCodec } from '../eventstore/codec.ts'
 import {
   accountName,
-  bookOption,
+  bookForms,
   type Format,
   formatOption,
   inFormat,
+  momentAction,
   momentOption,
   withExamples,
 } from './cli-input.ts'
@@ -38,14 +39,13 @@ export const registerReplay = (program: Command, cli: Cli): void => {
     .description('balances as they were, folded from the log alone: no table is read or written')
     .option('--until <moment>', `up to the last position at or before it: ${momentForms}`, momentOption)
     .option('--account <name>', 'only this account and those below it; acc_… is a wallet')
-    .option('--book <name>', bookOption)
+    .option('--book <name>', bookForms)
     .addOption(formatOption())
     .action(
-      cli.action(async ({ log }, options: Given) => {
+      momentAction(cli, async ({ log }, options: Given) => {
         const head = await log.head()
         const { until = null } = options
-        if (until?.kind === 'position' && until.position > head)
-          throw new CliMisuse(new PastTheEnd(until.position, head).message)
+        if (until?.kind === 'position' && until.position > head) throw new PastTheEnd(until.position, head)
         const bar = createProgressBar(process.stderr)
         const total = until?.kind === 'position' ? until.position : head
         const { decode } = createCodec()

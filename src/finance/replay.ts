@@ -1,5 +1,6 @@
 import type { RecordedEvent } from '../eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
+import { readLog } from '../eventstore/read-log.ts'
 import { concernsBooks, createEntryStream, laterOf } from './entries.ts'
 import type { AccountSums } from './journal.ts'
 import type { Moment } from './moment.ts'
@@ -111,28 +112,18 @@ export const replay = async (options: ReplayOptions): Promise<Replayed> => {
     }
   }
   const isPast = (stored: StoredEvent): boolean =>
-    stored.position > bound || (limit !== null && laterOf(stream.at, timeOf(stored)) > limit)
+    limit !== null && laterOf(stream.at, timeOf(stored)) > limit
 
-  const read = (after: number): Promise<readonly StoredEvent[]> => {
-    const page = log.readAll(after, pageSize)
-    // It is awaited later; a failure before that is not unhandled.
-    page.catch(() => undefined)
-    return page
-  }
+  const done = (): Replayed => ({ position, at: stream.at, events, entries, sums: balances.sums() })
 
-  let next = read(0)
-  for (;;) {
-    const page = await next
-    const last = page.at(-1)
-    if (last && page.length === pageSize && last.position < bound) next = read(last.position)
+  for await (const page of readLog(log, bound, pageSize)) {
     for (const stored of page) {
-      if (isPast(stored)) return { position, at: stream.at, events, entries, sums: balances.sums() }
+      if (isPast(stored)) return done()
       fold(stored)
       position = stored.position
       events += 1
     }
     onPage?.(position, events)
-    if (page.length < pageSize || position >= bound)
-      return { position, at: stream.at, events, entries, sums: balances.sums() }
   }
+  return done()
 }

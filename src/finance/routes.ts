@@ -36,6 +36,7 @@ type AskedQuery = { as_of?: Asked['asOf']; from?: Asked['from']; to?: Asked['to'
 const askedOf = ({ as_of: asOf, from, to }: AskedQuery): Asked => {
   if (asOf !== undefined && (from !== undefined || to !== undefined))
     throw refuse('invalid_parameter', 'give as_of, or from and to, not both')
+  if (endsBeforeItBegins({ from, to })) throw refuse('invalid_parameter', 'from must not be after to')
   return { asOf, from, to }
 }
 

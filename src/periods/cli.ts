@@ -24,8 +24,7 @@ const periodOption = (text: string): Period => {
 }
 
 const refusalOf = (error: unknown): unknown => {
-  if (error instanceof PeriodRefused)
-    return new CliMisuse(`${error.message}; nothing was written`, {}, error.code)
+  if (error instanceof PeriodRefused) return new CliMisuse(error.message, {}, error.code)
   if (error instanceof PeriodDiffers) return new CliRefusal('period_differs', error.message)
   return error
 }

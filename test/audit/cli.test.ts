@@ -77,7 +77,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.deepEqual((await run('ledger', 'seal', '--json')).json(), { sealed: false, throughOrdinal: null })
     assert.equal((await run('ledger', 'seals', 'list', '--json')).json().seals[0].throughOrdinal, 90)
     const exported = await run('ledger', 'seals', 'export', '--file', file('seals.json'))
-    assert.match(exported.out, /^wrote 1 seals to .*; the last covers 90 events$/)
+    assert.match(exported.out, /^wrote 1 seal to .*; the last covers 90 events$/)
     assert.equal((await run('ledger', 'seals', 'export', '--file', file('seals.json'))).code, 2)
     await appendEach(log, events.slice(90))
     await fold()

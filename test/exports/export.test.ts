@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { accountStream } from '../../src/eventstore/streams.ts'
 import type { AccountId } from '../../src/ids.ts'
+import { declaredKinds } from '../support/event-kinds.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { exportTo, owners, scratch, writeBooks } from './books.ts'
 import { beancountBalances, hledgerBalances, needs } from './programs.ts'
@@ -26,6 +27,23 @@ const ofBook = (balances: ReadonlyMap<string, bigint>, book: string): ReadonlyMa
 
 const sorted = (balances: ReadonlyMap<string, bigint>) =>
   [...balances].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => `${name} ${value}`)
+
+test('the books that other programs read hold money of every kind, and chargebacks below zero on both sides', async () => {
+  const log = createMemoryLog()
+  await writeBooks(log, large)
+  const ledger = (await log.readAll(0, 100_000)).filter(({ stream }) => stream.startsWith('ledger-'))
+  const kinds = new Set(ledger.map(({ type }) => type))
+  assert.deepEqual([...kinds].sort(), [...declaredKinds('src/ledger/{events,customer-events}.ts')].sort())
+  for (const kind of ['WalletAdjusted', 'CustomerAdjusted'])
+    assert.ok(
+      ledger.some(({ type, data }) => {
+        const { reason, receivableMicros } = JSON.parse(data)
+        return type === kind && reason === 'chargeback' && receivableMicros > 0
+      }),
+      kind,
+    )
+  assert.ok(ledger.some(({ type, data }) => type === 'WalletCredited' && JSON.parse(data).source === 'deposit'))
+})
 
 test('hledger reads the export strictly, and has our balance of every account in every book', async (t) => {
   if (!(await needs(t, 'hledger', 'hledger'))) return

@@ -151,6 +151,13 @@ for (const [what, args, message] of [
     /has no account revenue/,
   ],
   ['both kinds of time', ['trial-balance', '--as-of', '1', '--from', '1'], /not both/],
+  ['a range that ends before it begins', ['statement', 'acc_one', '--from', '5', '--to', '2'], /must not be after/],
+  [
+    'times that run back',
+    ['trial-balance', '--from', '2026-11-22', '--to', '2026-11-21'],
+    /--from must not be after --to/,
+  ],
+  ['a statement of a parent', ['statement', 'revenue'], /"ledger account revenue" lists them/],
   ['an unknown format', ['trial-balance', '--format', 'pdf'], /table, csv, json/],
   ['a depth of nothing', ['trial-balance', '--depth', '0'], /whole number from 1/],
 ] as const)

@@ -7,15 +7,26 @@ import { createMoments, type Moment } from '../../src/finance/moment.ts'
 import { createFinanceReader } from '../../src/finance/reader.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { startMs } from '../projections/steps.ts'
+import { declaredKinds } from '../support/event-kinds.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { balancesOf, foldLog } from './fold.ts'
-import { playInto, steps } from './support.ts'
+import { moneyKindsOf, playInto, steps } from './support.ts'
 
 const moment: fc.Arbitrary<Moment> = fc.oneof(
   fc.nat({ max: 200 }).map((position): Moment => ({ kind: 'position', position })),
   fc.integer({ min: -10_000, max: 2_000_000 }).map((ms): Moment => ({ kind: 'time', atMs: startMs + ms })),
 )
+
+test('the laws below are asked of money of every kind', async () => {
+  const seen = new Set<string>()
+  for (const list of fc.sample(steps, { numRuns: 10, seed: 20_261_121 })) {
+    const log = createMemoryLog()
+    await playInto(log, list)
+    for (const kind of await moneyKindsOf(log)) seen.add(kind)
+  }
+  assert.deepEqual([...seen].sort(), [...declaredKinds('src/ledger/{events,customer-events}.ts')].sort())
+})
 
 test('law: as of any position or time each book sums to zero and equals a fold of the log up to there', async (t) => {
   const { pool } = await testDatabase(t)

@@ -5,8 +5,10 @@ import type { DomainEvent } from '../../src/eventstore/event.ts'
 import type { Fold } from '../../src/eventstore/fold.ts'
 import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
 import { ledgerStream, orderStream, planStream, stockStream } from '../../src/eventstore/streams.ts'
-import type { AccountId, OrderId, PlanId, ProxyId } from '../../src/ids.ts'
+import type { AccountId, CustomerId, OrderId, PlanId, ProxyId } from '../../src/ids.ts'
+import type { CustomerAdjustmentReason } from '../../src/ledger/customer-events.ts'
 import { decideAdjustment, decideCredit } from '../../src/ledger/decide.ts'
+import { decideCustomerAdjustment, decideCustomerCredit } from '../../src/ledger/decide-customer.ts'
 import {
   decideCapture,
   decideHold,
@@ -139,6 +141,55 @@ export const createShop = (log: EventLog, startMs: number) => {
           amountMicros: -cents * 10_000,
         }),
       ),
+    deposit: (account: AccountId, cents: number) =>
+      onLedger(account, (state) =>
+        decideCredit(state, {
+          source: 'deposit',
+          reference: randomUUID(),
+          gateway: 'service-stripe',
+          depositId: `dep_${randomUUID()}`,
+          orderId: null,
+          family: null,
+          amountMicros: cents * 10_000,
+        }),
+      ),
+    adjust: (account: AccountId, reason: 'correction' | 'goodwill', micros: number) =>
+      onLedger(account, (state) =>
+        decideAdjustment(state, { reference: randomUUID(), reason, gateway: null, amountMicros: micros }),
+      ),
+    /** A customer of a reseller pays the reseller's own gateway. */
+    customerPays: (account: AccountId, customerId: CustomerId, cents: number) =>
+      onLedger(account, (state) =>
+        decideCustomerCredit(state, {
+          customerId,
+          reference: randomUUID(),
+          gateway: 'reseller-btcpay',
+          depositId: `dep_${randomUUID()}`,
+          amountMicros: cents * 10_000,
+        }),
+      ),
+    adjustCustomer: (
+      account: AccountId,
+      customerId: CustomerId,
+      reason: CustomerAdjustmentReason,
+      micros: number,
+    ) =>
+      onLedger(account, (state) =>
+        decideCustomerAdjustment(state, {
+          customerId,
+          reference: randomUUID(),
+          reason,
+          gateway: reason === 'chargeback' ? 'reseller-btcpay' : null,
+          amountMicros: micros,
+        }),
+      ),
+    /** A plan for a customer, at a price and at what it costs the reseller. */
+    sellPlan: (
+      account: AccountId,
+      customerId: CustomerId,
+      id: OrderId,
+      { amountCents, costCents }: { readonly amountCents: number; readonly costCents: number },
+    ) => place(planOrder(id, { accountId: account, customerId, amountCents, costCents })),
     scrape: async (account: AccountId, micros: number, end: 'capture' | 'release' | 'leave') => {
       const hold = { holdId: randomUUID(), keyId: null, platform: 'tiktok', amountMicros: micros }
       await onLedger(account, (state) => decideHold(state, hold))

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { StoredEvent } from '../../eventstore/port.ts'
 import { int8Array, textArray, uuidArray } from '../../eventstore/postgres/arrays.ts'
 import { type Findings, placeOf } from './finding.ts'
+import { type PlaceRow, toPlace } from './places.ts'
 
 /**
  * Positions rise, without gaps where the log promises that; event ids are UUIDs, each once; each stream's revisions
@@ -22,13 +23,7 @@ const recordedMs = (metadata: string): number => {
   return Number.isNaN(ms) ? -1 : ms
 }
 
-type Row = {
-  ordinal: number
-  position: number
-  id: string
-  type: string
-  stream: string
-  revision: number
+type Row = PlaceRow & {
   expected: number
   recorded_ms: number
   before_ms: number | null
@@ -85,15 +80,6 @@ export const createSequenceCheck = async (options: {
     })
   }
 
-  const place = (row: Row) => ({
-    ordinal: row.ordinal,
-    position: row.position,
-    eventId: row.id,
-    type: row.type,
-    stream: row.stream,
-    revision: row.revision,
-  })
-
   const repeatedIds = async (): Promise<void> => {
     const { rows } = await client.query<Row>(
       `select e.*, r.first from ${table} e
@@ -105,7 +91,7 @@ export const createSequenceCheck = async (options: {
       findings.add({
         where: 'event',
         check: 'ids',
-        event: place(row),
+        event: toPlace(row),
         problem: `event ${row.first} has the same id`,
       })
   }
@@ -119,7 +105,7 @@ export const createSequenceCheck = async (options: {
         order by ordinal limit ${limit}`,
     )
     for (const row of rows) {
-      const event = place(row)
+      const event = toPlace(row)
       if (row.revision !== row.expected)
         findings.add({
           where: 'event',

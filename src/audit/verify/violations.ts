@@ -1,25 +1,8 @@
 import type pg from 'pg'
 import type { Check, EventPlace, Findings } from './finding.ts'
-
-type PlaceRow = {
-  ordinal: number
-  position: number
-  id: string
-  type: string
-  stream: string
-  revision: number
-}
+import { type PlaceRow, toPlace } from './places.ts'
 
 type Row = PlaceRow & { rule: string; problem: string }
-
-const toPlace = ({ ordinal, position, id, type, stream, revision }: PlaceRow): EventPlace => ({
-  ordinal,
-  position,
-  eventId: id,
-  type,
-  stream,
-  revision,
-})
 
 /** Where the event of a position stands; it was seen by the sequence check. */
 export const placeAt = async (client: pg.Client, schema: string, position: number): Promise<EventPlace> => {
