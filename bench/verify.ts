@@ -19,6 +19,7 @@ import { type Bench, cpuMs, figure } from './bench.ts'
 import { withLog } from './database.ts'
 import { createHistory } from './history.ts'
 import { readAlone } from './read-alone.ts'
+import type { ReplayFigures } from './verify/replay-process.ts'
 
 type Verified = {
   readonly ms: number
@@ -83,24 +84,29 @@ const sealAll = async (pool: pg.Pool, log: EventLog): Promise<number> => {
 }
 
 const verify = async (url: string): Promise<Verified> => {
-  const script = join(import.meta.dirname, 'verify/process.ts')
+  const script = join(import.meta.dirname, 'verify/verify-process.ts')
   const { stdout } = await run(process.execPath, [script, url, key.publicKey], { maxBuffer: 2 ** 24 })
   const verified: Verified = JSON.parse(stdout)
   if (verified.findings.length > 0) throw new Error(JSON.stringify(verified.findings))
   return verified
 }
 
+const replay = async (url: string): Promise<ReplayFigures> => {
+  const { stdout } = await run(process.execPath, [join(import.meta.dirname, 'verify/replay-process.ts'), url])
+  return JSON.parse(stdout)
+}
+
 /** The longer log may need a fifth more memory at most. */
 const maxPeakRatio = 1.2
 
-/** How long a whole verification takes, and how much memory, for a log and for one ten times as long; what a seal costs. */
+/** How long verification and replay of a whole log take, and how much memory, at two lengths; what a seal costs. */
 export const verification: Bench = {
   name: 'verify',
-  what: 'a whole verification beside reading the log alone, its memory at two lengths; what sealing costs',
+  what: 'verification and replay of a whole log beside reading it alone, their memory at two lengths; what sealing costs',
   run: ({ url: server, print, bar, sizes: { events } }) =>
     withLog(server, async ({ url, pool, log }) => {
       const history = createHistory(log)
-      const peaks: number[] = []
+      const peaks = { verify: [] as number[], replay: [] as number[] }
       for (const length of [Math.round(events / 10), events]) {
         const before = await log.head()
         const step = stepsOf(bar, 'writing a history', length)
@@ -113,9 +119,15 @@ export const verification: Bench = {
         await rebuild({ pool, log, decode: createCodec().decode, groups }, 'all')
         const readMs = await readAlone(log)
         const { ms, cpuMs: usedMs, peakMib, events: verified, rows, unsealed } = await verify(url)
-        peaks.push(peakMib)
+        peaks.verify.push(peakMib)
         print(
           `verify of ${figure(verified)} events and ${figure(rows)} rows: ${figure(ms / 1000, 1)} s, ${figure((verified * 1000) / ms)} events a second, ${figure(ms / readMs, 1)} times as long as reading alone; ${figure((usedMs * 1000) / verified, 1)} µs of CPU an event, peak memory ${figure(peakMib)} MiB, ${unsealed} not sealed`,
+        )
+        const replayed = await replay(url)
+        const replayedMib = replayed.peakBytes / 2 ** 20
+        peaks.replay.push(replayedMib)
+        print(
+          `replay of ${figure(replayed.events)} events (${figure(replayed.entries)} entries, ${figure(replayed.accounts)} accounts): ${figure(replayed.ms / 1000, 1)} s, ${figure((replayed.events * 1000) / replayed.ms)} events a second, ${figure(replayed.ms / readMs, 1)} times as long as reading alone; ${figure((replayed.cpuMs * 1000) / replayed.events, 1)} µs of CPU an event, peak memory ${figure(replayedMib)} MiB`,
         )
         print(
           `sealing ${figure(added)} events: ${figure((sealMs * 1000) / added, 1)} µs of CPU an event, reading them included`,
@@ -125,9 +137,9 @@ export const verification: Bench = {
       print(
         `a digest: ${figure(digestUs, 2)} µs of CPU an event of ${figure(bytes)} bytes, ${figure(digestUs / shaUs, 1)} times a SHA-256 of them (${figure(shaUs, 2)} µs)`,
       )
-      const [shorter = 1, longer = 1] = peaks
-      print(
-        `peak memory of the longer log beside the shorter: ${figure(longer / shorter, 2)} (at most ${maxPeakRatio})`,
-      )
+      for (const [what, [shorter = 1, longer = 1]] of Object.entries(peaks))
+        print(
+          `peak memory of ${what} of the longer log beside the shorter: ${figure(longer / shorter, 2)} (at most ${maxPeakRatio})`,
+        )
     }),
 }

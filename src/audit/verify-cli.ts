@@ -23,7 +23,8 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
     events: result.events,
     position: result.position,
     streams: result.streams,
-    'sealed up to': seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${counted(seals.seals, 'seal')}`,
+    'sealed up to':
+      seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${counted(seals.seals, 'seal')}`,
     'exported seals': seals.exported,
     'not sealed yet': seals.unsealed,
     'read tables': compared
@@ -84,10 +85,11 @@ const verify = async (context: CliContext, given: Given): Promise<CliOutput> => 
       {
         runId,
         ...options,
-        onProgress: ({ phase, events, position, target }) => {
-          if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, target)
+        onProgress: ({ phase, done, total, count }) => {
+          const unit = phase === 'projections' ? 'tables' : 'events'
+          if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)
           label = phase
-          steps(position, events)
+          steps(done, count)
         },
       },
     )

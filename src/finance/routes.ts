@@ -9,7 +9,7 @@ import { pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
 import { booksOf, entriesOfOrder } from './journal.ts'
 import { createMoments, PastTheEnd } from './moment.ts'
-import { type Asked, createFinanceReader } from './reader.ts'
+import { type Asked, createFinanceReader, endsBeforeItBegins } from './reader.ts'
 import {
   AccountBalance,
   AccountStatement,

@@ -39,9 +39,13 @@ const bearer = /^Bearer +(\S+)$/i
 
 /**
  * The key that a request carries: `X-API-Key` or `Authorization: Bearer` (spec.md, "Authentication").
+ * @param missing what a request without one is told
  * @throws unauthorized: none, or two different keys in the two headers
  */
-export const keyOf = (headers: KeyHeaders): string => {
+export const keyOf = (
+  headers: KeyHeaders,
+  missing = 'no API key: send it as X-API-Key or as Authorization: Bearer <API_KEY>',
+): string => {
   const direct = headers['x-api-key']
   const { authorization } = headers
   const fromBearer = authorization === undefined ? undefined : bearer.exec(authorization)?.[1]
@@ -51,7 +55,7 @@ export const keyOf = (headers: KeyHeaders): string => {
     throw refuse('unauthorized', 'X-API-Key and Authorization carry two different keys; send one')
   const key = direct ?? fromBearer
   if (key === undefined || key === '' || typeof key !== 'string')
-    throw refuse('unauthorized', 'no API key: send it as X-API-Key or as Authorization: Bearer <API_KEY>')
+    throw refuse('unauthorized', missing)
   return key
 }
 
@@ -63,7 +67,8 @@ export const authenticateFinance = async (
   directory: FinanceDirectory,
   headers: KeyHeaders,
 ): Promise<FinanceCaller> => {
-  const reader = await directory.byToken(keyOf(headers))
+  const token = keyOf(headers, 'no finance token: send it as Authorization: Bearer <FINANCE_TOKEN>')
+  const reader = await directory.byToken(token)
   if (reader === null)
     throw refuse(
       'unauthorized',

@@ -143,7 +143,10 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
         const answer = await cutOff(each, cause)
         if (answer.outcome === 'not over') {
           const from = new Date(answer.fromMs).toISOString()
-          throw new PeriodRefused('not_over', `${each} is not over: it can be closed from ${from} on; nothing was written`)
+          throw new PeriodRefused(
+            'not_over',
+            `${each} is not over: it can be closed from ${from} on; nothing was written`,
+          )
         }
         if (answer.outcome === 'closed') {
           const { closed: standing, closedAtMs } = answer

@@ -1,7 +1,7 @@
 """Checks the seals of a log by docs/seals.md alone: the standard library and the openssl command, nothing of src/.
 
-usage: check_seals.py EVENTS.jsonl PUBLIC_KEY_HEX
-One event a line, in the order of the log, with its stored texts: stream, revision, id, type, data, metadata.
+usage: check_seals.py LOG.jsonl PUBLIC_KEY_HEX
+LOG.jsonl is what "farebox ledger export --format jsonl" writes (docs/exports.md): a head, one event a line, an end.
 PUBLIC_KEY_HEX is the key of the first seal, got from somewhere else than the log. Prints one JSON object.
 """
 import hashlib, json, struct, subprocess, sys, tempfile, uuid
@@ -26,7 +26,7 @@ def lines(*values):
 
 def check(path, key):
     digest, digests, ids, seals, sealed = hashlib.sha256(b"farebox log v1").digest(), {}, {}, 0, 0
-    for ordinal, line in enumerate(open(path, encoding="utf-8"), 1):
+    for ordinal, line in enumerate(open(path, encoding="utf-8").readlines()[1:-1], 1):
         event = json.loads(line)
         digest = hashlib.sha256(
             digest + struct.pack(">QQ", ordinal, event["revision"]) + uuid.UUID(event["id"]).bytes

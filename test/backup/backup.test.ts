@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { copyFile, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -9,6 +9,7 @@ import { scratch } from '../exports/books.ts'
 import { call, dataDirectory, farebox, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { startService } from '../support/service.ts'
+import { order, startLoad } from './load.ts'
 
 const body = { product_id: 'residential-premium', quantity: 5 }
 
@@ -29,32 +30,17 @@ test('a backup under load restores into a new database, which verifies and goes 
   const service = await startService(t)
   const { env, baseUrl, demo } = service
   const { key, accountId } = demo.buyer
-  const order = (base: string, idempotencyKey: string) =>
-    call(`${base}/api/v1/orders`, key, { body, headers: { 'Idempotency-Key': idempotencyKey } })
   const credit = ['wallet', 'credit', '--account', accountId, '--cents', '90000000', '--reference', 'load']
   assert.equal((await farebox(t, credit, env)).code, 0)
 
-  const before: { readonly key: string; readonly orderId: string }[] = []
-  const failures: unknown[] = []
-  let loading = true
-  let saved = false
-  const client = async (): Promise<void> => {
-    while (loading) {
-      const idempotencyKey = randomUUID()
-      const { status, body: placed } = await order(baseUrl, idempotencyKey)
-      if (status !== 201) failures.push(placed)
-      else if (!saved) before.push({ key: idempotencyKey, orderId: placed.orderId })
-    }
-  }
-  const load = Array.from({ length: 4 }, client)
+  const load = startLoad(t, baseUrl, key)
   const file = join(await scratch(t), 'farebox.backup')
-  while (before.length < 40) await new Promise((resolve) => setImmediate(resolve))
-  saved = true
+  await load.more(40)
+  const before = [...load.placed]
   const created = await farebox(t, ['backup', 'create', '--out', file, '--json'], env)
-  loading = false
-  await Promise.all(load)
+  await load.stop()
   assert.equal(created.code, 0, created.err)
-  assert.deepEqual(failures, [])
+  assert.deepEqual(load.failures, [])
   assert.equal((await stat(file)).mode & 0o777, 0o600)
   const { position } = JSON.parse(created.out)
   assert.ok(position < (await service.farebox.core.log.head()), 'there was load behind the snapshot')
@@ -70,11 +56,11 @@ test('a backup under load restores into a new database, which verifies and goes 
 
   // What was answered before the snapshot is there, under its key; and then comes the next order.
   for (const { key: idempotencyKey, orderId } of before.slice(-5)) {
-    const again = await order(server.baseUrl, idempotencyKey)
+    const again = await order(server.baseUrl, key, idempotencyKey)
     assert.deepEqual([again.status, again.body.orderId], [200, orderId])
   }
   const wallet = (await call(`${server.baseUrl}/api/v1/wallet`, key)).body.balanceCents
-  const next = await order(server.baseUrl, randomUUID())
+  const next = await order(server.baseUrl, key)
   assert.equal(next.status, 201, JSON.stringify(next.body))
   assert.equal(next.body.balanceCents, wallet - next.body.amountCents)
   await server.stop()

@@ -151,7 +151,11 @@ for (const [what, args, message] of [
     /has no account revenue/,
   ],
   ['both kinds of time', ['trial-balance', '--as-of', '1', '--from', '1'], /not both/],
-  ['a range that ends before it begins', ['statement', 'acc_one', '--from', '5', '--to', '2'], /must not be after/],
+  [
+    'a range that ends before it begins',
+    ['statement', 'acc_one', '--from', '5', '--to', '2'],
+    /must not be after/,
+  ],
   [
     'times that run back',
     ['trial-balance', '--from', '2026-11-22', '--to', '2026-11-21'],

@@ -96,7 +96,11 @@ test('a token opens the books and nothing else, ends at once when revoked or exp
   assert.equal((await client.get(books, { key: token })).status, 200)
   assert.equal((await client.get('/api/v1/wallet', { key: token })).status, 401)
   assert.equal((await client.get(books, { key: demo.buyer.key })).status, 401)
-  assert.equal((await client.get(books)).status, 401)
+  const bare = await client.get(books)
+  assert.equal(bare.status, 401)
+  assert.match(bare.body.error, /^no finance token: send it as Authorization: Bearer/)
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
+    assert.equal((await fetch(`${service.baseUrl}${books}`, { method, ...bearer })).status, 405, method)
 
   const { core } = service
   const listed = await farebox(t, ['finance', 'token', 'list'], env)

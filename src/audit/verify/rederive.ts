@@ -24,8 +24,8 @@ export type Rederivation = {
   readonly group: string
   take(events: readonly RecordedEvent[]): Promise<void>
   stop(error: UnreadableEvent): void
-  /** Follows the live tables to where they stand, and compares the two in one snapshot. */
-  compare(): Promise<GroupSummary>
+  /** Follows the live tables to where they stand, and compares the two in one snapshot; told of each table. */
+  compare(onTable: () => void): Promise<GroupSummary>
 }
 
 const pageSize = 5_000
@@ -102,10 +102,11 @@ export const createRederivation = async (options: {
     return problems
   }
 
-  const compareAll = async (): Promise<number> => {
+  const compareAll = async (onTable: () => void): Promise<number> => {
     for (const table of group.models.flatMap(({ tables }) => tables)) {
       scratch.signal.throwIfAborted()
       const difference = await compareTables(client, table, scratch.schema)
+      onTable()
       if (difference === null) continue
       const { key, column, live, rebuilt } = difference
       findings.add({
@@ -129,7 +130,7 @@ export const createRederivation = async (options: {
     return rows
   }
 
-  const compare = async (): Promise<GroupSummary> => {
+  const compare = async (onTable: () => void): Promise<GroupSummary> => {
     for (let round = 0; round < maxRounds; round += 1) {
       await follow()
       bound = Math.max(bound, (await readCheckpoint(client, group.name))?.position ?? 0)
@@ -151,7 +152,7 @@ export const createRederivation = async (options: {
       const stopped = derived.stopped()
       for (const problem of problems) say(problem)
       if (stopped !== null) say(`it cannot be made anew: ${stopped.message}`)
-      const rows = problems.length === 0 && stopped === null ? await compareAll() : 0
+      const rows = problems.length === 0 && stopped === null ? await compareAll(onTable) : 0
       await client.query('commit')
       const tables = group.models.flatMap((model) => model.tables).length
       return { group: group.name, position: bound, tables, rows }

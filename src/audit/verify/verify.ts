@@ -20,9 +20,11 @@ export type VerifyPhase = 'log' | 'order' | 'projections'
 
 export type VerifyProgress = {
   readonly phase: VerifyPhase
-  readonly events: number
-  readonly position: number
-  readonly target: number
+  /** Of `total`: positions of the log, or read tables. */
+  readonly done: number
+  readonly total: number
+  /** Events, or read tables, that were checked so far. */
+  readonly count: number
 }
 
 export type VerifyResult = {
@@ -111,7 +113,15 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       for (const group of rederived) group.stop(read.unreadable)
     }
 
-    const report = (phase: VerifyPhase): void => onProgress({ phase, events, position, target })
+    const tables = groups.flatMap(({ models }) => models.flatMap((model) => model.tables)).length
+    let tablesCompared = 0
+    const reportTable = (): void => {
+      tablesCompared += 1
+      onProgress({ phase: 'projections', done: tablesCompared, total: tables, count: tablesCompared })
+    }
+    const report = (phase: VerifyPhase, done: number, count: number, total = target): void =>
+      onProgress({ phase, done, total, count })
+    report('log', 0, 0)
     const read = (after: number): Promise<readonly StoredEvent[]> => {
       const page = log.readAll(after, pageSize)
       page.catch(() => undefined) // it is awaited later; a failure before that is not unhandled
@@ -131,11 +141,11 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
         events += page.length
         position = last.position
         target = Math.max(target, position)
-        report('log')
+        report('log', position, events)
       }
       if (page.length < pageSize) break
     }
-    report('order')
+    report('order', 0, 0)
     const sealed = await seals.end(events)
     const { streams } = await sequence.end(events)
     await kept.written()
@@ -147,9 +157,9 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       findings.add({ where: 'event', check: 'content', event, problem })
     }
     if (logInPostgres) await checkAppendOnly(pool, findings)
-    report('projections')
+    report('projections', 0, 0, tables)
     const compared: GroupSummary[] = []
-    for (const group of rederived) compared.push(await group.compare())
+    for (const group of rederived) compared.push(await group.compare(reportTable))
     return {
       logId,
       position,

@@ -4,7 +4,7 @@ import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
 import { newId } from '../../src/ids.ts'
 import { clientConfig, createPool } from '../../src/postgres/pool.ts'
 
-/** Verifies one log in a process of its own, so that its memory is its alone: `process.ts <url> <public key>`. */
+/** Verifies one log in a process of its own, so that its memory is its alone: `verify-process.ts <url> <public key>`. */
 const [url = '', publicKey = ''] = process.argv.slice(2)
 const settings = { url, applicationName: 'farebox-bench-verify', statementTimeoutMs: 0 }
 const pool = createPool(settings)
