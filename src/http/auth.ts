@@ -54,8 +54,7 @@ export const keyOf = (
   if (direct !== undefined && fromBearer !== undefined && direct !== fromBearer)
     throw refuse('unauthorized', 'X-API-Key and Authorization carry two different keys; send one')
   const key = direct ?? fromBearer
-  if (key === undefined || key === '' || typeof key !== 'string')
-    throw refuse('unauthorized', missing)
+  if (key === undefined || key === '' || typeof key !== 'string') throw refuse('unauthorized', missing)
   return key
 }
 
