@@ -20,7 +20,7 @@ const moment: fc.Arbitrary<Moment> = fc.oneof(
 
 test('the laws below are asked of money of every kind', async () => {
   const seen = new Set<string>()
-  for (const list of fc.sample(steps, { numRuns: 10, seed: 20_261_121 })) {
+  for (const list of fc.sample(steps, { numRuns: 60, seed: 20_261_121 })) {
     const log = createMemoryLog()
     await playInto(log, list)
     for (const kind of await moneyKindsOf(log)) seen.add(kind)
