@@ -5,7 +5,7 @@ import {
   textArray,
   timestamptzArray,
 } from '../../src/eventstore/postgres/arrays.ts'
-import type { ColumnType, Table } from './read-model.ts'
+import type { Column, ColumnType, Table } from './read-model.ts'
 import type { Row } from './table-sql.ts'
 
 type ToArray = (values: readonly unknown[]) => Buffer
@@ -18,16 +18,42 @@ const arrays: Partial<Record<ColumnType, ToArray>> = {
   timestamptz: timestamptzArray as ToArray,
 }
 
+const element = (value: unknown): string =>
+  value === null ? 'NULL' : `"${String(value).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+
+/** An array of texts as Postgres reads it from a text (its manual, "Array Value Input"). */
+export const arrayLiteral = (values: readonly unknown[]): string => `{${values.map(element).join(',')}}`
+
+/** Types that travel as a text, which Postgres casts. */
+const literals: Partial<Record<ColumnType, (value: unknown) => string>> = {
+  jsonb: (value) => JSON.stringify(value),
+  'text[]': (value) => arrayLiteral(value as readonly unknown[]),
+  inet: (value) => value as string,
+}
+
+/** The type of the elements of `columnArray`. */
+export const elementType = (type: ColumnType): ColumnType => (arrays[type] ? type : 'text')
+
+const toArrayOf = (type: ColumnType): ToArray => {
+  const literal = literals[type] as (value: unknown) => string
+  return (
+    arrays[type] ?? ((values) => textArray(values.map((value) => (value === null ? null : literal(value)))))
+  )
+}
+
+/** SQLSTATE of a value that has no binary form of its type: what Postgres would say of it. */
+const invalidBinaryRepresentation = '22P03'
+
 /**
- * One column of rows that only come, as an array in Postgres's binary format.
- * @throws for a type that it cannot send, and for a null where the column takes none
+ * One column of rows as an array in Postgres's binary format; what is missing is null.
+ * @throws an error with an SQLSTATE when a value is not of the column's type
  */
 export const columnArray = (table: Table, name: string, rows: readonly Row[]): Buffer => {
-  const column = table.columns[name]
-  const toArray = column && arrays[column.type]
-  if (!toArray || (column.nullable && column.type !== 'text'))
-    throw new Error(`${table.name}.${name}: rows that only come have no such column`)
-  const values = rows.map((row) => row[name] ?? null)
-  if (!column.nullable && values.includes(null)) throw new Error(`${table.name}.${name} is null in a row`)
-  return toArray(values)
+  const { type } = table.columns[name] as Column
+  try {
+    return toArrayOf(type)(rows.map((row) => row[name] ?? null))
+  } catch (cause) {
+    const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}`, { cause })
+    throw Object.assign(error, { code: invalidBinaryRepresentation })
+  }
 }

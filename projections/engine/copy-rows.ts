@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
+import { arrayLiteral } from './column-array.ts'
 import type { ColumnType, Table } from './read-model.ts'
 import { columnNames, qualified, type Row } from './table-sql.ts'
 
@@ -12,9 +13,6 @@ const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '
 const escaped = (text: string): string =>
   special.test(text) ? text.replaceAll(/[\\\n\r\t]/g, (found) => escapes[found] ?? found) : text
 
-const element = (value: unknown): string =>
-  value === null ? 'NULL' : `"${String(value).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
-
 const texts: Readonly<Record<ColumnType, (value: unknown) => string>> = {
   text: (value) => escaped(value as string),
   bigint: String,
@@ -23,7 +21,7 @@ const texts: Readonly<Record<ColumnType, (value: unknown) => string>> = {
   timestamptz: (value) => value as string,
   inet: (value) => value as string,
   jsonb: (value) => escaped(JSON.stringify(value)),
-  'text[]': (value) => escaped(`{${(value as readonly unknown[]).map(element).join(',')}}`),
+  'text[]': (value) => escaped(arrayLiteral(value as readonly unknown[])),
 }
 
 /** Rows as the lines of a `copy`. */

@@ -23,8 +23,7 @@ export type Selection = {
   readonly events: readonly RecordedEvent[]
 }
 
-/** One reader of the log for everything in this process that follows it: projections, reactors, the sealer. */
-export type LogFeed = {
+export type LogReads = {
   /**
    * The events after a position, at least one and at most `limit`, in log order; waits while there are none. A batch
    * does not end in the middle of one command's events where that can be told.
@@ -44,6 +43,15 @@ export type LogFeed = {
   ): Promise<Selection>
   /** The same as they are stored, wherever a command ends: for who looks at the bytes, such as the sealer. */
   nextStored(after: number, limit: number, signal: AbortSignal): Promise<readonly StoredEvent[]>
+}
+
+/** Reads on and on from one place to the next. `close` when no more is read. */
+export type LogReader = LogReads & { close(): void }
+
+/** One reader of the log for everything in this process that follows it: projections, reactors, the sealer. */
+export type LogFeed = LogReads & {
+  /** What the last of all readers has passed is let go, so that it dies young; one far behind holds nothing back. */
+  reader(): LogReader
   close(): Promise<void>
 }
 
@@ -71,6 +79,9 @@ const waitFor = async (arrival: Promise<void>, signal: AbortSignal): Promise<voi
   }
 }
 
+/** What all readers have passed is let go in pieces of this many events. */
+const trimEvents = 256
+
 /** A subscription hands out at most this many events at once; fewer mean that the log had no more. */
 const maxBatch = 1000
 
@@ -95,14 +106,26 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     former.resolve()
   }
 
+  /** Lets the first entries go. */
+  const trim = (entries: number): void => {
+    tailAfter = (tail[entries - 1] as Entry).stored.position
+    tail = tail.slice(entries)
+  }
+
   const take = (batch: readonly StoredEvent[]): void => {
     for (const stored of batch) tail.push({ stored })
     openEnd = batch.length >= maxBatch
-    if (tail.length > keep * 2) {
-      tailAfter = (tail[tail.length - keep - 1] as Entry).stored.position
-      tail = tail.slice(-keep)
-    }
+    if (tail.length > keep * 2) trim(tail.length - keep)
     wake()
+  }
+
+  /** Where each reader stands. One that reads what is older than the tail holds nothing back. */
+  const readers = new Set<{ after: number }>()
+  const letGo = (): void => {
+    let passed = Number.POSITIVE_INFINITY
+    for (const { after } of readers) if (after >= tailAfter && after < passed) passed = after
+    const entries = firstAfter(passed)
+    if (entries >= trimEvents) trim(entries)
   }
 
   const follow = async (head: number): Promise<void> => {
@@ -233,7 +256,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return tail.slice(first, first + limit)
   }
 
-  return {
+  const reads: LogReads = {
     next: (after, limit, signal) =>
       nextOf(
         after,
@@ -257,6 +280,29 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
         (from) => keptAfter(from, limit).map(({ stored }) => stored),
         (from) => log.readAll(from, limit),
       ),
+  }
+
+  const openReader = (): LogReader => {
+    const standing = { after: 0 }
+    readers.add(standing)
+    const from =
+      <Rest extends readonly unknown[], Found>(read: (after: number, ...rest: Rest) => Found) =>
+      (after: number, ...rest: Rest): Found => {
+        standing.after = after
+        letGo()
+        return read(after, ...rest)
+      }
+    return {
+      next: from(reads.next),
+      nextOfTypes: from(reads.nextOfTypes),
+      nextStored: from(reads.nextStored),
+      close: () => void readers.delete(standing),
+    }
+  }
+
+  return {
+    ...reads,
+    reader: openReader,
     close: async () => {
       closing.abort(new Error('the feed is closed'))
       wake()

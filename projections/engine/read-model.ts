@@ -20,8 +20,7 @@ export type Table<Row extends object = Record<string, unknown>> = {
   readonly key: readonly (keyof Row & string)[]
   readonly indexes: readonly string[]
   /**
-   * Rows only come, by `Rows.add`: they are never looked at, replaced or kept in memory, and are written as one binary
-   * array a column. Columns are text, bigint, integer, boolean or timestamptz; only text may be null.
+   * Rows only come, by `Rows.add`: they are never looked at, replaced or kept in memory.
    */
   readonly appendOnly?: true
 }

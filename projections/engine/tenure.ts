@@ -108,6 +108,7 @@ export const holdTenure = async (
   const checkpoint = await raiseEpoch(session.client, group.name)
   await refuseForeignLog(group.name, checkpoint, context.log)
   const { epoch } = checkpoint
+  const reader = feed.reader()
   const cache = createRowCache({ maxRows: context.maxRows, complete: false })
   const writer: BatchWriter = createBatchWriter(session.client, 'read')
   let { position } = checkpoint
@@ -142,9 +143,9 @@ export const holdTenure = async (
     for (;;) {
       let events: readonly RecordedEvent[]
       try {
-        await feed.next(position, 1, ended)
+        await reader.next(position, 1, ended)
         await gather(context, group.name, gatherUntilMs - performance.now(), ended)
-        events = await feed.next(position, limit, ended)
+        events = await reader.next(position, limit, ended)
       } catch (error) {
         if (error instanceof UndecodableEvent) return { kind: 'poisoned', error, epoch }
         throw error
@@ -187,5 +188,6 @@ export const holdTenure = async (
     throw error
   } finally {
     fence.stop()
+    reader.close()
   }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { LogFeed } from '../../projections/engine/feed.ts'
+import type { LogFeed, LogReader } from '../../projections/engine/feed.ts'
 import { tryLock } from '../../projections/engine/locks.ts'
 import { openSession } from '../../projections/engine/session.ts'
 import type { Clock } from '../clock.ts'
@@ -31,7 +31,7 @@ export type Sealer = {
 }
 
 /** Events are taken in such helpings: what a seal covers need not be fresh, and a wake-up for each costs more than its digest. */
-const gatherMs = 200
+const gatherMs = 60
 const helping = 4_000
 const standbyMs = 5_000
 const firstBackoffMs = 500
@@ -53,14 +53,14 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: stop }).catch(() => undefined)
 
   /** Ends when it is time to seal. Without a deadline it waits for the first event for as long as it takes. */
-  const gather = async (sealing: Sealing, signal: AbortSignal): Promise<void> => {
+  const gather = async (sealing: Sealing, reader: LogReader, signal: AbortSignal): Promise<void> => {
     const { chain } = sealing
     let due: AbortSignal | null = null
     while (chain.unsealed() < every.events) {
       if (due === null && chain.unsealed() > 0) due = AbortSignal.timeout(every.seconds * 1000)
       const until = due === null ? signal : AbortSignal.any([signal, due])
       try {
-        await chain.take(await feed.nextStored(chain.end().position, helping, until))
+        await chain.take(await reader.nextStored(chain.end().position, helping, until))
       } catch (error) {
         if (due?.aborted && !signal.aborted) return
         throw error
@@ -69,11 +69,11 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     }
   }
 
-  const sealOn = async (signal: AbortSignal): Promise<void> => {
+  const sealOn = async (reader: LogReader, signal: AbortSignal): Promise<void> => {
     const store = createDigestStore(pool, await log.logId())
     const sealing = await openSealing({ log, runner, store, key, clock }, cause())
     while (!signal.aborted) {
-      await gather(sealing, signal)
+      await gather(sealing, reader, signal)
       const seal = await sealing.seal(cause())
       problem = null
       backoffMs = firstBackoffMs
@@ -83,14 +83,16 @@ export const startSealer = (deps: SealerDeps): Sealer => {
 
   const hold = async (): Promise<void> => {
     const session = await openSession(pool, 'farebox sealer')
+    const reader = feed.reader()
     try {
       const signal = AbortSignal.any([stop, session.ended])
       while (!(await tryLock(session.client, 'sealer'))) {
         await pause(standbyMs)
         signal.throwIfAborted()
       }
-      await sealOn(signal)
+      await sealOn(reader, signal)
     } finally {
+      reader.close()
       await session.close().catch(() => undefined) // its lock goes with it, however it ends
     }
   }

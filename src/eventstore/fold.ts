@@ -18,6 +18,8 @@ export type Fold<State, Event extends DomainEvent = DomainEvent> = {
   /** Rises with every change of the state's shape or of `evolve`: older snapshots are thrown away. */
   readonly version: number
   readonly initial: State
+  /** Mostly decided on once: of such streams only the last few are kept in memory while nobody uses them. */
+  readonly usedOnce?: true
   evolve(state: State, event: FoldedEvent<Event>): State
   /** A JSON value. Left out: streams of this kind are short and never snapshotted. */
   readonly snapshot?: {

@@ -146,4 +146,10 @@ export const orderAfter = (state: OrderState, events: readonly OrderEvent[], atM
 }
 
 /** The state of `order-{id}`. An order has few events, so it is never snapshotted. */
-export const orderFold: Fold<OrderState, OrderEvent> = { name: 'order', version: 1, initial: null, evolve }
+export const orderFold: Fold<OrderState, OrderEvent> = {
+  name: 'order',
+  version: 1,
+  initial: null,
+  usedOnce: true,
+  evolve,
+}

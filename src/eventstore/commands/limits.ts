@@ -34,6 +34,8 @@ export type RunnerLimits = {
   readonly cacheEntries: number
   /** The same for streams that are never snapshotted, which are short and mostly used once. */
   readonly cacheShortStreams: number
+  /** The same for streams that are used once. */
+  readonly cacheOnceStreams: number
   /** A snapshot is due after max(this, entries in the state) new events … */
   readonly snapshotMinEvents: number
   /** … and not sooner than this after the stream's last one. */
@@ -64,6 +66,7 @@ export const defaultLimits: RunnerLimits = {
   cacheStreams: 50_000,
   cacheEntries: 2_000_000,
   cacheShortStreams: 4_000,
+  cacheOnceStreams: 100,
   snapshotMinEvents: 1_000,
   snapshotEveryMs: 30_000,
   snapshotQueue: 100,

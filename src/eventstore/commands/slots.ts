@@ -95,7 +95,7 @@ export type Slots = {
  * The fold cache. A slot in use is always there; unused ones stay as long as they fit, the least recently used go first.
  */
 export const createSlots = (
-  limits: Pick<RunnerLimits, 'cacheStreams' | 'cacheEntries' | 'cacheShortStreams'>,
+  limits: Pick<RunnerLimits, 'cacheStreams' | 'cacheEntries' | 'cacheShortStreams' | 'cacheOnceStreams'>,
 ): Slots => {
   const active = new Map<StreamName, Slot>()
   const long = new LRUCache<StreamName, Slot>({
@@ -103,13 +103,17 @@ export const createSlots = (
     maxSize: limits.cacheEntries,
     sizeCalculation: entriesOf,
   })
-  // An order is decided on once: thousands of them a second must not push wallets out, nor fill the heap.
   const short = new LRUCache<StreamName, Slot>({ max: limits.cacheShortStreams })
-  const idleOf = ({ fold }: { readonly fold: AnyFold }) => (fold.snapshot === undefined ? short : long)
+  // An order is decided on once: thousands of them a second must push nothing out, nor live to be old.
+  const once = new LRUCache<StreamName, Slot>({ max: limits.cacheOnceStreams })
+  const idleOf = ({ fold }: { readonly fold: AnyFold }) => {
+    if (fold.usedOnce) return once
+    return fold.snapshot === undefined ? short : long
+  }
 
   const wake = (ref: StreamRef<unknown>): Slot => {
-    // Both are looked at: a stream that is used with two folds is a bug, and must not pass for two streams.
-    const cached = idleOf(ref).get(ref.stream) ?? long.get(ref.stream) ?? short.get(ref.stream)
+    // All are looked at: a stream that is used with two folds is a bug, and must not pass for two streams.
+    const cached = once.get(ref.stream) ?? short.get(ref.stream) ?? long.get(ref.stream)
     if (cached) idleOf(cached).delete(ref.stream)
     const slot = cached ?? newSlot(ref)
     active.set(ref.stream, slot)
@@ -132,6 +136,6 @@ export const createSlots = (
       throw new Error(`stream ${ref.stream} is used with two folds, ${slot.fold.name} and ${ref.fold.name}`)
     },
     drop,
-    size: () => active.size + long.size + short.size,
+    size: () => active.size + long.size + short.size + once.size,
   }
 }

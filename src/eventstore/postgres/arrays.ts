@@ -67,53 +67,52 @@ export const uuidArray = (values: readonly string[]): Buffer => {
   return buffer
 }
 
-export const int4Array = (values: readonly number[]): Buffer => {
-  const buffer = withHeader(oids.int4, values.length, 8 * values.length)
+/** Elements of one size; `write` puts one of them at an offset. */
+const fixedArray = <Value>(
+  elementType: number,
+  size: number,
+  values: readonly (Value | null)[],
+  write: (buffer: Buffer, value: Value, offset: number) => void,
+): Buffer => {
+  let nulls = 0
+  for (const value of values) if (value === null) nulls++
+  const bytes = (4 + size) * values.length - size * nulls
+  const buffer = withHeader(elementType, values.length, bytes, nulls > 0)
   let offset = headerBytes
   for (const value of values) {
-    buffer.writeInt32BE(4, offset)
-    buffer.writeInt32BE(value, offset + 4)
-    offset += 8
+    buffer.writeInt32BE(value === null ? -1 : size, offset)
+    offset += 4
+    if (value === null) continue
+    write(buffer, value, offset)
+    offset += size
   }
   return buffer
 }
 
-/** Safe integers. */
-export const int8Array = (values: readonly number[]): Buffer => {
-  const buffer = withHeader(oids.int8, values.length, 12 * values.length)
-  let offset = headerBytes
-  for (const value of values) {
-    buffer.writeInt32BE(8, offset)
-    buffer.writeInt32BE(Math.floor(value / 0x1_0000_0000), offset + 4)
-    buffer.writeUInt32BE(value >>> 0, offset + 8)
-    offset += 12
-  }
-  return buffer
+/** As two halves: a `bigint` for each would be garbage. */
+const writeInt8 = (buffer: Buffer, value: number, offset: number): void => {
+  buffer.writeInt32BE(Math.floor(value / 0x1_0000_0000), offset)
+  buffer.writeUInt32BE(value >>> 0, offset + 4)
 }
+
+export const int4Array = (values: readonly (number | null)[]): Buffer =>
+  fixedArray(oids.int4, 4, values, (buffer, value, offset) => buffer.writeInt32BE(value, offset))
+
+/** Safe integers. */
+export const int8Array = (values: readonly (number | null)[]): Buffer =>
+  fixedArray(oids.int8, 8, values, writeInt8)
 
 const postgresEpochMs = Date.UTC(2000, 0, 1)
 
 /** ISO 8601 instants with at most milliseconds. */
-export const timestamptzArray = (values: readonly string[]): Buffer => {
-  const buffer = withHeader(oids.timestamptz, values.length, 12 * values.length)
-  let offset = headerBytes
-  for (const value of values) {
+export const timestamptzArray = (values: readonly (string | null)[]): Buffer =>
+  fixedArray(oids.timestamptz, 8, values, (buffer, value, offset) => {
     const ms = Date.parse(value) - postgresEpochMs
     if (Number.isNaN(ms)) throw new RangeError(`${value} is no instant`)
-    buffer.writeInt32BE(8, offset)
-    buffer.writeBigInt64BE(BigInt(ms) * 1000n, offset + 4)
-    offset += 12
-  }
-  return buffer
-}
+    const micros = ms * 1000
+    if (Number.isSafeInteger(micros)) writeInt8(buffer, micros, offset)
+    else buffer.writeBigInt64BE(BigInt(ms) * 1000n, offset)
+  })
 
-export const booleanArray = (values: readonly boolean[]): Buffer => {
-  const buffer = withHeader(oids.boolean, values.length, 5 * values.length)
-  let offset = headerBytes
-  for (const value of values) {
-    buffer.writeInt32BE(1, offset)
-    buffer.writeUInt8(value ? 1 : 0, offset + 4)
-    offset += 5
-  }
-  return buffer
-}
+export const booleanArray = (values: readonly (boolean | null)[]): Buffer =>
+  fixedArray(oids.boolean, 1, values, (buffer, value, offset) => buffer.writeUInt8(value ? 1 : 0, offset))

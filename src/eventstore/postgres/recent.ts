@@ -12,7 +12,7 @@ export type Recent = {
 }
 
 /** Some tenths of a second of a busy process: what is kept for longer survives into the old generation, whose collection costs more than a read. */
-const keptEvents = 2_048
+const keptEvents = 1_024
 
 /**
  * What this process appended last, so that its own subscriptions need not read it back: at thousands of orders a second

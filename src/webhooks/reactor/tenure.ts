@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { LogFeed, Selection } from '../../../projections/engine/feed.ts'
+import type { LogFeed, LogReader, Selection } from '../../../projections/engine/feed.ts'
 import type { Clock } from '../../clock.ts'
 import type { EventLog } from '../../eventstore/port.ts'
 import { createLowPlans } from '../low-plans.ts'
@@ -168,11 +168,16 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
   }
 
   onProgress(at.position)
-  for (;;) {
-    signal.throwIfAborted()
-    const found = await nextWithin(feed, at.position, signal, idleCommitMs)
-    if (found !== null) await take(found)
-    else if (place.position < at.position) await move(at)
+  const reader = feed.reader()
+  try {
+    for (;;) {
+      signal.throwIfAborted()
+      const found = await nextWithin(reader, at.position, signal, idleCommitMs)
+      if (found !== null) await take(found)
+      else if (place.position < at.position) await move(at)
+    }
+  } finally {
+    reader.close()
   }
 }
 
@@ -196,7 +201,7 @@ const endedIn = ({ outcomes, stale }: Step): readonly Ended[] => [
 
 /** The next events once they gathered, or null when none came for a while. */
 const nextWithin = async (
-  feed: LogFeed,
+  feed: LogReader,
   position: number,
   signal: AbortSignal,
   waitMs: number,
