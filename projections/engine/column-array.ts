@@ -53,7 +53,8 @@ export const columnArray = (table: Table, name: string, rows: readonly Row[]): B
   try {
     return toArrayOf(type)(rows.map((row) => row[name] ?? null))
   } catch (cause) {
-    const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}`, { cause })
+    const why = cause instanceof Error ? cause.message : cause
+    const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}: ${why}`, { cause })
     throw Object.assign(error, { code: invalidBinaryRepresentation })
   }
 }
