@@ -24,6 +24,8 @@ import type { Route } from './http/route.ts'
 import { createHttpServer } from './http/server.ts'
 import { documentationRoutes } from './http/service-routes.ts'
 import type { AccountId } from './ids.ts'
+import { createKeptAnswers } from './kept/answers.ts'
+import { createTouches } from './kept/touches.ts'
 import type { LabelDatabase } from './labels/database.ts'
 import { walletRoutes } from './ledger/routes.ts'
 import type { ReadMarkDatabase } from './notices/read-marks.ts'
@@ -179,6 +181,12 @@ export const createApi = (parts: ApiParts): Api => {
       ReadDatabase & LabelDatabase & ReadMarkDatabase & TrafficDatabase & DepositPagesDatabase
     >(pool),
     reads,
+    kept: createKeptAnswers({
+      reads,
+      versionOf: (subjects) => projecting.progress.versionOf(hot.name, subjects),
+      touchesOf: createTouches(pool),
+      clock,
+    }),
     pool,
     clock,
   }

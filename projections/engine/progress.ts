@@ -1,4 +1,6 @@
 import type pg from 'pg'
+import { type ChangeCounter, createChangeCounter } from './changes.ts'
+import type { TableChange } from './fold-batch.ts'
 
 type Waiter = { readonly position: number; resolve(reached: boolean): void }
 type GroupProgress = {
@@ -8,6 +10,7 @@ type GroupProgress = {
   waiters: Set<Waiter>
   /** Told when somebody starts to wait. */
   listeners: Set<() => void>
+  readonly changes: ChangeCounter
 }
 
 /** How far each group has come, as far as this process knows; positions only rise. */
@@ -17,6 +20,16 @@ export type Progress = {
   /** Resolves true when the group is past a position, false when `timeoutMs` passed first. */
   reached(group: string, position: number, timeoutMs: number): Promise<boolean>
   advance(group: string, position: number): void
+  /** As `advance`, by the owner: its changes were told. */
+  advanceOwn(group: string, position: number): void
+  /** The owner is about to write these rows, or has written them. */
+  changed(group: string, tables: readonly TableChange[]): void
+  /**
+   * Another number after every change of rows of these subjects: accounts, and tables whose rows are of no account. What
+   * was read while it stood at a number is what would be read again while it stands there. Null where this process does
+   * not see every change: another one folds the group.
+   */
+  versionOf(group: string, subjects: readonly string[]): number | null
   /** Tells as soon as somebody in this process waits for the group, at once when somebody does. Returns the way to unsubscribe. */
   onAwaited(group: string, listener: () => void): () => void
   /** Who moves the checkpoint: this process (it will say so), or another (then it is asked for). */
@@ -48,6 +61,7 @@ export const createProgress = (options: {
         owned: false,
         waiters: new Set<Waiter>(),
         listeners: new Set<() => void>(),
+        changes: createChangeCounter(),
       },
     ]),
   )
@@ -60,10 +74,15 @@ export const createProgress = (options: {
     if (!group.usable) return
     for (const waiter of group.waiters) if (group.position >= waiter.position) waiter.resolve(true)
   }
-  const advance = (name: string, position: number): void => {
-    const group = groupNamed(name)
+  const moveTo = (group: GroupProgress, position: number): void => {
     if (position > group.position) group.position = position
     settle(group)
+  }
+  const advance = (name: string, position: number): void => {
+    const group = groupNamed(name)
+    // Somebody else folded: what changed is not known here.
+    if (position > group.position) group.changes.changedAll()
+    moveTo(group, position)
   }
 
   let polling = false
@@ -121,6 +140,15 @@ export const createProgress = (options: {
       }
     },
     advance,
+    advanceOwn: (name, position) => moveTo(groupNamed(name), position),
+    changed: (name, tables) => groupNamed(name).changes.changed(tables),
+    versionOf: (name, subjects) => {
+      const { owned, usable, changes } = groupNamed(name)
+      if (!owned || !usable) return null
+      let version = 0
+      for (const subject of subjects) version = Math.max(version, changes.version(subject))
+      return version
+    },
     onAwaited: (name, listener) => {
       const { waiters, listeners } = groupNamed(name)
       listeners.add(listener)
@@ -128,11 +156,14 @@ export const createProgress = (options: {
       return () => listeners.delete(listener)
     },
     setOwned: (name, owned) => {
-      groupNamed(name).owned = owned
+      const group = groupNamed(name)
+      group.owned = owned
+      group.changes.changedAll()
     },
     setUsable: (name, usable) => {
       const group = groupNamed(name)
       group.usable = usable
+      group.changes.changedAll()
       settle(group)
     },
   }

@@ -122,6 +122,8 @@ export const holdTenure = async (
     await onPoint?.('projection-batch-folded')
     const { position: to, id: lastEvent } = events.at(-1) as RecordedEvent
     const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
+    // Told before and after: what is read meanwhile may be of either side.
+    progress.changed(group.name, changes.tables)
     const written = writer.write(changes.tables, step)
     // It is awaited below; a failure while the point is passed is not unhandled.
     written.catch(() => undefined)
@@ -129,7 +131,8 @@ export const holdTenure = async (
     if (!(await written)) return false
     changes.commit()
     position = to
-    progress.advance(group.name, to)
+    progress.changed(group.name, changes.tables)
+    progress.advanceOwn(group.name, to)
     onBatch?.({
       group: group.name,
       events: events.length,

@@ -1,8 +1,8 @@
 import type { Kysely } from 'kysely'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../projections/database.ts'
-import type { Reads } from '../../projections/engine/reads.ts'
 import { type Route, route } from '../http/route.ts'
+import type { KeptAnswers } from '../kept/answers.ts'
 
 const Me = z
   .object({
@@ -25,10 +25,10 @@ const example = {
 
 /** Who a key belongs to: spec.md "Account identity". */
 export const accountRoutes = ({
-  reads,
+  kept,
   db,
 }: {
-  readonly reads: Pick<Reads, 'settled'>
+  readonly kept: KeptAnswers
   readonly db: Kysely<ReadDatabase>
 }): readonly Route[] => [
   route({
@@ -43,22 +43,19 @@ export const accountRoutes = ({
     responses: { 200: { description: 'The account and the key.', body: Me, example } },
     errors: [],
     handler: async ({ caller, after }) => {
-      await reads.settled(caller.accountId, after ?? 0)
-      // The caller may be half a second old, a cap that was just changed is shown at once.
-      const key = await db
-        .selectFrom('read.keys')
-        .select(['scopes', 'daily_cap_cents'])
-        .where('key_id', '=', caller.keyId)
-        .executeTakeFirst()
-      return {
-        status: 200,
-        body: {
-          userId: caller.accountId,
-          email: caller.email,
-          scopes: key?.scopes ?? caller.scopes,
-          dailySpendCapCents: key ? key.daily_cap_cents : caller.dailyCapCents,
-        },
-      }
+      const { accountId: account, keyId, email, scopes, dailyCapCents } = caller
+      const as = `me ${keyId} ${scopes} ${dailyCapCents} ${email}`
+      const body = await kept.answer({ account, as, after }, async () => {
+        // The caller may be half a second old, a cap that was just changed is shown at once.
+        const key = await db
+          .selectFrom('read.keys')
+          .select(['scopes', 'daily_cap_cents'])
+          .where('key_id', '=', keyId)
+          .executeTakeFirst()
+        const dailySpendCapCents = key ? key.daily_cap_cents : dailyCapCents
+        return { body: { userId: account, email, scopes: key?.scopes ?? scopes, dailySpendCapCents } }
+      })
+      return { status: 200, body }
     },
   }),
 ]

@@ -1,6 +1,7 @@
 import type { ApiError } from './errors.ts'
 import { errorBody } from './errors.ts'
 import type { HttpReply } from './exchange.ts'
+import { JsonBytes } from './json-bytes.ts'
 import type { Answer, Route } from './route.ts'
 
 /** On every answer. The policy forbids everything: an API answer is never a page (the docs page sets its own). */
@@ -26,6 +27,9 @@ const ownHeaders = (reply: HttpReply, route: Route | null, answer: Answer): void
   if (answer.headers !== undefined) reply.headers(answer.headers)
 }
 
+const jsonOf = (body: unknown): Buffer | string =>
+  body instanceof JsonBytes ? body.bytes : JSON.stringify(body)
+
 /** Sends an answer: JSON, or its text under the media type that the route declares. */
 export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, answer: Answer): void => {
   reply.code(answer.status).headers(baseHeaders(requestId))
@@ -34,7 +38,7 @@ export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, an
     const mediaType = route.responses[answer.status]?.text?.mediaType ?? 'text/plain'
     reply.header('content-type', `${mediaType}; charset=utf-8`).send(answer.text)
   } else if (answer.body === undefined) reply.send()
-  else reply.header('content-type', json).send(JSON.stringify(answer.body))
+  else reply.header('content-type', json).send(jsonOf(answer.body))
 }
 
 /** Sends a refusal in the one form of errors (spec.md, "Errors"). */

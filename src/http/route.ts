@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { z } from 'zod'
 import type { Caller, FinanceCaller } from './auth.ts'
 import type { ErrorCode } from './error-table.ts'
+import type { JsonBytes } from './json-bytes.ts'
 
 /**
  * Who may call: everybody without a key, any valid key, a key with the scope (spec.md, "Authentication"), or a finance
@@ -101,7 +102,7 @@ type AnswerExtras = {
 
 type BodyOf<Declaration> = Declaration extends { readonly body: infer Body extends z.ZodType }
   ?
-      | { readonly body: Frozen<z.input<Body>> }
+      | { readonly body: Frozen<z.input<Body>> | JsonBytes<Frozen<z.input<Body>>> }
       | (Declaration extends { readonly text: object } ? { readonly text: string } : never)
   : Declaration extends { readonly text: object }
     ? { readonly text: string }

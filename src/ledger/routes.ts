@@ -5,6 +5,7 @@ import type { ReadDatabase } from '../../projections/database.ts'
 import type { Reads } from '../../projections/engine/reads.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
+import type { KeptAnswers } from '../kept/answers.ts'
 import { microsToCentsFloor } from './money.ts'
 import { createAvailableMicros, listTransactions } from './queries.ts'
 
@@ -87,9 +88,11 @@ const publicTransaction = (row: TransactionRow): z.input<typeof Transaction> => 
 /** The wallet: spec.md "Wallet", decisions.md "Orders" (transactions). */
 export const walletRoutes = ({
   reads,
+  kept,
   db,
 }: {
   readonly reads: Pick<Reads, 'settled'>
+  readonly kept: KeptAnswers
   readonly db: Kysely<ReadDatabase>
 }): readonly Route[] => {
   const availableMicros = createAvailableMicros(db)
@@ -135,9 +138,13 @@ export const walletRoutes = ({
       },
       errors: [],
       handler: async ({ caller, query, after }) => {
-        await reads.settled(caller.accountId, after ?? 0)
-        const { transactions, total } = await listTransactions(db, caller.accountId, query)
-        return { status: 200, body: { transactions: transactions.map(publicTransaction), total, ...query } }
+        const { accountId: account } = caller
+        const as = `transactions ${query.limit} ${query.offset}`
+        const body = await kept.answer({ account, as, after }, async () => {
+          const { transactions, total } = await listTransactions(db, account, query)
+          return { body: { transactions: transactions.map(publicTransaction), total, ...query } }
+        })
+        return { status: 200, body }
       },
     }),
   ]

@@ -1,19 +1,20 @@
 import { z } from 'zod'
-import type { Reads } from '../../projections/engine/reads.ts'
+import { noticesTable } from '../../projections/notices.ts'
 import { type Clock, isoTime } from '../clock.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
+import type { KeptAnswers } from '../kept/answers.ts'
 import { audiences, audiencesOf, noticeKinds } from './notice.ts'
 import { listAnnouncements, maxAnnouncements, type NoticeQueries } from './queries.ts'
 import { Announcement, announcementExample, noticeFields } from './record.ts'
 
 /** Notices: spec.md "Account and notices". */
 export const noticeRoutes = ({
-  reads,
+  kept,
   db,
   clock,
 }: {
-  readonly reads: Pick<Reads, 'settledHere'>
+  readonly kept: KeptAnswers
   readonly db: NoticeQueries
   readonly clock: Clock
 }): readonly Route[] => [
@@ -42,22 +43,30 @@ export const noticeRoutes = ({
     },
     errors: [],
     handler: async ({ caller, query: { kind, audience }, after }) => {
-      await reads.settledHere(caller.accountId, after ?? 0)
-      // Who asks has a key that works.
-      const own = audiencesOf({ reseller: caller.reseller, hasActiveKey: true })
-      const wanted = own.filter((one) => audience === undefined || one === audience)
-      const found = await listAnnouncements(
-        db,
-        caller.accountId,
-        { audiences: wanted, kind },
-        isoTime(clock()),
-      )
-      const announcements = found.map((row) => ({
-        id: row.notice_id,
-        ...noticeFields(row),
-        unread: row.unread,
-      }))
-      return { status: 200, body: { announcements } }
+      const { accountId: account, reseller } = caller
+      const asked = {
+        account,
+        as: `announcements ${reseller} ${kind} ${audience}`,
+        after,
+        tables: [noticesTable.name],
+        outside: true, // which of them were opened
+        here: true,
+      } as const
+      const body = await kept.answer(asked, async () => {
+        // Who asks has a key that works.
+        const own = audiencesOf({ reseller, hasActiveKey: true })
+        const wanted = own.filter((one) => audience === undefined || one === audience)
+        const nowMs = clock()
+        const found = await listAnnouncements(db, account, { audiences: wanted, kind }, isoTime(nowMs))
+        const ends = found.flatMap(({ expires_at: end }) => (end === null ? [] : [Date.parse(end)]))
+        const announcements = found.map((row) => ({
+          id: row.notice_id,
+          ...noticeFields(row),
+          unread: row.unread,
+        }))
+        return { body: { announcements }, untilMs: Math.min(...ends) }
+      })
+      return { status: 200, body }
     },
   }),
 ]

@@ -2,7 +2,6 @@ import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../projections/database.ts'
-import type { Reads } from '../../projections/engine/reads.ts'
 import type { LiveStock } from '../catalog/availability.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
@@ -14,6 +13,7 @@ import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, type RouteError, route } from '../http/route.ts'
+import type { KeptAnswers } from '../kept/answers.ts'
 import { answerPlaced, keyHeaders, replayHeaders } from './answer.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { orderStatuses } from './fold.ts'
@@ -61,6 +61,12 @@ const Body = z.strictObject({
   expected_amount_cents: guardField,
 })
 
+/** A reseller's own ids of its customers. */
+const madeOf = { outside: true } as const
+
+/** Its pay page stands in the vault, whose changes are no event. */
+const isAwaiting = ({ status }: FoundOrder): boolean => status === 'awaiting_payment'
+
 /** Orders: spec.md "Orders", decisions.md "Orders". */
 export const orderRoutes = (deps: {
   readonly orders: OrderService
@@ -68,11 +74,11 @@ export const orderRoutes = (deps: {
   readonly stock: LiveStock
   readonly termsOf: TermsOf
   readonly customers: Customers
-  readonly reads: Pick<Reads, 'settled'>
+  readonly kept: KeptAnswers
   readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
   readonly pool: pg.Pool
 }): readonly Route[] => {
-  const { orders, catalog, stock, termsOf, customers, reads, db, pool } = deps
+  const { orders, catalog, stock, termsOf, customers, kept, db, pool } = deps
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
     const refs = await customerRefs(
@@ -194,11 +200,15 @@ export const orderRoutes = (deps: {
       responses: { 200: { description: 'The order.', body: OrderRecord, example: orderExample } },
       errors: ['not_found'],
       handler: async ({ caller, params, after }) => {
-        await reads.settled(caller.accountId, after ?? 0)
-        const order = await findOrder(db, caller.accountId, params.id)
-        if (!order) throw refuse('not_found', 'no order has this id')
-        const [record] = await recordsOf(caller, [order])
-        return { status: 200, body: record! }
+        const { accountId: account, reseller } = caller
+        const asked = { ...madeOf, account, as: `order ${reseller} ${params.id}`, after }
+        const body = await kept.answer(asked, async () => {
+          const order = await findOrder(db, account, params.id)
+          if (!order) throw refuse('not_found', 'no order has this id')
+          const [record] = await recordsOf(caller, [order])
+          return { body: record!, fleeting: isAwaiting(order) }
+        })
+        return { status: 200, body }
       },
     }),
 
@@ -225,13 +235,17 @@ export const orderRoutes = (deps: {
       },
       errors: [],
       handler: async ({ caller, query, after }) => {
-        await reads.settled(caller.accountId, after ?? 0)
+        const { accountId: account, reseller } = caller
         const { limit, offset, status } = query
-        const page = await listOrders(db, caller.accountId, { limit, offset, status })
-        return {
-          status: 200,
-          body: { orders: await recordsOf(caller, page.orders), total: page.total, limit, offset },
-        }
+        const as = `orders ${reseller} ${limit} ${offset} ${status}`
+        const body = await kept.answer({ ...madeOf, account, as, after }, async () => {
+          const page = await listOrders(db, account, { limit, offset, status })
+          return {
+            body: { orders: await recordsOf(caller, page.orders), total: page.total, limit, offset },
+            fleeting: page.orders.some(isAwaiting),
+          }
+        })
+        return { status: 200, body }
       },
     }),
   ]

@@ -12,7 +12,8 @@ import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
-import type { PlanId } from '../ids.ts'
+import type { AccountId, PlanId } from '../ids.ts'
+import type { KeptAnswers } from '../kept/answers.ts'
 import { maxLabelLength, setLabel } from '../labels/labels.ts'
 import { answerPlaced, keyHeaders, replayHeaders } from '../orders/answer.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
@@ -41,6 +42,17 @@ const topUpExample = {
   plan: planExample,
 } as const
 
+/** Labels, counted traffic, a reseller's own ids of its customers. */
+const madeOf = { outside: true } as const
+
+/** When the next of these plans expires, milliseconds since the epoch. */
+const nextExpiryMs = (plans: readonly PlanRow[], nowMs: number): number =>
+  Math.min(
+    ...plans.flatMap(({ expires_at: at }) =>
+      at === null || Date.parse(at) <= nowMs ? [] : [Date.parse(at)],
+    ),
+  )
+
 /** Plans (research: proxies, 2.1): reading, labelling and topping up. */
 export const planRoutes = (deps: {
   readonly orders: OrderService
@@ -48,13 +60,14 @@ export const planRoutes = (deps: {
   readonly termsOf: TermsOf
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
+  readonly kept: KeptAnswers
   readonly db: PlanQueries
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly gateway: Gateway
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, termsOf, customers, reads, db, pool, credentials, gateway, clock } = deps
+  const { orders, catalog, termsOf, customers, reads, kept, db, pool, credentials, gateway, clock } = deps
 
   const recordsOf = async ({ accountId }: Caller, rows: readonly PlanRow[]): Promise<PlanRecord[]> => {
     const refs = await customerRefs(
@@ -75,11 +88,14 @@ export const planRoutes = (deps: {
   const recordOf = async (caller: Caller, row: PlanRow): Promise<PlanRecord> =>
     (await recordsOf(caller, [row]))[0]!
 
-  const planOf = async (caller: Caller, planId: string, after: number | null): Promise<PlanRow> => {
-    await reads.settled(caller.accountId, after ?? 0)
-    const plan = await findPlan(db, caller.accountId, planId)
+  const planAt = async (account: AccountId, planId: string): Promise<PlanRow> => {
+    const plan = await findPlan(db, account, planId)
     if (!plan) throw refuse('not_found', 'no plan has this id')
     return plan
+  }
+  const planOf = async ({ accountId }: Caller, planId: string, after: number | null): Promise<PlanRow> => {
+    await reads.settled(accountId, after ?? 0)
+    return planAt(accountId, planId)
   }
 
   return [
@@ -107,13 +123,25 @@ export const planRoutes = (deps: {
       },
       errors: [],
       handler: async ({ caller, query, after }) => {
-        await reads.settled(caller.accountId, after ?? 0)
+        const { accountId: account } = caller
         const { limit, offset, status, product } = query
-        const productId =
-          product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product)
-        const page = await listPlans(db, caller.accountId, { limit, offset, status, productId }, clock())
-        const plans = await recordsOf(caller, page.plans)
-        return { status: 200, body: { plans, total: page.total, limit, offset } }
+        const as = `plans ${limit} ${offset} ${status} ${JSON.stringify(product)}`
+        const body = await kept.answer(
+          { ...madeOf, account, as, after, with: catalog.current() },
+          async () => {
+            const productId =
+              product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product)
+            const nowMs = clock()
+            const page = await listPlans(db, account, { limit, offset, status, productId }, nowMs)
+            return {
+              body: { plans: await recordsOf(caller, page.plans), total: page.total, limit, offset },
+              untilMs: nextExpiryMs(page.plans, nowMs),
+              // Plans that are not on the page come and go by the clock.
+              fleeting: status !== undefined,
+            }
+          },
+        )
+        return { status: 200, body }
       },
     }),
 
@@ -130,10 +158,16 @@ export const planRoutes = (deps: {
       examples,
       responses: { 200: { description: 'The plan.', body: PlanRecord, example: planExample } },
       errors: ['not_found'],
-      handler: async ({ caller, params: { id }, after }) => ({
-        status: 200,
-        body: await recordOf(caller, await planOf(caller, id, after)),
-      }),
+      handler: async ({ caller, params: { id }, after }) => {
+        const { accountId: account } = caller
+        const asked = { ...madeOf, account, as: `plan ${id}`, after, with: catalog.current() }
+        const body = await kept.answer(asked, async () => {
+          const nowMs = clock()
+          const plan = await planAt(account, id)
+          return { body: await recordOf(caller, plan), untilMs: nextExpiryMs([plan], nowMs) }
+        })
+        return { status: 200, body }
+      },
     }),
 
     route({

@@ -7,6 +7,7 @@ import { migrations as deposits } from '../deposits/migrations.ts'
 import { migrations as snapshots } from '../eventstore/commands/migrations.ts'
 import { migrations as log } from '../eventstore/postgres/migrations.ts'
 import { migrations as finance } from '../finance/migrations.ts'
+import { migrations as kept } from '../kept/migrations.ts'
 import { migrations as keys } from '../keys.ts'
 import { migrations as labels } from '../labels/migrations.ts'
 import { migrations as messages } from '../messaging/migrations.ts'
@@ -50,6 +51,7 @@ const rooms: readonly Migrations[] = [
   deposits,
   traffic,
   subscriptions,
+  kept,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

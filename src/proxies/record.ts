@@ -77,6 +77,12 @@ export const proxyStatus = (row: ProxyRow, nowMs: number): ProxyStatus => {
   return row.expires_at <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
 }
 
+/** When the status of the next of these rentals changes, milliseconds since the epoch; infinity when none will. */
+export const nextStatusMs = (rows: readonly ProxyRow[], nowMs: number): number => {
+  const changes = rows.flatMap(({ expires_at: end }) => [Date.parse(end) - expiringMs, Date.parse(end)])
+  return Math.min(...changes.filter((ms) => ms > nowMs))
+}
+
 /** `customer` is the reseller's own id of who holds it. */
 export const proxyRecord = (
   row: ProxyRow,

@@ -12,6 +12,7 @@ import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { instantQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import type { ProxyId } from '../ids.ts'
+import type { KeptAnswers } from '../kept/answers.ts'
 import { maxLabelLength, setLabel } from '../labels/labels.ts'
 import { answerPlaced, keyHeaders, replayHeaders } from '../orders/answer.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
@@ -22,7 +23,15 @@ import type { OrderService } from '../orders/service.ts'
 import type { Credentials } from '../vault/credentials.ts'
 import { maxExtended, rentalsToExtend } from './extend.ts'
 import { findProxies, listProxies, type ProxyQueries } from './queries.ts'
-import { ProxyRecord, type ProxyRow, proxyExample, proxyLine, proxyRecord, proxyStatuses } from './record.ts'
+import {
+  nextStatusMs,
+  ProxyRecord,
+  type ProxyRow,
+  proxyExample,
+  proxyLine,
+  proxyRecord,
+  proxyStatuses,
+} from './record.ts'
 
 const ids = z.array(z.string()).min(1).max(maxExtended)
 
@@ -40,12 +49,13 @@ export const proxyRoutes = (deps: {
   readonly termsOf: TermsOf
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
+  readonly kept: KeptAnswers
   readonly db: ProxyQueries
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, termsOf, customers, reads, db, pool, credentials, clock } = deps
+  const { orders, catalog, termsOf, customers, reads, kept, db, pool, credentials, clock } = deps
 
   const recordsOf = async ({ accountId }: Caller, rows: readonly ProxyRow[]): Promise<ProxyRecord[]> => {
     const refs = await customerRefs(
@@ -94,7 +104,7 @@ export const proxyRoutes = (deps: {
       },
       errors: ['invalid_country'],
       handler: async ({ caller, query, after }) => {
-        await reads.settled(caller.accountId, after ?? 0)
+        const { accountId: account } = caller
         const { limit, offset, product_id: product } = query
         const filter = {
           family: query.family,
@@ -104,11 +114,24 @@ export const proxyRoutes = (deps: {
           status: query.status,
           expiresBeforeMs: query.expires_before,
         }
-        const page = await listProxies(db, caller.accountId, filter, { limit, offset }, clock())
-        const proxies = await recordsOf(caller, page.proxies)
-        return query.format === 'txt'
-          ? { status: 200, text: proxies.map((proxy) => `${proxyLine(proxy)}\n`).join('') }
-          : { status: 200, body: { proxies, total: page.total, limit, offset } }
+        if (query.format === 'txt') {
+          await reads.settled(account, after ?? 0)
+          const page = await listProxies(db, account, filter, { limit, offset }, clock())
+          const proxies = await recordsOf(caller, page.proxies)
+          return { status: 200, text: proxies.map((proxy) => `${proxyLine(proxy)}\n`).join('') }
+        }
+        const as = `proxies ${limit} ${offset} ${JSON.stringify(filter)}`
+        const body = await kept.answer({ account, as, after, outside: true }, async () => {
+          const nowMs = clock()
+          const page = await listProxies(db, account, filter, { limit, offset }, nowMs)
+          return {
+            body: { proxies: await recordsOf(caller, page.proxies), total: page.total, limit, offset },
+            untilMs: nextStatusMs(page.proxies, nowMs),
+            // Addresses that are not on the page come and go by the clock.
+            fleeting: query.status !== undefined,
+          }
+        })
+        return { status: 200, body }
       },
     }),
 

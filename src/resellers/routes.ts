@@ -9,6 +9,7 @@ import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
+import type { KeptAnswers } from '../kept/answers.ts'
 import { customerExample, customerRecord, maxLabelLength, ResellerCustomer } from './record.ts'
 
 const params = z.object({ id: z.string() })
@@ -24,11 +25,12 @@ const none = () => refuse('not_found', 'you have no customer with this id')
 /** A reseller's customers: decisions.md, "Resellers and finance". */
 export const resellerCustomerRoutes = (deps: {
   readonly reads: Pick<Reads, 'settled'>
+  readonly kept: KeptAnswers
   readonly db: Kysely<ReadDatabase>
   readonly pool: pg.Pool
   readonly customers: Pick<Customers, 'idOf'>
 }): readonly Route[] => {
-  const { reads, db, pool, customers } = deps
+  const { reads, kept, db, pool, customers } = deps
 
   const rowsOf = async (reseller: string, ids: readonly string[]) => {
     const rows =
@@ -72,32 +74,24 @@ export const resellerCustomerRoutes = (deps: {
       handler: async ({ caller, query, after }) => {
         resellerOnly(caller)
         const { accountId } = caller
-        const { limit, offset } = query
-        await reads.settled(accountId, after ?? 0)
-        const page =
-          query.customer === undefined
-            ? await listCustomers(pool, accountId, { limit, offset })
-            : await findCustomer(pool, accountId, customers.idOf(accountId, query.customer)).then(
-                (found) => ({
+        const { limit, offset, customer: ref } = query
+        const as = `customers ${limit} ${offset} ${JSON.stringify(ref)}`
+        const body = await kept.answer({ account: accountId, as, after, outside: true }, async () => {
+          const page =
+            ref === undefined
+              ? await listCustomers(pool, accountId, { limit, offset })
+              : await findCustomer(pool, accountId, customers.idOf(accountId, ref)).then((found) => ({
                   customers: found === null || offset > 0 ? [] : [found],
                   total: found === null ? 0 : 1,
-                }),
-              )
-        const rows = await rowsOf(
-          accountId,
-          page.customers.map(({ customerId }) => customerId),
-        )
-        return {
-          status: 200,
-          body: {
-            customers: page.customers.map((customer) =>
-              customerRecord(customer, rows.get(customer.customerId)),
-            ),
-            total: page.total,
-            limit,
-            offset,
-          },
-        }
+                }))
+          const rows = await rowsOf(
+            accountId,
+            page.customers.map(({ customerId }) => customerId),
+          )
+          const records = page.customers.map((one) => customerRecord(one, rows.get(one.customerId)))
+          return { body: { customers: records, total: page.total, limit, offset } }
+        })
+        return { status: 200, body }
       },
     }),
 
@@ -116,11 +110,14 @@ export const resellerCustomerRoutes = (deps: {
       errors: ['reseller_forbidden', 'not_found'],
       handler: async ({ caller, params: { id }, after }) => {
         resellerOnly(caller)
-        await reads.settled(caller.accountId, after ?? 0)
-        const customer = await findCustomer(pool, caller.accountId, id)
-        if (!customer) throw none()
-        const rows = await rowsOf(caller.accountId, [id])
-        return { status: 200, body: customerRecord(customer, rows.get(id)) }
+        const { accountId: account } = caller
+        const body = await kept.answer({ account, as: `customer ${id}`, after, outside: true }, async () => {
+          const customer = await findCustomer(pool, account, id)
+          if (!customer) throw none()
+          const rows = await rowsOf(account, [id])
+          return { body: customerRecord(customer, rows.get(id)) }
+        })
+        return { status: 200, body }
       },
     }),
 

@@ -1,17 +1,17 @@
 import type { Kysely } from 'kysely'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../projections/database.ts'
-import type { Reads } from '../../projections/engine/reads.ts'
+import type { SubscriptionRow } from '../../projections/subscriptions.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Clock } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { subscriptionStream } from '../eventstore/streams.ts'
-import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
-import type { SubscriptionId } from '../ids.ts'
+import type { AccountId, SubscriptionId } from '../ids.ts'
+import type { KeptAnswers } from '../kept/answers.ts'
 import { keyHeaders, replayHeaders } from '../orders/answer.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
 import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
@@ -45,24 +45,30 @@ const keyHeader = {
   'Idempotency-Key': 'The key of the subscription: yours, or the one the server made',
 }
 
+/** When the next of these periods ends, milliseconds since the epoch; infinity when none will. */
+const nextPeriodEndMs = (rows: readonly SubscriptionRow[], nowMs: number): number =>
+  Math.min(...rows.map(({ current_period_end: end }) => Date.parse(end)).filter((endMs) => endMs > nowMs))
+
 /** Subscriptions: decisions.md, "Webhooks and notices". */
 export const subscriptionRoutes = (deps: {
   readonly subscriptions: Subscriptions
   readonly catalog: { current(): Catalog }
   readonly log: Pick<EventLog, 'lastOf'>
-  readonly reads: Pick<Reads, 'settled'>
+  readonly kept: KeptAnswers
   readonly db: Kysely<ReadDatabase>
   readonly clock: Clock
 }): readonly Route[] => {
-  const { subscriptions, catalog, log, reads, db, clock } = deps
+  const { subscriptions, catalog, log, kept, db, clock } = deps
 
-  /** A cancellation by another process shows here too. */
-  const recordOf = async (caller: Caller, id: string, after: number | null): Promise<SubscriptionRecord> => {
+  /** A cancellation by another process shows too. */
+  const writtenOf = async (id: string, after: number | null): Promise<number> => {
     const last = await log.lastOf(subscriptionStream(id as SubscriptionId))
-    await reads.settled(caller.accountId, Math.max(after ?? 0, last?.position ?? 0))
-    const row = await findSubscription(db, caller.accountId, id)
+    return Math.max(after ?? 0, last?.position ?? 0)
+  }
+  const rowOf = async (account: AccountId, id: string): Promise<SubscriptionRow> => {
+    const row = await findSubscription(db, account, id)
     if (!row) throw refuse('not_found', 'no subscription has this id')
-    return subscriptionRecord(row, clock())
+    return row
   }
 
   return [
@@ -160,17 +166,20 @@ export const subscriptionRoutes = (deps: {
       },
       errors: [],
       handler: async ({ caller, query: { limit, offset, status }, after }) => {
-        await reads.settled(caller.accountId, after ?? 0)
-        const page = await listSubscriptions(db, caller.accountId, { limit, offset, status }, clock())
-        return {
-          status: 200,
-          body: {
-            subscriptions: page.subscriptions.map((row) => subscriptionRecord(row, clock())),
-            total: page.total,
-            limit,
-            offset,
-          },
-        }
+        const { accountId: account } = caller
+        const as = `subscriptions ${limit} ${offset} ${status}`
+        const body = await kept.answer({ account, as, after }, async () => {
+          const nowMs = clock()
+          const page = await listSubscriptions(db, account, { limit, offset, status }, nowMs)
+          const subscriptions = page.subscriptions.map((row) => subscriptionRecord(row, nowMs))
+          return {
+            body: { subscriptions, total: page.total, limit, offset },
+            untilMs: nextPeriodEndMs(page.subscriptions, nowMs),
+            // Those that are not on the page come and go by the clock.
+            fleeting: status !== undefined,
+          }
+        })
+        return { status: 200, body }
       },
     }),
 
@@ -189,10 +198,16 @@ export const subscriptionRoutes = (deps: {
         200: { description: 'The subscription.', body: SubscriptionRecord, example: subscriptionExample },
       },
       errors: ['not_found'],
-      handler: async ({ caller, params: { id }, after }) => ({
-        status: 200,
-        body: await recordOf(caller, id, after),
-      }),
+      handler: async ({ caller, params: { id }, after }) => {
+        const { accountId: account } = caller
+        const asked = { account, as: `subscription ${id}`, after: await writtenOf(id, after) }
+        const body = await kept.answer(asked, async () => {
+          const nowMs = clock()
+          const row = await rowOf(account, id)
+          return { body: subscriptionRecord(row, nowMs), untilMs: nextPeriodEndMs([row], nowMs) }
+        })
+        return { status: 200, body }
+      },
     }),
 
     route({

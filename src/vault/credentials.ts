@@ -15,15 +15,32 @@ const alphanumeric = `ABCDEFGHIJKLMNOPQRSTUVWXYZ${lowerAlphanumeric}`
 const usernameLength = 14
 const passwordLength = 20
 
-/** The first digits of a 512-bit number in the alphabet's base: its bias is below 2^-390. */
+/** Digits that one division gives: an alphabet's length to this power, times 2^16, is a safe integer. */
+const digitsAtOnce = 5
+
+/**
+ * The first digits of a 512-bit number in the alphabet's base: its bias is below 2^-390. The number is divided in parts
+ * of 16 bits, five digits at once: a page shows 50 credentials, and BigInt took 20 times as long for each.
+ */
 const spell = (digest: Buffer, alphabet: string, length: number): string => {
-  let rest = BigInt(`0x${digest.toString('hex')}`)
-  const base = BigInt(alphabet.length)
-  return Array.from({ length }, () => {
-    const character = alphabet[Number(rest % base)]
-    rest /= base
-    return character
-  }).join('')
+  const base = alphabet.length
+  const divisor = base ** digitsAtOnce
+  const parts = Array.from({ length: digest.length / 2 }, (_, index) => digest.readUInt16BE(index * 2))
+  let text = ''
+  while (text.length < length) {
+    let rest = 0
+    for (let index = 0; index < parts.length; index += 1) {
+      const value = rest * 0x1_0000 + (parts[index] as number)
+      const quotient = Math.floor(value / divisor)
+      parts[index] = quotient
+      rest = value - quotient * divisor
+    }
+    for (let n = 0; n < digitsAtOnce; n += 1) {
+      text += alphabet[rest % base]
+      rest = Math.floor(rest / base)
+    }
+  }
+  return text.slice(0, length)
 }
 
 /**

@@ -3,11 +3,14 @@ import { type TestContext, test } from 'node:test'
 import { Kysely, PostgresDialect } from 'kysely'
 import { Registry } from 'prom-client'
 import type { ReadDatabase } from '../../projections/database.ts'
+import { hot } from '../../projections/groups.ts'
 import { createDirectory } from '../../src/accounts/directory.ts'
 import { accountRoutes } from '../../src/accounts/routes.ts'
 import { createHttpMetrics } from '../../src/http/http-metrics.ts'
 import { openApiDocument } from '../../src/http/openapi/document.ts'
 import { createHttpServer } from '../../src/http/server.ts'
+import { createKeptAnswers } from '../../src/kept/answers.ts'
+import { createTouches } from '../../src/kept/touches.ts'
 import { walletRoutes } from '../../src/ledger/routes.ts'
 import { buyer, cause, projectedWorld } from '../accounts/world.ts'
 import { type Document, httpClient } from '../support/http.ts'
@@ -16,7 +19,13 @@ const served = async (t: TestContext) => {
   const world = await projectedWorld(t)
   const { pool, reads, logger } = world
   const db = new Kysely<ReadDatabase>({ dialect: new PostgresDialect({ pool }) })
-  const routes = [...accountRoutes({ reads, db }), ...walletRoutes({ reads, db })]
+  const kept = createKeptAnswers({
+    reads,
+    versionOf: (subjects) => world.projections.progress.versionOf(hot.name, subjects),
+    touchesOf: createTouches(pool),
+    clock: Date.now,
+  })
+  const routes = [...accountRoutes({ kept, db }), ...walletRoutes({ reads, kept, db })]
   const server = createHttpServer({
     routes,
     directory: createDirectory(world),

@@ -1,0 +1,14 @@
+/** A JSON body that was written before: sent as it is. The type says what it was written from. */
+export class JsonBytes<Body> {
+  readonly bytes: Buffer
+  /** Never set: it carries the type of the body. */
+  declare readonly body: Body
+
+  private constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  static of<Body>(body: Body): JsonBytes<Body> {
+    return new JsonBytes(Buffer.from(JSON.stringify(body), 'utf8'))
+  }
+}
