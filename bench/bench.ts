@@ -16,6 +16,8 @@ export type Sizes = {
   /** That have traffic. */
   readonly plans: number
   readonly commands: number
+  /** In the data that GETs read. */
+  readonly orders: number
 }
 
 export type BenchContext = {

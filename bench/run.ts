@@ -11,9 +11,11 @@ import { commands } from './commands.ts'
 import { durabilityOf } from './database.ts'
 import { exportsAndImport } from './exports.ts'
 import { finance } from './finance.ts'
+import { lag } from './lag.ts'
 import { margins } from './margins.ts'
 import { metering } from './metering.ts'
 import { orders } from './orders.ts'
+import { reads } from './reads.ts'
 import { rebuilds } from './rebuild.ts'
 import { verification } from './verify.ts'
 import { fanOut, webhooks } from './webhooks.ts'
@@ -32,6 +34,8 @@ const all = [
   callbacks,
   margins,
   commands,
+  reads,
+  lag,
 ] as const satisfies readonly Bench[]
 
 const names = all.map(({ name }) => name)
@@ -93,6 +97,7 @@ const program = new Command('npm run bench --')
   .addOption(size('deposits', 'BENCH_DEPOSITS', 300, 'deposits that are paid'))
   .addOption(size('plans', 'BENCH_PLANS', 10_000, 'plans that have traffic'))
   .addOption(size('commands', 'BENCH_COMMANDS', 100_000, 'commands of the command runner'))
+  .addOption(size('orders', 'BENCH_ORDERS', 30_000, 'orders in the data that GETs read'))
   .addHelpText(
     'after',
     `

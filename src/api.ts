@@ -25,6 +25,7 @@ import { createHttpServer } from './http/server.ts'
 import { documentationRoutes } from './http/service-routes.ts'
 import type { AccountId } from './ids.ts'
 import { createKeptAnswers } from './kept/answers.ts'
+import { createKeptStore } from './kept/store.ts'
 import { createTouches } from './kept/touches.ts'
 import type { LabelDatabase } from './labels/database.ts'
 import { walletRoutes } from './ledger/routes.ts'
@@ -162,6 +163,8 @@ export const createApi = (parts: ApiParts): Api => {
   }
   const returnUrlOf = async (reseller: AccountId | null): Promise<string> =>
     (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService()
+  const store = createKeptStore({ clock })
+  const touchesOf = createTouches(pool)
   const shared = {
     orders: createOrderService({
       ...core,
@@ -182,10 +185,10 @@ export const createApi = (parts: ApiParts): Api => {
     >(pool),
     reads,
     kept: createKeptAnswers({
+      store,
       reads,
       versionOf: (subjects) => projecting.progress.versionOf(hot.name, subjects),
-      touchesOf: createTouches(pool),
-      clock,
+      touchesOf,
     }),
     pool,
     clock,
@@ -210,9 +213,12 @@ export const createApi = (parts: ApiParts): Api => {
     ...resellerFinanceRoutes({
       pool,
       reads: createReads({ progress: projecting.progress, log, group: books.name }),
+      store,
+      position: () => projecting.progress.position(books.name),
+      touchesOf,
     }),
     ...noticeRoutes(shared),
-    ...financeRoutes({ pool, log, progress: projecting.progress }),
+    ...financeRoutes({ pool, log, progress: projecting.progress, store }),
     ...auditRoutes({ pool, log }),
     ...subscriptionRoutes({
       ...shared,

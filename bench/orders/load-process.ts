@@ -11,13 +11,16 @@ export type LoadJob = {
   readonly connections: number
   readonly warmUpMs: number
   readonly measureMs: number
-  readonly path: string
+  /** One for all, or several that are taken in turn. */
+  readonly path: string | readonly string[]
   /** Requests take turns over these keys. */
   readonly keys: readonly string[]
   /** Requests take turns over these bodies; empty for GET. */
   readonly bodies: readonly string[]
   /** The reseller's own id of the customer that each order is for; null or left out: an order for itself. */
   readonly customer?: string | null
+  /** Requests a second at most, sent at even distances; left out: as many as are answered. */
+  readonly perSecond?: number
   /** Makes the idempotency keys of this run differ from every other run's. */
   readonly run: string
 }
@@ -31,11 +34,12 @@ export type LoadResult = {
 
 const requestOf = (job: LoadJob, n: number): string => {
   const key = job.keys[n % job.keys.length]
+  const path = typeof job.path === 'string' ? job.path : job.path[n % job.path.length]
   const head = `Host: ${job.host}:${job.port}\r\nX-API-Key: ${key}\r\n`
-  if (job.bodies.length === 0) return `GET ${job.path} HTTP/1.1\r\n${head}\r\n`
+  if (job.bodies.length === 0) return `GET ${path} HTTP/1.1\r\n${head}\r\n`
   const body = job.bodies[n % job.bodies.length] ?? ''
   const customer = job.customer ? `X-Reseller-Customer-Id: ${job.customer}\r\n` : ''
-  return `POST ${job.path} HTTP/1.1\r\n${head}${customer}Idempotency-Key: ${job.run}-${n}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  return `POST ${path} HTTP/1.1\r\n${head}${customer}Idempotency-Key: ${job.run}-${n}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }
 
 const contentLength = /\r\ncontent-length: (\d+)/i
@@ -43,9 +47,11 @@ const contentLength = /\r\ncontent-length: (\d+)/i
 const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> => {
   const latenciesMs: number[] = []
   const statuses: Record<string, number> = {}
-  const startMs = performance.now() + job.warmUpMs
+  const begunMs = performance.now()
+  const startMs = begunMs + job.warmUpMs
   const endMs = startMs + job.measureMs
   let sent = 0
+  let due = 0
 
   const connection = (): Promise<void> =>
     new Promise((resolve, reject) => {
@@ -53,6 +59,12 @@ const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> 
       let sentMs = 0
       let answer = ''
       const next = (): void => {
+        const dueMs = begunMs + (job.perSecond === undefined ? 0 : (due++ * 1000) / job.perSecond)
+        const waitMs = dueMs - performance.now()
+        if (waitMs > 0) setTimeout(send, waitMs)
+        else send()
+      }
+      const send = (): void => {
         sentMs = performance.now()
         if (sentMs >= endMs || stopped.aborted) {
           socket.end()

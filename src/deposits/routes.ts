@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Reads } from '../../projections/engine/reads.ts'
 import type { Customers } from '../customers/service.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import { type AccountId, newId } from '../ids.ts'
+import type { KeptAnswers } from '../kept/answers.ts'
 import { maxDepositCents, type Rail, railNames, resellerRails } from '../payments/rails.ts'
 import { depositStatuses } from './fold.ts'
-import { findDeposit, listDeposits } from './queries.ts'
+import { type FoundDeposit, findDeposit, listDeposits } from './queries.ts'
 import { DepositRecord, depositExample, depositRecord } from './record.ts'
 import { checkReturnUrl } from './return-url.ts'
 import type { Deposits } from './service.ts'
@@ -67,15 +67,18 @@ export type ReturnUrls = {
   readonly ofService: () => string
 }
 
+/** Its pay page may come at any moment, once, into the vault. */
+const hasNoPage = ({ pay_url: page }: FoundDeposit): boolean => page === null
+
 /** Deposits: spec.md "Deposit" and "Reseller deposits", decisions.md "Deposits". */
 export const depositRoutes = (deps: {
   readonly deposits: Deposits
   readonly customers: Customers
   readonly returnUrls: ReturnUrls
-  readonly reads: Pick<Reads, 'settled'>
+  readonly kept: KeptAnswers
   readonly pool: pg.Pool
 }): readonly Route[] => {
-  const { deposits, customers, returnUrls, reads, pool } = deps
+  const { deposits, customers, returnUrls, kept, pool } = deps
   return [
     route({
       method: 'POST',
@@ -171,10 +174,14 @@ export const depositRoutes = (deps: {
       responses: { 200: { description: 'The deposit.', body: DepositRecord, example: depositExample } },
       errors: ['not_found'],
       handler: async ({ caller, params, after }) => {
-        await reads.settled(caller.accountId, after ?? 0)
-        const row = await findDeposit(pool, caller.accountId, params.id)
-        if (!row) throw refuse('not_found', 'no deposit has this id')
-        return { status: 200, body: depositRecord(row) }
+        const { accountId: account } = caller
+        const as = `deposit ${params.id}`
+        const body = await kept.answer({ account, as, after, outside: true }, async () => {
+          const row = await findDeposit(pool, account, params.id)
+          if (!row) throw refuse('not_found', 'no deposit has this id')
+          return { body: depositRecord(row), fleeting: hasNoPage(row) }
+        })
+        return { status: 200, body }
       },
     }),
 
@@ -201,13 +208,17 @@ export const depositRoutes = (deps: {
       },
       errors: [],
       handler: async ({ caller, query, after }) => {
-        await reads.settled(caller.accountId, after ?? 0)
-        const { limit, offset } = query
-        const page = await listDeposits(pool, caller.accountId, { limit, offset, status: query.status })
-        return {
-          status: 200,
-          body: { deposits: page.deposits.map(depositRecord), total: page.total, limit, offset },
-        }
+        const { accountId: account } = caller
+        const { limit, offset, status } = query
+        const as = `deposits ${limit} ${offset} ${status}`
+        const body = await kept.answer({ account, as, after, outside: true }, async () => {
+          const page = await listDeposits(pool, account, { limit, offset, status })
+          return {
+            body: { deposits: page.deposits.map(depositRecord), total: page.total, limit, offset },
+            fleeting: page.deposits.some(hasNoPage),
+          }
+        })
+        return { status: 200, body }
       },
     }),
   ]

@@ -6,6 +6,7 @@ import type { EventLog } from '../eventstore/port.ts'
 import { financeStream } from '../eventstore/streams.ts'
 import type { FinanceCaller, FinanceDirectory } from '../http/auth.ts'
 import { refuseUntil } from '../http/errors.ts'
+import { createGathered } from '../postgres/gathered.ts'
 import type { FinanceTokenEvent } from './token-events.ts'
 import { type FinanceTokens, financeTokenFold, works } from './token-fold.ts'
 import { financeTokenForm } from './tokens.ts'
@@ -32,18 +33,25 @@ export const createFinanceDirectory = (deps: {
     }
     return state
   }
+  // Those who ask at once share one reading, which begins after they asked.
+  const tokens = createGathered<'all', FinanceTokens>(async () => new Map([['all', await readTokens()]]))
+  const tokenIdOf = createGathered<string, string>(async (hashes) => {
+    const { rows } = await deps.pool.query<{ hash: string; token_id: string }>({
+      name: 'find-finance-tokens',
+      text: `select encode(hash, 'hex') as hash, token_id from vault.finance_tokens
+              where hash in (select decode(wanted, 'hex') from unnest($1::text[]) as wanted)`,
+      values: [hashes],
+    })
+    return new Map(rows.map((row) => [row.hash, row.token_id]))
+  })
   return {
     async byToken(text): Promise<FinanceCaller | null> {
       const token = financeTokenForm.parse(text)
       if (token === null) return null
       const problem = deps.clockProblem()
       if (problem !== null) throw refuseUntil('overloaded', problem, 5)
-      const { rows } = await deps.pool.query<{ token_id: string }>(
-        'select token_id from vault.finance_tokens where hash = $1::bytea',
-        [financeTokenForm.hash(token)],
-      )
-      const tokenId = rows[0]?.token_id
-      const issued = tokenId === undefined ? undefined : (await readTokens()).get(tokenId)
+      const tokenId = await tokenIdOf(financeTokenForm.hash(token).toString('hex'))
+      const issued = tokenId === undefined ? undefined : (await tokens('all'))?.get(tokenId)
       return tokenId !== undefined && issued && works(issued, deps.clock()) ? { tokenId } : null
     },
   }

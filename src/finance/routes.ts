@@ -7,6 +7,8 @@ import type { EventLog } from '../eventstore/port.ts'
 import { refuse } from '../http/errors.ts'
 import { pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
+import type { KeptStore } from '../kept/store.ts'
+import { createGathered } from '../postgres/gathered.ts'
 import { booksOf, entriesOfOrder } from './journal.ts'
 import { createMoments, PastTheEnd } from './moment.ts'
 import { type Asked, createFinanceReader, endsBeforeItBegins } from './reader.ts'
@@ -27,6 +29,7 @@ export type FinanceRoutesDeps = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readAll' | 'head'>
   readonly progress: Pick<Progress, 'reached'>
+  readonly store: KeptStore
   /** How long a request waits for the journal; default 2,000. */
   readonly timeoutMs?: number
 }
@@ -58,16 +61,25 @@ export const financeRoutes = ({
   pool,
   log,
   progress,
+  store,
   timeoutMs = 2000,
 }: FinanceRoutesDeps): readonly Route[] => {
   const reader = createFinanceReader({ pool, moments: createMoments({ pool, log }) })
 
+  const headOf = createGathered<'log', number>(async () => new Map([['log', await log.head()]]))
+
   /** The log's head, once the journal has passed it. @throws ReadsBehind */
   const head = async (): Promise<number> => {
-    const position = await log.head()
+    const position = (await headOf('log')) ?? 0
     if (await progress.reached(books.name, position, timeoutMs)) return position
     throw new ReadsBehind('the journal has not come as far as the log; try again')
   }
+
+  /** The books at one position are always the same, so an answer is kept until the log goes on. */
+  const at = <Body>(position: number, as: readonly unknown[], body: () => Promise<Body>) =>
+    store.answer(`finance ${JSON.stringify(as)}`, { version: position, touches: 0 }, async () => ({
+      body: await body(),
+    }))
 
   /** The book that has the account, the service's first. @throws not_found */
   const bookOf = async (account: string, book: string | undefined, below: boolean): Promise<string> => {
@@ -105,16 +117,24 @@ export const financeRoutes = ({
       handler: async ({ query }) => {
         const asked = askedOf(query)
         const filter = { book: query.book ?? null, depth: query.depth ?? null }
-        const { span, books: found } = await reader
-          .trialBalance(asked, await head(), filter)
-          .catch(notPastTheEnd)
-        const { items, page } = pageOf(
-          found.flatMap(({ accounts }) => accounts),
-          query,
-        )
-        const accounts = items.map((sums) => ({ book: sums.book, account: sums.account, ...sumsJson(sums) }))
-        const totals = found.map(({ book, accounts: all }) => ({ book, ...sumsJson(totalsOfBook(all)) }))
-        return { status: 200, body: { ...shown(span), totals, accounts, ...page } }
+        const position = await head()
+        const body = await at(position, ['trial-balance', query], async () => {
+          const { span, books: found } = await reader
+            .trialBalance(asked, position, filter)
+            .catch(notPastTheEnd)
+          const { items, page } = pageOf(
+            found.flatMap(({ accounts }) => accounts),
+            query,
+          )
+          const accounts = items.map((sums) => ({
+            book: sums.book,
+            account: sums.account,
+            ...sumsJson(sums),
+          }))
+          const totals = found.map(({ book, accounts: all }) => ({ book, ...sumsJson(totalsOfBook(all)) }))
+          return { ...shown(span), totals, accounts, ...page }
+        })
+        return { status: 200, body }
       },
     }),
 
@@ -135,19 +155,21 @@ export const financeRoutes = ({
       handler: async ({ params: { account }, query }) => {
         const asked = askedOf(query)
         const position = await head()
-        const book = await bookOf(account, query.book, true)
-        const { span, accounts } = await reader
-          .account(asked, position, { book, account })
-          .catch(notPastTheEnd)
-        const { items, page } = pageOf(accounts, query)
-        const body = {
-          ...shown(span),
-          book,
-          account,
-          ...sumsJson(totalsOfBook(accounts)),
-          accounts: items.map((sums) => ({ book: sums.book, account: sums.account, ...sumsJson(sums) })),
-          ...page,
-        }
+        const body = await at(position, ['account', account, query], async () => {
+          const book = await bookOf(account, query.book, true)
+          const { span, accounts } = await reader
+            .account(asked, position, { book, account })
+            .catch(notPastTheEnd)
+          const { items, page } = pageOf(accounts, query)
+          return {
+            ...shown(span),
+            book,
+            account,
+            ...sumsJson(totalsOfBook(accounts)),
+            accounts: items.map((sums) => ({ book: sums.book, account: sums.account, ...sumsJson(sums) })),
+            ...page,
+          }
+        })
         return { status: 200, body }
       },
     }),
@@ -170,19 +192,21 @@ export const financeRoutes = ({
       handler: async ({ params: { account }, query }) => {
         const asked = askedOf(query)
         const position = await head()
-        const book = await bookOf(account, query.book, false)
-        const { span, totals, lines } = await reader
-          .statement(asked, position, { book, account, below: false }, query)
-          .catch(notPastTheEnd)
-        const page = { total: totals.lines, limit: query.limit, offset: query.offset }
-        const body = {
-          ...shown(span),
-          book,
-          account,
-          ...sumsJson(totals),
-          lines: lines.map(lineJson),
-          ...page,
-        }
+        const body = await at(position, ['statement', account, query], async () => {
+          const book = await bookOf(account, query.book, false)
+          const { span, totals, lines } = await reader
+            .statement(asked, position, { book, account, below: false }, query)
+            .catch(notPastTheEnd)
+          const page = { total: totals.lines, limit: query.limit, offset: query.offset }
+          return {
+            ...shown(span),
+            book,
+            account,
+            ...sumsJson(totals),
+            lines: lines.map(lineJson),
+            ...page,
+          }
+        })
         return { status: 200, body }
       },
     }),
@@ -199,18 +223,21 @@ export const financeRoutes = ({
       responses: { 200: { description: 'The entries.', body: OrderEntries, example: examples.entries } },
       errors: [],
       handler: async ({ params: { id } }) => {
-        const entries = await entriesOfOrder(pool, id, await head())
-        if (entries.length === 0) throw refuse('not_found', 'no entry names this order')
-        const body = {
-          orderId: id,
-          entries: entries.map((entry) => ({
-            ...entry,
-            postings: entry.postings.map((posting) => ({
-              ...posting,
-              amountMicros: String(posting.amountMicros),
+        const position = await head()
+        const body = await at(position, ['entries', id], async () => {
+          const entries = await entriesOfOrder(pool, id, position)
+          if (entries.length === 0) throw refuse('not_found', 'no entry names this order')
+          return {
+            orderId: id,
+            entries: entries.map((entry) => ({
+              ...entry,
+              postings: entry.postings.map((posting) => ({
+                ...posting,
+                amountMicros: String(posting.amountMicros),
+              })),
             })),
-          })),
-        }
+          }
+        })
         return { status: 200, body }
       },
     }),

@@ -6,6 +6,8 @@ import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { instantQuery, integerQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
+import type { KeptStore } from '../kept/store.ts'
+import type { TouchesOf } from '../kept/touches.ts'
 import { listMargins, type Period } from './margins.ts'
 import { lineExample, MarginList, marginExample, Statement } from './record.ts'
 import { resellerOnly } from './routes.ts'
@@ -45,9 +47,16 @@ const statementExample = {
 /** What a reseller earns: decisions.md, "Resellers and finance". `reads` are those of the books. */
 export const resellerFinanceRoutes = ({
   reads,
+  store,
+  position,
+  touchesOf,
   pool,
 }: {
   readonly reads: Pick<Reads, 'settled'>
+  readonly store: KeptStore
+  /** How far the books are folded. */
+  readonly position: () => number
+  readonly touchesOf: TouchesOf
   readonly pool: pg.Pool
 }): readonly Route[] => [
   route({
@@ -79,34 +88,26 @@ export const resellerFinanceRoutes = ({
       resellerOnly(caller)
       const period = periodOf(query)
       const { limit, offset, group_by: groupBy } = query
-      await reads.settled(caller.accountId, after ?? 0)
-      const { margins, total } = await listMargins(pool, caller.accountId, {
-        ...period,
-        groupBy,
-        limit,
-        offset,
-      })
-      const refs =
-        groupBy === 'customer'
-          ? await customerRefs(
-              pool,
-              caller.accountId,
-              margins.map(({ key }) => key),
-            )
-          : null
-      return {
-        status: 200,
-        body: {
-          margins: margins.map((row) => ({
+      const { accountId: account } = caller
+      // Customers are named by the reseller's own ids, which are outside the log.
+      const [touches] = await Promise.all([touchesOf(account), reads.settled(account, after ?? 0)])
+      // The books at one position are always the same.
+      const body = await store.answer(
+        `${account} margins ${JSON.stringify(query)}`,
+        { version: position(), touches },
+        async () => {
+          const { margins, total } = await listMargins(pool, account, { ...period, groupBy, limit, offset })
+          const customers = groupBy === 'customer' ? margins.map(({ key }) => key) : null
+          const refs = customers && (await customerRefs(pool, account, customers))
+          const rows = margins.map((row) => ({
             ...row,
             currency: 'USD' as const,
             ...(refs && { customer: refs.get(row.key) ?? null }),
-          })),
-          total,
-          limit,
-          offset,
+          }))
+          return { body: { margins: rows, total, limit, offset } }
         },
-      }
+      )
+      return { status: 200, body }
     },
   }),
 
@@ -149,15 +150,20 @@ export const resellerFinanceRoutes = ({
     handler: async ({ caller, query, after }) => {
       resellerOnly(caller)
       const period = periodOf(query)
-      await reads.settled(caller.accountId, after ?? 0)
-      const page = await readStatement(pool, caller.accountId, {
-        ...period,
-        after: query.after ?? null,
-        limit: Math.min(query.limit ?? maxStatementLines, maxStatementLines),
-      })
-      if (page === null) throw refuse('invalid_parameter', 'after must be the nextAfter of an earlier answer')
-      const { lines, nextAfter, totals } = page
-      if (query.format === 'csv')
+      const { accountId: account } = caller
+      const pageOf = async () => {
+        const page = await readStatement(pool, account, {
+          ...period,
+          after: query.after ?? null,
+          limit: Math.min(query.limit ?? maxStatementLines, maxStatementLines),
+        })
+        if (page !== null) return page
+        throw refuse('invalid_parameter', 'after must be the nextAfter of an earlier answer')
+      }
+      // The lines name customers, whose ids are outside the log.
+      const [touches] = await Promise.all([touchesOf(account), reads.settled(account, after ?? 0)])
+      if (query.format === 'csv') {
+        const { lines, nextAfter } = await pageOf()
         return {
           status: 200,
           text: statementCsv(lines),
@@ -166,17 +172,17 @@ export const resellerFinanceRoutes = ({
             ...(nextAfter !== null && { 'x-farebox-next-after': nextAfter }),
           },
         }
-      return {
-        status: 200,
-        body: {
-          from: isoOrNull(period.fromMs),
-          to: isoOrNull(period.toMs),
-          currency: 'USD' as const,
-          totals,
-          lines,
-          nextAfter,
-        },
       }
+      const body = await store.answer(
+        `${account} statement ${JSON.stringify(query)}`,
+        { version: position(), touches },
+        async () => {
+          const { lines, nextAfter, totals } = await pageOf()
+          const [from, to] = [isoOrNull(period.fromMs), isoOrNull(period.toMs)]
+          return { body: { from, to, currency: 'USD' as const, totals, lines, nextAfter } }
+        },
+      )
+      return { status: 200, body }
     },
   }),
 ]

@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto'
+import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const randomLength = 34
@@ -43,7 +43,7 @@ export const tokenForm = <Token extends string>(prefix: string): TokenForm<Token
       const start = text.slice(0, -checksumLength)
       return checksum(start) === text.slice(-checksumLength) ? (text as Token) : null
     },
-    hash: (token) => createHash('sha256').update(token).digest(),
+    hash: (token) => hash('sha256', token, 'buffer'),
     displayPrefixOf: (token) => token.slice(0, displayLength),
   }
 }

@@ -6,6 +6,7 @@ import { createProgress } from '../../projections/engine/progress.ts'
 import type { Table } from '../../projections/engine/read-model.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { createKeptAnswers } from '../../src/kept/answers.ts'
+import { createKeptStore } from '../../src/kept/store.ts'
 
 const ann = 'acc_ann' as AccountId
 const ben = 'acc_ben' as AccountId
@@ -34,10 +35,10 @@ const world = () => {
   progress.setOwned('hot', true)
   const here = { nowMs: 1_000, touches: 0, readings: 0, progress }
   const kept = createKeptAnswers({
+    store: createKeptStore({ clock: () => here.nowMs }),
     reads: { settled: async () => undefined, settledHere: async () => undefined },
     versionOf: (subjects) => progress.versionOf('hot', subjects),
     touchesOf: async () => here.touches,
-    clock: () => here.nowMs,
   })
   const ask = async (asked: Partial<Parameters<typeof kept.answer>[0]> = {}, made = {}): Promise<number> => {
     const { bytes } = await kept.answer({ account: ann, as: 'orders', after: null, ...asked }, async () => {

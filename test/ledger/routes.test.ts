@@ -10,6 +10,7 @@ import { createHttpMetrics } from '../../src/http/http-metrics.ts'
 import { openApiDocument } from '../../src/http/openapi/document.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { createKeptAnswers } from '../../src/kept/answers.ts'
+import { createKeptStore } from '../../src/kept/store.ts'
 import { createTouches } from '../../src/kept/touches.ts'
 import { walletRoutes } from '../../src/ledger/routes.ts'
 import { buyer, cause, projectedWorld } from '../accounts/world.ts'
@@ -20,10 +21,10 @@ const served = async (t: TestContext) => {
   const { pool, reads, logger } = world
   const db = new Kysely<ReadDatabase>({ dialect: new PostgresDialect({ pool }) })
   const kept = createKeptAnswers({
+    store: createKeptStore({ clock: Date.now }),
     reads,
     versionOf: (subjects) => world.projections.progress.versionOf(hot.name, subjects),
     touchesOf: createTouches(pool),
-    clock: Date.now,
   })
   const routes = [...accountRoutes({ kept, db }), ...walletRoutes({ reads, kept, db })]
   const server = createHttpServer({

@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Bench } from './bench.ts'
+import { withDatabase } from './database.ts'
+import { runLoad } from './orders/load.ts'
+import { serverSettings, startServer, stopServer } from './orders/server.ts'
+import { prepare } from './orders/shop.ts'
+
+const connections = 32
+const peakS = 6
+const sampleMs = 50
+/** How far the hot group may be behind at half the peak, milliseconds at the 99th percentile (design section 10). */
+const limitMs = 100
+const order = JSON.stringify({ product_id: 'residential-premium', quantity: 1 })
+
+/** Seconds that each group of read models is behind, by its name. */
+const lagOf = async (url: URL): Promise<ReadonlyMap<string, number>> => {
+  const text = await (await fetch(new URL('/metrics', url))).text()
+  const lines = text.matchAll(/^farebox_projection_lag_seconds\{group="([^"]+)"\} (\S+)$/gm)
+  return new Map([...lines].map(([, group, seconds]) => [group ?? '', Number(seconds)]))
+}
+
+/** Asks for the lag again and again, one request at a time. @returns what was seen, milliseconds by group, sorted */
+const watchLag = (url: URL) => {
+  const seen = new Map<string, number[]>()
+  let over = false
+  const watching = (async () => {
+    while (!over) {
+      for (const [group, seconds] of await lagOf(url))
+        seen.set(group, [...(seen.get(group) ?? []), seconds * 1000])
+      await new Promise((resolve) => setTimeout(resolve, sampleMs))
+    }
+  })()
+  return async (): Promise<ReadonlyMap<string, readonly number[]>> => {
+    over = true
+    await watching
+    return new Map([...seen].map(([group, values]) => [group, values.sort((a, b) => a - b)]))
+  }
+}
+
+const at = (sorted: readonly number[], share: number): string =>
+  (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN)
+    .toFixed(0)
+    .padStart(8)
+
+/** How far the read models are behind the log at half of the most orders a second. */
+export const lag: Bench = {
+  name: 'lag',
+  what: 'how far the read models are behind at half the peak of orders, beside 100 ms',
+  run: async ({ url, print, sizes: { seconds } }) => {
+    const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
+    try {
+      await withDatabase(url, async (database) => {
+        const settings = serverSettings(database, directory)
+        await stopServer((await startServer(settings)).child) // makes the demo
+        const { keys } = await prepare(settings)
+        const { child, url: base } = await startServer(settings)
+        try {
+          const load = (measureMs: number, perSecond?: number) =>
+            runLoad({
+              host: base.hostname,
+              port: Number(base.port),
+              connections,
+              warmUpMs: 2_000,
+              measureMs,
+              path: '/api/v1/orders',
+              run: randomBytes(4).toString('hex'),
+              keys,
+              bodies: [order],
+              ...(perSecond !== undefined && { perSecond }),
+            })
+          const peak = await load(peakS * 1000)
+          print(
+            `orders at the peak, ${keys.length} wallets, ${connections} clients: ${peak.perSecond.toFixed(0)} a second`,
+          )
+          const watched = watchLag(base)
+          const half = await load(seconds * 1000, peak.perSecond / 2)
+          const seen = await watched()
+          print(
+            `at half of it: ${half.perSecond.toFixed(0)} a second, p50 ${half.p50Ms.toFixed(1)} ms, p99 ${half.p99Ms.toFixed(1)} ms`,
+          )
+          print(`lag of the read models, ms:      p50     p99     max  p99 × ${limitMs} ms  samples`)
+          for (const [group, sorted] of seen) {
+            const share = (Number(at(sorted, 0.99)) / limitMs).toFixed(2).padStart(14)
+            print(
+              `  ${group.padEnd(26)}${at(sorted, 0.5)}${at(sorted, 0.99)}${at(sorted, 1)}${share}${String(sorted.length).padStart(9)}`,
+            )
+          }
+        } finally {
+          await stopServer(child)
+        }
+      })
+    } finally {
+      await rm(directory, { recursive: true, force: true })
+    }
+  },
+}
