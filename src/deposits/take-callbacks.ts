@@ -24,8 +24,9 @@ type Deps = {
   readonly logger: Logger
 }
 
-/** Callbacks that one round works on at once. */
-const atOnce = 16
+/** Callbacks that are worked on at once, and those of one gateway that are begun together. */
+const atOnce = 64
+const eachAtOnce = 8
 
 const actor = { kind: 'system', name: 'payments' } as const
 
@@ -93,29 +94,59 @@ export const startCallbackReactor = (
       await inbox.failed(entry, (error as Error).message.slice(0, 200))
     }
   }
+  const underWay = new Set<Promise<void>>()
+  const busy = new Map<string, number>()
+  /** Something may be due that was not begun for want of room. */
+  let more = false
+  const begin = (entry: InboxEntry): void => {
+    const { gatewayId, eventId } = entry
+    busy.set(gatewayId, (busy.get(gatewayId) ?? 0) + 1)
+    const done = one(entry)
+      .catch((error) =>
+        logger.error({ err: error, gatewayId, eventId }, 'a payment callback waits for its lease'),
+      )
+      .finally(() => {
+        underWay.delete(done)
+        const left = (busy.get(gatewayId) ?? 1) - 1
+        if (left === 0) busy.delete(gatewayId)
+        else busy.set(gatewayId, left)
+        if (more) wake()
+      })
+    underWay.add(done)
+  }
+  /** Begins what is due and has room, and waits for none of it: what hangs ends by itself. */
   const work = async (): Promise<void> => {
+    woken = false
     for (;;) {
-      const entries = await inbox.claim(atOnce)
-      await Promise.all(entries.map(one))
-      if (entries.length < atOnce) break
+      const total = atOnce - underWay.size
+      const without = [...busy].filter(([, count]) => count >= eachAtOnce).map(([gatewayId]) => gatewayId)
+      more = total <= 0 || without.length > 0
+      if (total <= 0) return
+      const entries = await inbox.claim({ total, each: eachAtOnce, without })
+      if (entries.length === 0) return
+      for (const entry of entries) begin(entry)
     }
   }
   const poller = startPoller({
     name: 'payment-callbacks',
     intervalMs: deps.intervalMs ?? 500,
-    work: async () => {
-      woken = false
-      await work()
-    },
+    work,
     logger,
   })
   let woken = false
+  let stopped = false
+  const wake = (): void => {
+    if (woken || stopped) return
+    woken = true
+    void poller.runNow().catch(() => undefined) // logged by the poller, which comes back to it
+  }
   return {
     ...poller,
-    wake: () => {
-      if (woken) return
-      woken = true
-      void poller.runNow().catch(() => undefined) // logged by the poller, which comes back to it
+    stop: async () => {
+      stopped = true
+      await poller.stop()
+      await Promise.all(underWay)
     },
+    wake,
   }
 }

@@ -13,8 +13,15 @@ export type InboxEntry = {
 export type Inbox = {
   /** Resolves when it is durable. False: this event was stored before. */
   store(gatewayId: string, callback: Callback & { readonly reference: string }): Promise<boolean>
-  /** Entries that are due, each for this caller alone for half a minute. */
-  claim(limit: number): Promise<readonly InboxEntry[]>
+  /**
+   * Entries that are due, each for this caller alone for half a minute: at most so many, at most so many of one gateway,
+   * and none of the gateways named, so that one whose provider hangs takes nobody else's turn.
+   */
+  claim(limits: {
+    readonly total: number
+    readonly each: number
+    readonly without: readonly string[]
+  }): Promise<readonly InboxEntry[]>
   done(entry: InboxEntry, outcome: string): Promise<void>
   /** Tried again later: after a second, doubling to five minutes. */
   failed(entry: InboxEntry, outcome: string): Promise<void>
@@ -37,7 +44,7 @@ export const createInbox = (pool: pg.Pool): Inbox => ({
     })
     return rowCount === 1
   },
-  claim: async (limit) => {
+  claim: async ({ total, each, without }) => {
     const { rows } = await pool.query<{
       gateway_id: string
       event_id: string
@@ -45,16 +52,24 @@ export const createInbox = (pool: pg.Pool): Inbox => ({
       attempts: number
     }>({
       name: 'claim-callbacks',
-      text: `with due as (
-               select gateway_id, event_id from work.gateway_inbox
-                where done_at is null and next_at <= clock_timestamp()
-                order by next_at limit $1::integer for update skip locked
+      text: `with gateways as materialized (
+               select distinct gateway_id from work.gateway_inbox
+                where done_at is null and next_at <= clock_timestamp() and gateway_id <> all ($3::text[])
+             ), due as (
+               select entry.gateway_id, entry.event_id
+                 from gateways cross join lateral (
+                        select gateway_id, event_id, next_at from work.gateway_inbox inbox
+                         where inbox.gateway_id = gateways.gateway_id
+                           and done_at is null and next_at <= clock_timestamp()
+                         order by next_at limit $2::integer for update skip locked
+                      ) entry
+                order by entry.next_at limit $1::integer
              )
              update work.gateway_inbox entry
                 set attempts = attempts + 1, next_at = clock_timestamp() + make_interval(secs => ${leaseS})
                from due where entry.gateway_id = due.gateway_id and entry.event_id = due.event_id
              returning entry.gateway_id, entry.event_id, entry.reference, entry.attempts`,
-      values: [limit],
+      values: [total, each, without],
     })
     return rows.map((row) => ({
       gatewayId: row.gateway_id,

@@ -21,4 +21,8 @@ export const migrations: Migrations = {
     create index gateway_inbox_due on work.gateway_inbox (next_at) where done_at is null;
     create index gateway_inbox_done on work.gateway_inbox (done_at) where done_at is not null;
   `,
+  '0803_gateway_inbox_fair': `
+    create index gateway_inbox_due_by_gateway on work.gateway_inbox (gateway_id, next_at) where done_at is null;
+    drop index work.gateway_inbox_due;
+  `,
 }

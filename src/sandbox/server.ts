@@ -122,17 +122,21 @@ export const startSandbox = async (options: {
   }
 
   const app = Fastify({ bodyLimit: 262_144, forceCloseConnections: true })
-  const isControl = ({ url }: FastifyRequest): boolean =>
-    url.startsWith('/_sandbox/') || url.startsWith('/pay/')
+  /** Whether the call is one of an API whose faults are switched: never a hand at the controls or a payer. */
+  const isFaulty = ({ url }: FastifyRequest): boolean => {
+    if (url.startsWith('/_sandbox/') || url.startsWith('/pay/')) return false
+    const provider = /^\/(btcpay|nowpayments)\//.exec(url)?.[1] ?? 'stripe'
+    return switches.apiOf === null || switches.apiOf === provider
+  }
   /** Breaks the connection of a call where the switches say so; nobody hears an answer to it. */
   const cut = (when: 'before' | 'after', request: FastifyRequest, reply: FastifyReply): boolean => {
-    if (isControl(request) || switches.apiCut !== when || random() >= switches.apiCutShare) return false
+    if (!isFaulty(request) || switches.apiCut !== when || random() >= switches.apiCutShare) return false
     if (when === 'before') reply.hijack()
     request.raw.socket.destroy()
     return true
   }
   app.addHook('onRequest', async (request, reply) => {
-    if (isControl(request)) return undefined
+    if (!isFaulty(request)) return undefined
     if (switches.apiSlowMs > 0) await sleep(switches.apiSlowMs)
     if (cut('before', request, reply)) return reply
     if (switches.down) return answer(reply, 503, { error: { type: 'api_error', message: 'SANDBOX: down' } })

@@ -23,11 +23,13 @@ export const SwitchesShape = z
     apiCut: z.enum(['never', 'before', 'after']),
     /** The share of API calls that are cut, from 0 to 1. */
     apiCutShare: z.number().min(0).max(1),
+    /** The faults of the API are this provider's alone; null: of all. */
+    apiOf: z.enum(['stripe', 'btcpay', 'nowpayments']).nullable(),
   })
   .partial()
 
 type Given = z.infer<typeof SwitchesShape>
-export type Switches = { readonly [Name in keyof Given]-?: NonNullable<Given[Name]> }
+export type Switches = { readonly [Name in keyof Given]-?: Exclude<Given[Name], undefined> }
 
 export const calm: Switches = {
   lost: 0,
@@ -40,4 +42,5 @@ export const calm: Switches = {
   apiSlowMs: 0,
   apiCut: 'never',
   apiCutShare: 1,
+  apiOf: null,
 }

@@ -126,3 +126,30 @@ test('a provider that breaks off while its callbacks are looked up is asked agai
     assert.equal(await creditOf(shop, reseller.accountId, provider), 1500)
   }
 })
+
+test("a provider that hangs holds up no other's payments, however many of its callbacks wait", async (t) => {
+  const shop = await openShop(t)
+  const [stripe, , nowpayments] = await openShops(shop)
+  const waiting = await Promise.all(
+    Array.from({ length: 12 }, (_, n) =>
+      shop.open(nowpayments.reseller.key, body('crypto'), customer(`n-${n}`, `n-${n}`)),
+    ),
+  )
+  const card = await shop.open(stripe.reseller.key, body('card'), customer('c', 'c'))
+  await shop.switches({ apiOf: 'nowpayments', apiSlowMs: 9_000 })
+  // Each payment is told of twice, and again after the next one of its invoice: more than are worked on at once.
+  for (const { deposit_id: id } of waiting)
+    for (const cents of [100, 200, 300]) await shop.act(id, 'pay', cents)
+  const { pool } = shop.farebox.core
+  await until(async () => {
+    const { rows } = await pool.query('select 1 from work.gateway_inbox where done_at is null')
+    return rows.length >= 36
+  })
+  await shop.act(card.deposit_id, 'pay', 1500)
+  const paidAt = performance.now()
+  await shop.reads(stripe.reseller.key, card.deposit_id, { status: 'paid', credited_cents: 1500 })
+  assert.ok(performance.now() - paidAt < 8_000, 'it waited for the one that hangs')
+  await shop.switches({ apiSlowMs: 0 })
+  for (const { deposit_id: id } of waiting)
+    await shop.reads(nowpayments.reseller.key, id, { credited_cents: 600 })
+})
