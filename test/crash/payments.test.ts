@@ -1,78 +1,51 @@
 import assert from 'node:assert/strict'
-import { randomBytes, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, describe, type TestContext, test } from 'node:test'
-import { paymentPoints } from '../../src/crash.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { type CrashPoint, paymentPoints } from '../../src/crash.ts'
 import { memoryRecords } from '../../src/sandbox/records.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
 import { demoEnv } from '../support/demo-env.ts'
 import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
+import { type Front, openFront } from '../support/front.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
+import { audit, type Party, trade, type World } from './payment-world.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
-const randomKills = soak ? 60 : 3
+const rounds = soak ? 12 : 1
+const randomKills = soak ? 60 : 4
 const payers = 6
-const found = { kills: 0, invoices: 0, payments: 0, cents: 0, answers: 0, unanswered: 0 }
+/** Between any two steps: the named ones of a payment's way, and around every append. */
+const points: readonly CrashPoint[] = [...paymentPoints, 'before-append', 'after-append']
 
+const found: World['found'] = {
+  kills: {},
+  answers: 0,
+  unanswered: 0,
+  invoices: {},
+  payments: 0,
+  late: 0,
+  cents: 0,
+}
 after(() => {
   process.stdout.write(`# payment chaos: ${JSON.stringify(found)}\n`)
 })
 
-type Party = {
-  readonly accountId: string
-  readonly key: string
-  readonly customers: readonly (string | null)[]
-}
-type Asked = {
-  readonly party: Party
-  readonly customer: string | null
-  readonly name: string
-  readonly body: { readonly amount_cents: number; readonly method: string }
-  depositId: string | null
-}
-type World = {
-  readonly env: NodeJS.ProcessEnv
-  readonly sandbox: string
-  readonly parties: readonly Party[]
-  readonly startCents: ReadonlyMap<string, number>
-  readonly asked: Asked[]
-}
-
-/** A port that stays the same over the kills, so that callbacks find whoever runs. */
-const freePort = (): Promise<number> =>
-  new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-
-const json = async (method: string, url: string, body?: unknown) => {
-  const response = await fetch(url, {
-    method,
-    headers: { 'content-type': 'application/json' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  })
-  // biome-ignore lint/suspicious/noExplicitAny: what the stand-in shows
-  return { status: response.status, body: (await response.json()) as any }
-}
-
-const balanceOf = async (baseUrl: string, key: string): Promise<number> =>
-  (await call(`${baseUrl}/api/v1/wallet`, key)).body.balanceCents
-
-const setUp = async (t: TestContext): Promise<World> => {
+const setUp = async (t: TestContext): Promise<{ world: World; front: Front; env: NodeJS.ProcessEnv }> => {
   const sandbox = await startSandbox({ records: memoryRecords(), clock: Date.now, port: 0 })
   t.after(sandbox.close)
+  const front = await openFront(t)
   const { url } = await emptyDatabase(t)
   const dataDir = await dataDirectory(t)
   const env = {
     ...demoEnv(url, dataDir),
     FAREBOX_SANDBOX_URL: sandbox.baseUrl,
+    FAREBOX_PUBLIC_URL: front.url,
     FAREBOX_DEPOSIT_LOOK_MS: '500',
-    PORT: String(await freePort()),
   }
   const first = await startFarebox(t, env)
   const demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
@@ -84,182 +57,110 @@ const setUp = async (t: TestContext): Promise<World> => {
     const set = await farebox(t, [...gateway, ...rail], env)
     assert.equal(set.code, 0, set.err)
   }
-  const parties = [
-    { ...demo.buyer, customers: [null] },
-    { ...demo.reseller, customers: [null, 'ann', 'bob'] },
-  ]
-  const startCents = new Map<string, number>()
-  for (const { key } of parties) startCents.set(key, await balanceOf(first.baseUrl, key))
+  const party = async ({ accountId, key }: Party, customers: Party['customers']): Promise<Party> => {
+    const { body } = await call(`${first.baseUrl}/api/v1/wallet`, key)
+    return { accountId, key, customers, startCents: body.balanceCents }
+  }
+  const parties = [await party(demo.buyer, [null]), await party(demo.reseller, [null, 'ann', 'bob', 'cy'])]
+  // Both processes have seen the gateways before anybody trades.
+  await until(async () => {
+    const answer = await call(`${first.baseUrl}/api/v1/deposits`, demo.reseller.key, {
+      body: { amount_cents: 300, method: 'crypto' },
+      headers: { 'Idempotency-Key': 'probe', 'X-Reseller-Customer-Id': 'probe' },
+    })
+    return answer.status === 200
+  })
   await first.stop()
-  return { env, sandbox: sandbox.baseUrl, parties, startCents, asked: [] }
+  return { world: { sandbox: sandbox.baseUrl, parties, asked: [], found }, front, env }
 }
 
-/** Asks for the deposit; one key is one deposit, whenever and however often it is asked for. */
-const ask = async (asked: Asked, baseUrl: string): Promise<boolean> => {
-  const { party, customer, name, body } = asked
-  const { status, body: answer } = await call(`${baseUrl}/api/v1/deposits`, party.key, {
-    body,
-    headers: {
-      'Idempotency-Key': name,
-      ...(customer === null ? {} : { 'X-Reseller-Customer-Id': customer }),
-    },
-  })
-  if (status !== 200) {
-    assert.ok([502, 503].includes(status), JSON.stringify(answer))
-    return false
-  }
-  asked.depositId ??= answer.deposit_id
-  found.answers += 1
-  return true
-}
-
-const act = (world: World, id: string, deed: string, cents?: number) =>
-  json(
-    'POST',
-    `${world.sandbox}/_sandbox/invoices/${id}/${deed}`,
-    cents === undefined ? {} : { amount_cents: cents },
-  )
-
-/** What payers do: pay at once, in parts, too much, twice, late, or not at all. */
-const pay = async (world: World, { depositId, body }: Asked): Promise<void> => {
-  const id = depositId as string
-  const due = Math.max(body.amount_cents, body.method === 'card' ? 1000 : 300)
-  const deeds: readonly (readonly [string, number?])[] = (
-    [
-      [['pay', due]],
-      [['pay', due + 111]],
-      [
-        ['pay', 123],
-        ['pay', due - 123],
-      ],
-      [
-        ['pay', due],
-        ['pay', 77],
-      ],
-      [['pay', 55], ['expire']],
-      [['expire'], ['pay', due]],
-      [['process'], ['pay', due]],
-      [['expire']],
-    ] as const
-  )[randomInt(8)] as readonly (readonly [string, number?])[]
-  for (const [deed, cents] of deeds) await act(world, id, deed, cents)
-}
-
-const switches = () => ({
-  lost: Math.random() * 0.5,
-  repeats: randomInt(3),
-  reorderMs: randomInt(200),
-  forged: Math.random() < 0.3,
-  lying: Math.random() < 0.3,
-})
-
-/** Payers at work until the process is gone. */
-const trade = async (world: World, running: FareboxProcess): Promise<void> => {
-  let over = false
-  void running.ended.then(() => {
-    over = true
-  })
-  const payer = async (): Promise<void> => {
-    for (let n = 0; !over && n < 200; n += 1) {
-      const party = world.parties[randomInt(world.parties.length)] as Party
-      const customer = party.customers[randomInt(party.customers.length)] ?? null
-      const method = ['card', 'crypto'][randomInt(2)] as string
-      const body = { amount_cents: 1 + randomInt(5_000), method }
-      const asked: Asked = { party, customer, name: randomBytes(6).toString('hex'), body, depositId: null }
-      world.asked.push(asked)
-      await json('PUT', `${world.sandbox}/_sandbox/switches`, switches())
-      try {
-        if (await ask(asked, running.baseUrl)) await pay(world, asked)
-      } catch (error) {
-        if (error instanceof assert.AssertionError) throw error
-        found.unanswered += 1
-      }
-    }
-  }
-  await Promise.all(Array.from({ length: payers }, payer))
-}
-
-type Invoice = {
-  readonly deposit_id: string
-  readonly provider: string
-  readonly paid_cents: number
-  readonly payments: unknown[]
-}
-
-/** Everything that the stand-in says was paid is credited once, to whom it is owed, and nothing else is. */
-const audit = async (world: World, baseUrl: string): Promise<void> => {
-  await json('DELETE', `${world.sandbox}/_sandbox/switches`)
-  // What was not answered is asked for again, so that no deposit is left between two steps.
-  for (const asked of world.asked.filter(({ depositId }) => depositId === null))
-    await until(() => ask(asked, baseUrl), { timeoutMs: 30_000, what: 'an answer to a retry' })
-  const { invoices } = (await json('GET', `${world.sandbox}/_sandbox/invoices`)).body as {
-    invoices: Invoice[]
-  }
-  const paid = new Map<string, number>()
-  for (const { deposit_id, paid_cents } of invoices)
-    paid.set(deposit_id, (paid.get(deposit_id) ?? 0) + paid_cents)
-  const partyOf = new Map(world.asked.map((asked) => [asked.depositId, asked]))
-  const expected = new Map(world.startCents)
-  const credits = new Map<string, number>()
-  for (const [depositId, cents] of paid) {
-    const asked = partyOf.get(depositId)
-    assert.ok(asked, 'an invoice for a deposit that nobody was told of')
-    if (asked.customer === null) expected.set(asked.party.key, (expected.get(asked.party.key) ?? 0) + cents)
-    else credits.set(asked.customer, (credits.get(asked.customer) ?? 0) + cents)
-    const read = () => call(`${baseUrl}/api/v1/deposits/${depositId}`, asked.party.key)
-    try {
-      await until(async () => (await read()).body.credited_cents === cents, { timeoutMs: 30_000 })
-    } catch {
-      assert.fail(`${depositId} was paid ${cents} and reads ${JSON.stringify((await read()).body)}`)
-    }
-  }
-  for (const { key } of world.parties) assert.equal(await balanceOf(baseUrl, key), expected.get(key))
-  const { key } = world.parties[1] as Party
-  const { customers } = (await call(`${baseUrl}/api/v1/reseller/customers`, key)).body
-  for (const { customer, creditCents } of customers) assert.equal(creditCents, credits.get(customer) ?? 0)
-  // Stripe's keys and BTCPay's search hold over a kill; NOWPayments has neither, and its second invoice nobody knows.
-  const counted = invoices.filter(({ provider }) => provider !== 'nowpayments')
-  assert.equal(
-    new Set(counted.map(({ deposit_id }) => deposit_id)).size,
-    counted.length,
-    'two invoices of one deposit',
-  )
-  found.invoices = invoices.length
-  found.payments = invoices.reduce((sum, { payments }) => sum + payments.length, 0)
-  found.cents = [...paid.values()].reduce((sum, cents) => sum + cents, 0)
-}
-
-describe('payments through a server that is killed', () => {
-  test('are credited once each, whatever callbacks do and wherever it dies', {
-    timeout: 600_000,
+describe('payments through two processes on one database that are killed', () => {
+  test('are credited once each, whatever three providers do and wherever the processes die', {
+    timeout: soak ? 3_000_000 : 280_000,
   }, async (t) => {
-    const world = await setUp(t)
-    for (const point of paymentPoints) {
-      const env = { ...world.env, FAREBOX_CRASH_AT: `${point}:${4 + randomInt(12)}` }
-      // What waits in the inbox may bring it to the point before it is ready: that is a kill like another.
-      const running = await startFarebox(t, env).catch((error: Error) => {
+    const { world, front, env } = await setUp(t)
+    world.asked.push({
+      party: world.parties[1] as Party,
+      customer: 'probe',
+      name: 'probe',
+      body: { amount_cents: 300, method: 'crypto' },
+      told: new Map(),
+      unheard: true,
+    })
+    /** A process of the two; one that reaches its point before it is ready has died like another. */
+    const start = async (crashAt?: string): Promise<FareboxProcess | null> => {
+      const own = crashAt === undefined ? env : { ...env, FAREBOX_CRASH_AT: crashAt }
+      const running = await startFarebox(t, own).catch((error: Error) => {
         assert.match(error.message, /^Farebox ended/)
         return null
       })
-      found.kills += 1
-      if (running === null) continue
-      const trading = trade(world, running)
-      const timer = setTimeout(() => void running.kill(), 20_000)
-      await Promise.all([trading, running.ended])
-      clearTimeout(timer)
+      if (running === null) return null
+      front.add(running.baseUrl)
+      void running.ended.then(() => front.remove(running.baseUrl))
+      return running
     }
-    for (let kill = 0; kill < randomKills; kill += 1) {
-      const running = await startFarebox(t, world.env)
-      const trading = trade(world, running)
-      await new Promise((resolve) => setTimeout(resolve, 200 + randomInt(1_500)))
-      await running.kill()
-      await trading
-      found.kills += 1
+    const count = (what: string): void => {
+      found.kills[what] = (found.kills[what] ?? 0) + 1
     }
-    const last = await startFarebox(t, world.env)
+    /** The other one dies in the midst of it, every second time, and comes back. */
+    const other = { process: await start() }
+    const shake = async (): Promise<void> => {
+      if (randomInt(2) === 0) return
+      await sleep(randomInt(1_500))
+      await other.process?.kill()
+      count('random')
+      other.process = await start()
+    }
+    const home = trade(world, front.url, payers)
+    for (let round = 0; round < rounds; round += 1)
+      for (const point of points) {
+        const victim = await start(`${point}:${4 + randomInt(12)}`)
+        const timer = setTimeout(() => void victim?.kill(), 15_000)
+        await Promise.all([victim?.ended, shake()])
+        clearTimeout(timer)
+        count(point)
+      }
+    for (let kill = 0; kill < randomKills; kill += 2) {
+      const second = await start()
+      await sleep(200 + randomInt(1_500))
+      // Both at once: nobody is left to hear a callback.
+      await Promise.all([second?.kill(), other.process?.kill()])
+      count('both at once')
+      other.process = await start()
+    }
+    await home()
+    const last = await start()
+    assert.ok(last && other.process)
     await audit(world, last.baseUrl)
-    const verified = await farebox(t, ['ledger', 'verify'], world.env)
+    assert.deepEqual(Object.keys(found.invoices).sort(), ['btcpay', 'nowpayments', 'stripe'])
+    // One credit a payment, in the log itself.
+    const client = new pg.Client({ connectionString: env.DATABASE_URL })
+    await client.connect()
+    const { rows } = await client.query<{ total: string }>(
+      `select count(*) as total from log.events where type = 'DepositPaymentCredited'`,
+    )
+    // A key has one open deposit: the next one is opened after the former one closed.
+    const { rows: steps } = await client.query<{ deposit: string; opened: string; closed: string | null }>(
+      `select data::json ->> 'depositId' as deposit,
+              min(position) filter (where type = 'DepositOpened') as opened,
+              min(position) filter (where type in ('DepositSettled', 'DepositExpired', 'DepositFailed')) as closed
+         from log.events where type like 'Deposit%' group by 1`,
+    )
+    await client.end()
+    const stepsOf = new Map(steps.map((step) => [step.deposit, step]))
+    for (const { told } of world.asked)
+      for (const [n, depositId] of [...told.keys()].entries()) {
+        const former = stepsOf.get([...told.keys()][n - 1] ?? '')
+        if (!former) continue
+        assert.ok(former.closed !== null, `${depositId} followed one that is open`)
+        assert.ok(
+          Number(former.closed) < Number(stepsOf.get(depositId)?.opened),
+          `${depositId} came too early`,
+        )
+      }
+    assert.equal(Number(rows[0]?.total), found.payments)
+    const verified = await farebox(t, ['ledger', 'verify'], env)
     assert.equal(verified.code, 0, verified.out + verified.err)
-    await last.stop()
+    await Promise.all([last.stop(), other.process.stop()])
   })
 })

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { call } from '../support/farebox.ts'
+import { until } from '../support/until.ts'
+
+/** Who asks for deposits: a key, and the customers that it names (null: its own wallet). */
+export type Party = {
+  readonly accountId: string
+  readonly key: string
+  readonly customers: readonly (string | null)[]
+  readonly startCents: number
+}
+
+/** A deposit as a client asks for it, as often as it takes, and what it was told. */
+export type Asked = {
+  readonly party: Party
+  readonly customer: string | null
+  readonly name: string
+  readonly body: { readonly amount_cents: number; readonly method: string }
+  /** The deposits of its key with their pages, in the order they were told: the next one follows when one has closed. */
+  readonly told: Map<string, string>
+  /** The last answer was lost: what it would have said is not known. */
+  unheard: boolean
+}
+
+export type World = {
+  readonly sandbox: string
+  readonly parties: readonly Party[]
+  readonly asked: Asked[]
+  readonly found: {
+    kills: Record<string, number>
+    answers: number
+    unanswered: number
+    invoices: Record<string, number>
+    payments: number
+    late: number
+    cents: number
+  }
+}
+
+const json = async (method: string, url: string, body?: unknown) => {
+  const response = await fetch(url, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  // biome-ignore lint/suspicious/noExplicitAny: what the stand-in shows
+  return { status: response.status, body: (await response.json()) as any }
+}
+
+const lastOf = ({ told }: Asked): string | undefined => [...told.keys()].at(-1)
+
+/** Asks for the deposit; one key is one open deposit and one pay page, wherever and however often it is asked for. */
+const ask = async ({ found }: World, asked: Asked, baseUrl: string): Promise<boolean> => {
+  const { party, customer, name, body, told } = asked
+  asked.unheard = true
+  const { status, body: answer } = await call(`${baseUrl}/api/v1/deposits`, party.key, {
+    body,
+    headers: {
+      'Idempotency-Key': name,
+      ...(customer === null ? {} : { 'X-Reseller-Customer-Id': customer }),
+    },
+  })
+  if (status !== 200) {
+    assert.ok([502, 503].includes(status), JSON.stringify(answer))
+    return false
+  }
+  asked.unheard = false
+  const { deposit_id: depositId, pay_url: payUrl } = answer
+  assert.ok(
+    !told.has(depositId) || depositId === lastOf(asked),
+    'a deposit that had closed is handed out again',
+  )
+  assert.equal(payUrl, told.get(depositId) ?? payUrl, 'one deposit, one page')
+  told.set(depositId, payUrl)
+  found.answers += 1
+  return true
+}
+
+/** The payer acts on the page that it was given, whatever else the provider made. */
+const act = (world: World, { told }: Asked, deed: string, cents?: number) =>
+  json(
+    'POST',
+    `${world.sandbox}/_sandbox/invoices/${[...told.values()].at(-1)?.split('/').at(-1)}/${deed}`,
+    cents === undefined ? {} : { amount_cents: cents },
+  )
+
+/** What payers do: pay at once, in parts, too much, twice, late, or not at all. */
+const pay = async (world: World, asked: Asked): Promise<void> => {
+  const { method, amount_cents: cents } = asked.body
+  const due = Math.max(cents, method === 'card' ? 1000 : 300)
+  const deeds: readonly (readonly (readonly [string, number?])[])[] = [
+    [['pay', due]],
+    [['pay', due + 111]],
+    [
+      ['pay', 123],
+      ['pay', due - 123],
+    ],
+    [
+      ['pay', due],
+      ['pay', 77],
+    ],
+    [['pay', 55], ['expire']],
+    [['expire'], ['pay', due]],
+    [['process'], ['pay', due]],
+    [['expire']],
+    [['fail']],
+  ]
+  for (const [deed, amount] of deeds[randomInt(deeds.length)] ?? []) await act(world, asked, deed, amount)
+}
+
+/** Everything that a provider and the way to it can do wrong, a little of each. */
+const switches = () => ({
+  lost: Math.random() * 0.5,
+  repeats: randomInt(3),
+  reorderMs: randomInt(200),
+  slowMs: Math.random() < 0.2 ? randomInt(500) : 0,
+  forged: Math.random() < 0.3,
+  lying: Math.random() < 0.3,
+  apiCut: ['never', 'before', 'after'][randomInt(3)],
+  apiCutShare: 0.1,
+  apiSlowMs: randomInt(30),
+})
+
+/** Payers at work, through one address before all processes, until they are called home. */
+export const trade = (world: World, baseUrl: string, payers: number) => {
+  let over = false
+  const payer = async (): Promise<void> => {
+    while (!over) {
+      const party = world.parties[randomInt(world.parties.length)] as Party
+      const customer = party.customers[randomInt(party.customers.length)] ?? null
+      const method = ['card', 'crypto'][randomInt(2)] as string
+      const body = { amount_cents: 1 + randomInt(5_000), method }
+      const name = randomBytes(6).toString('hex')
+      const asked: Asked = { party, customer, name, body, told: new Map(), unheard: false }
+      world.asked.push(asked)
+      await json('PUT', `${world.sandbox}/_sandbox/switches`, switches())
+      try {
+        if (await ask(world, asked, baseUrl)) await pay(world, asked)
+        // A client whose answer was lost asks again.
+        if (Math.random() < 0.3) await ask(world, asked, baseUrl)
+      } catch (error) {
+        if (error instanceof assert.AssertionError) throw error
+        world.found.unanswered += 1
+      }
+      await sleep(randomInt(250))
+    }
+  }
+  const all = Promise.all(Array.from({ length: payers }, payer))
+  // Who waits for it hears of it at `home`.
+  all.catch(() => undefined)
+  return async (): Promise<void> => {
+    over = true
+    await all
+  }
+}
+
+type Invoice = {
+  readonly id: string
+  readonly deposit_id: string
+  readonly provider: string
+  readonly paid_cents: number
+  readonly payments: readonly { readonly late: boolean }[]
+}
+
+/** Everything that the stand-in says was paid is credited once, to whom it is owed, and nothing else is. */
+export const audit = async (world: World, baseUrl: string): Promise<void> => {
+  const { found, parties, asked: all } = world
+  await json('DELETE', `${world.sandbox}/_sandbox/switches`)
+  // What was not answered is asked for again, so that no deposit is left between two steps.
+  for (const asked of all)
+    if (asked.unheard || asked.told.size === 0)
+      await until(() => ask(world, asked, baseUrl), { timeoutMs: 60_000, what: 'an answer to a retry' })
+  const { invoices } = (await json('GET', `${world.sandbox}/_sandbox/invoices`)).body as {
+    invoices: readonly Invoice[]
+  }
+  const paid = new Map<string, number>()
+  for (const { deposit_id, paid_cents } of invoices)
+    paid.set(deposit_id, (paid.get(deposit_id) ?? 0) + paid_cents)
+  const askedOf = new Map(all.flatMap((asked) => [...asked.told.keys()].map((id) => [id, asked] as const)))
+  const wallets = new Map(parties.map(({ key, startCents }) => [key, startCents]))
+  const credits = new Map<string, number>()
+  for (const [depositId, cents] of paid) {
+    const asked = askedOf.get(depositId)
+    assert.ok(asked, 'an invoice for a deposit that nobody was told of')
+    const { party, customer } = asked
+    if (customer === null) wallets.set(party.key, (wallets.get(party.key) ?? 0) + cents)
+    else credits.set(`${party.key} ${customer}`, (credits.get(`${party.key} ${customer}`) ?? 0) + cents)
+    const read = () => call(`${baseUrl}/api/v1/deposits/${depositId}`, party.key)
+    try {
+      await until(async () => (await read()).body.credited_cents === cents, { timeoutMs: 60_000 })
+    } catch {
+      assert.fail(`${depositId} was paid ${cents} and reads ${JSON.stringify((await read()).body)}`)
+    }
+  }
+  for (const { key, customers } of parties) {
+    const { balanceCents } = (await call(`${baseUrl}/api/v1/wallet`, key)).body
+    assert.equal(balanceCents, wallets.get(key), 'a wallet')
+    if (customers.every((customer) => customer === null)) continue
+    const { body } = await call(`${baseUrl}/api/v1/reseller/customers`, key)
+    for (const { customer, creditCents } of body.customers)
+      assert.equal(creditCents, credits.get(`${key} ${customer}`) ?? 0, `the credit of ${customer}`)
+  }
+  // Stripe's keys and BTCPay's search hold over a kill; NOWPayments has neither, and its second invoice nobody knows.
+  const pages = new Set(
+    all.flatMap(({ told }) => [...told.values()].map((payUrl) => payUrl.split('/').at(-1))),
+  )
+  for (const { id, provider, paid_cents } of invoices)
+    assert.ok(
+      pages.has(id) || (provider === 'nowpayments' && paid_cents === 0),
+      `a stray invoice at ${provider}`,
+    )
+  for (const { provider, payments } of invoices) {
+    found.invoices[provider] = (found.invoices[provider] ?? 0) + 1
+    found.payments += payments.length
+    found.late += payments.filter(({ late }) => late).length
+  }
+  found.cents = [...paid.values()].reduce((sum, cents) => sum + cents, 0)
+}
