@@ -50,7 +50,7 @@ const auditMoney = async (http: HttpClient, key: string, name: string, world: Wo
     `what moved the wallet of ${name}`,
   )
   const paid = ownedBy(world.orders, name).reduce(
-    (cents, order) => cents + order.amountCents - order.refundedCents,
+    (cents, order) => cents + order.costCents - order.refundedCostCents,
     0,
   )
   const given = list.filter(({ type }) => type !== 'order' && type !== 'refund')
@@ -147,6 +147,34 @@ const auditPlans = async (shop: Shop, key: string, name: string, world: World): 
   )
 }
 
+/** What each customer has, what was earned with it, and both add up: the reseller's book beside the wallet. */
+const auditCustomers = async (http: HttpClient, key: string, name: string, world: World): Promise<void> => {
+  if (!world.accounts[name]!.reseller) return
+  const known = ownedBy(world.customers, name)
+  const listed = await all(http, key, '/api/v1/reseller/customers', 'customers')
+  for (const { customer, creditCents } of listed) {
+    const model = known.find((one) => one.name === customer)
+    assert.equal(creditCents, model?.creditCents ?? 0, `the credit of ${customer}`)
+    assert.ok(creditCents >= 0)
+  }
+  for (const { name: customer, creditCents } of known)
+    if (creditCents > 0)
+      assert.ok(
+        listed.some((one) => one.customer === customer),
+        `${customer} is not listed`,
+      )
+  const sold = ownedBy(world.orders, name).filter((order) => order.customer !== null)
+  const revenueCents = sold.reduce((cents, order) => cents + order.amountCents - order.refundedCents, 0)
+  const costCents = sold.reduce((cents, order) => cents + order.costCents - order.refundedCostCents, 0)
+  const { body } = await http.get('/api/v1/reseller/statement', { key })
+  assert.deepEqual(body.totals, {
+    orders: sold.length,
+    revenueCents,
+    costCents,
+    marginCents: revenueCents - costCents,
+  })
+}
+
 /** Holds everything that an account can read against the model. */
 const auditAccount = async (shop: Shop, key: string, name: string, world: World): Promise<void> => {
   const http = shop.http()
@@ -155,6 +183,7 @@ const auditAccount = async (shop: Shop, key: string, name: string, world: World)
     auditOrders(http, key, name, world),
     auditPlans(shop, key, name, world),
     auditRentals(shop, key, name, world),
+    auditCustomers(http, key, name, world),
   ])
 }
 

@@ -43,7 +43,7 @@ test('whatever customers and operators do, the service answers as the model does
     if (performance.now() > deadlineMs) return
     const copy = await copyOf(opening.settings.DATABASE_URL!)
     try {
-      const shop = await openShop({ ...opening.settings, FAREBOX_DEMO: 'off', DATABASE_URL: copy.url })
+      const shop = await openShop({ ...opening.settings, DATABASE_URL: copy.url })
       try {
         await play(shop, opening, steps, tally)
         const { pool, log, keys } = shop.farebox().core

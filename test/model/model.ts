@@ -1,6 +1,7 @@
 import type { Event, Moment } from './model/actions.ts'
 import type { Catalog } from './model/catalog.ts'
 import { judgeDeed } from './model/deeds.ts'
+import { judgeDeposit } from './model/deposits.ts'
 import { judgeRequest } from './model/requests.ts'
 import type { World } from './model/state.ts'
 
@@ -10,15 +11,23 @@ import type { World } from './model/state.ts'
  * the world after it, or what is wrong.
  */
 
-const judge = (catalog: Catalog, moment: Moment, event: Event): string | null =>
-  event.kind === 'request'
-    ? judgeRequest(catalog, moment, event.request, event.answer)
-    : judgeDeed(moment, event.deed, event.printed)
+const judge = (catalog: Catalog, moment: Moment, event: Event): string | null => {
+  switch (event.kind) {
+    case 'request':
+      return judgeRequest(catalog, moment, event.request, event.answer)
+    case 'deed':
+      return judgeDeed(moment, event.deed, event.printed)
+    case 'deposit':
+      return judgeDeposit(moment, event.deposit, event.answer, event.read)
+  }
+}
 
 const nameOf = (event: Event): string =>
-  event.kind === 'request'
-    ? `${event.request.account} ${event.request.path} ${JSON.stringify(event.request.body)} under ${event.request.idempotencyKey} → ${event.answer.status} ${JSON.stringify(event.answer.body)}`
-    : `operator ${JSON.stringify(event.deed)} → ${JSON.stringify(event.printed)}`
+  event.kind === 'deposit'
+    ? `deposit ${JSON.stringify(event.deposit)} → ${event.answer.status} ${JSON.stringify(event.answer.body)}, ${JSON.stringify(event.read)}`
+    : event.kind === 'request'
+      ? `${event.request.account} for ${event.request.customer} ${event.request.path} ${JSON.stringify(event.request.body)} under ${event.request.idempotencyKey} → ${event.answer.status} ${JSON.stringify(event.answer.body)}`
+      : `operator ${JSON.stringify(event.deed)} → ${JSON.stringify(event.printed)}`
 
 export type Verdict =
   | { readonly ok: true; readonly world: World }
@@ -59,12 +68,13 @@ export const judgeTogether = (
   return { ok: false, why: `after ${deepest.depth} of ${events.length} events none fits:\n${deepest.why}` }
 }
 
-export type { Answer, Deed, Event, Printed, Request } from './model/actions.ts'
-export { type Catalog, findProduct, isDedicated, linesOf, type Product, priceCents } from './model/catalog.ts'
+export type { Answer, Deed, Deposit, Event, Printed, Request } from './model/actions.ts'
+export { type Catalog, findProduct, isDedicated, linesOf, type Product } from './model/catalog.ts'
 export { remainingBytes } from './model/deeds.ts'
 export {
   type Account,
   bytesPerGb,
+  type Customer,
   dayMs,
   type Order,
   type Plan,

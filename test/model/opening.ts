@@ -29,6 +29,9 @@ const plans: Record<Name, { reseller: boolean; scopes: string[]; capCents: numbe
   capped: { reseller: false, scopes: ['buy'], capCents: 20_000, cents: 60_000 },
 }
 
+/** Of the reseller: figures that do not come out even. */
+const terms = { discountBp: 1_250, markupMillionths: 1_333_333 }
+
 const ok = async (shop: Shop, ...args: readonly string[]) => {
   const { code, json } = await shop.operator(...args)
   if (code !== 0) throw new Error(`${args.join(' ')}: ${JSON.stringify(json)}`)
@@ -58,6 +61,7 @@ const seat = async (shop: Shop, name: Name): Promise<{ card: Cards[Name]; accoun
     card: { accountId, keys: { main: keyOf(main), audit: keyOf(audit) } },
     account: {
       reseller,
+      terms: reseller ? terms : null,
       blocked: false,
       balanceCents: cents,
       owedCents: 0,
@@ -91,6 +95,18 @@ export const setUpOpening = async (t: TestContext): Promise<Opening> => {
     cards[name] = card
     accounts[name] = account
   }
+  const account = ['--account', cards.reseller!.accountId]
+  const { discountBp, markupMillionths } = terms
+  await ok(
+    shop,
+    ...['reseller', 'set', ...account, '--discount', String(discountBp / 100)],
+    ...['--markup', String(markupMillionths / 1_000_000)],
+  )
+  for (const [rail, provider] of [
+    ['card', 'stripe'],
+    ['crypto', 'nowpayments'],
+  ] as const)
+    await ok(shop, 'reseller', 'gateway', ...account, '--rail', rail, '--provider', provider, '--sandbox')
   const pools = await poolsOf(shop)
   await shop.close()
   const file = join(import.meta.dirname, '../../src/catalog/demo/catalog.json')
@@ -99,6 +115,6 @@ export const setUpOpening = async (t: TestContext): Promise<Opening> => {
     settings,
     cards: cards as Cards,
     catalog: products,
-    world: { accounts, orders: {}, byKey: {}, plans: {}, rentals: {}, pools },
+    world: { accounts, orders: {}, byKey: {}, plans: {}, rentals: {}, pools, customers: {} },
   }
 }

@@ -67,6 +67,12 @@ const metaOf = (catalog: Catalog, step: Single & { kind: 'buy' }): Record<string
   }
 }
 
+/** A reseller may name a customer; another's key that names one is refused. */
+export const customerFor = (
+  who: string,
+  { customer, forbidden }: { readonly customer: string | null; readonly forbidden: boolean },
+): string | null => (who === 'reseller' ? customer : forbidden ? 'ann' : null)
+
 const buyRequest = ({ catalog, freshKey }: Table, step: Single & { kind: 'buy' }): Request => {
   const meta = metaOf(catalog, step)
   const body = {
@@ -76,12 +82,17 @@ const buyRequest = ({ catalog, freshKey }: Table, step: Single & { kind: 'buy' }
     ...(step.wrong === 'card' && { method: 'pix' }),
   }
   const idempotencyKey = step.keyed ? freshKey() : null
-  return { account: step.who, key: 'main', path: '/api/v1/orders', body, idempotencyKey }
+  // What is wrong with a body comes before what is wrong with a header.
+  const sound = Number.isInteger(step.quantity) && step.quantity >= 1 && step.wrong === 'no'
+  const customer = customerFor(step.who, { ...step, forbidden: step.forbidden && sound })
+  return { account: step.who, key: 'main', path: '/api/v1/orders', body, idempotencyKey, customer }
 }
 
 const topUpRequest = ({ world, freshKey }: Table, step: Single & { kind: 'topUp' }): Request | null => {
   const plan = pickNewest(
-    Object.values(world.plans).filter((held) => !step.own || held.account === step.who),
+    Object.values(world.plans).filter(
+      ({ account, customer }) => customer === null && (!step.own || account === step.who),
+    ),
     step.plan,
   )
   if (!plan) return null
@@ -92,12 +103,13 @@ const topUpRequest = ({ world, freshKey }: Table, step: Single & { kind: 'topUp'
     path,
     body: { quantity: step.quantity },
     idempotencyKey: freshKey(),
+    customer: null,
   }
 }
 
 const extendRequest = ({ world, freshKey }: Table, step: Single & { kind: 'extend' }): Request | null => {
   const orders = Object.values(world.orders).filter(
-    (order) => order.target !== null && (!step.own || order.account === step.who),
+    (order) => order.target !== null && order.customer === null && (!step.own || order.account === step.who),
   )
   const order = pickNewest(orders, step.order)
   if (!order) return null
@@ -112,7 +124,8 @@ const extendRequest = ({ world, freshKey }: Table, step: Single & { kind: 'exten
     ...(named === null ? { order_id: order.orderId } : { proxy_ids: named }),
     period_days: step.period,
   }
-  return { account: step.who, key: 'main', path: '/api/v1/proxies/extend', body, idempotencyKey: freshKey() }
+  const path = '/api/v1/proxies/extend'
+  return { account: step.who, key: 'main', path, body, idempotencyKey: freshKey(), customer: null }
 }
 
 const retryRequest = ({ sent }: Table, step: Single & { kind: 'retry' }): Request | null => {
@@ -131,6 +144,8 @@ const retryRequest = ({ sent }: Table, step: Single & { kind: 'retry' }): Reques
       return id === 'residential-premium'
         ? { ...request, body: { ...body, product_id: 'resi-premium' } }
         : request
+    case 'customer':
+      return request.customer === null ? request : { ...request, customer: 'cy' }
     case 'none':
       return request
   }
@@ -188,6 +203,16 @@ export const planAction = async (table: Table, step: Single): Promise<Action | n
         cents: step.cents,
         reference: `ref ${step.reference}`,
       })
+    case 'customerCredit': {
+      const { customer, cents, reference } = step
+      return deed({
+        kind: 'customerCredit',
+        account: 'reseller',
+        customer,
+        cents,
+        reference: `ref ${reference}`,
+      })
+    }
     case 'adjust': {
       const { cents, reason } = step
       if (reason === 'chargeback' && cents > 0) return null

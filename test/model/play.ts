@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Called } from '../support/http.ts'
 import { until } from '../support/until.ts'
 import { audit } from './audit.ts'
 import {
@@ -11,7 +12,7 @@ import {
   type World,
 } from './model.ts'
 import { type Cards, type Name, names, type Opening } from './opening.ts'
-import { type Action, planAction, type Table } from './plan-action.ts'
+import { type Action, customerFor, planAction, type Table } from './plan-action.ts'
 import type { Shop } from './shop.ts'
 import type { Single, Step } from './steps.ts'
 
@@ -44,6 +45,11 @@ const argsOf = (deed: Deed, cards: Cards): string[] => {
         ...['--reference', deed.reference, '--reason', deed.reason],
         ...(deed.reason === 'chargeback' ? ['--gateway', 'stripe'] : []),
       ]
+    case 'customerCredit':
+      return [
+        ...['customers', 'credit', '--account', accountOf(deed.account), '--customer', deed.customer],
+        ...['--cents', String(deed.cents), '--reference', deed.reference],
+      ]
     case 'meter':
       return ['plans', 'meter', '--plan', deed.planId, '--bytes', String(deed.bytes)]
     case 'block':
@@ -61,6 +67,14 @@ const argsOf = (deed: Deed, cards: Cards): string[] => {
   }
 }
 
+const headersOf = ({
+  idempotencyKey,
+  customer,
+}: Pick<Request, 'idempotencyKey' | 'customer'>): Record<string, string> => ({
+  ...(idempotencyKey !== null && { 'Idempotency-Key': idempotencyKey }),
+  ...(customer !== null && { 'X-Reseller-Customer-Id': customer }),
+})
+
 /** Plays one run on a shop, from the opening's world, and checks everything after each step. */
 export const play = async (
   shop: Shop,
@@ -76,7 +90,7 @@ export const play = async (
 
   const keyText = (account: string, key: string): string => cards[account as Name].keys[key]!.text
 
-  const quoted = async ({ account, path, body }: Request): Promise<number | null> => {
+  const quoted = async ({ account, path, body, customer }: Request): Promise<number | null> => {
     const planId = /plans\/([^/]+)/.exec(path)?.[1]
     const rental = world.rentals[(body.proxy_ids as string[] | undefined)?.[0] ?? '']
     const productId = body.product_id ?? world.plans[planId ?? '']?.productId ?? rental?.productId
@@ -96,7 +110,8 @@ export const play = async (
     for (const [name, value] of Object.entries(meta)) if (value !== null) query.set(name, String(value))
     const key = keyText(account, 'audit')
     const quote = await shop.http().get(`/api/v1/products/${productId}/price?${query}`, { key })
-    return quote.status === 200 ? (quote.body.yourCostCents ?? quote.body.amountCents) : null
+    if (quote.status !== 200) return null
+    return customer === null ? (quote.body.yourCostCents ?? quote.body.amountCents) : quote.body.amountCents
   }
   const table = (): Table => ({ catalog, world, sent, quoted, freshKey: () => `key ${++made}` })
 
@@ -104,7 +119,7 @@ export const play = async (
     sent.push(request)
     const { status, body, headers } = await shop.http().post(request.path, request.body, {
       key: keyText(request.account, request.key),
-      headers: request.idempotencyKey === null ? {} : { 'Idempotency-Key': request.idempotencyKey },
+      headers: headersOf(request),
     })
     const replayed = headers.get('idempotency-replayed') === 'true'
     const kind = status < 400 ? `${status}` : body.code
@@ -165,6 +180,42 @@ export const play = async (
     world = verdict.world
   }
 
+  /** Opens a deposit, pays on its page, and waits until it is credited. */
+  const deposit = async (step: Step & { kind: 'deposit' }): Promise<void> => {
+    const { who: account, method, cents, percent } = step
+    const customer = customerFor(account, step)
+    const key = keyText(account, 'main')
+    const path = '/api/v1/deposits'
+    const headers = headersOf({ idempotencyKey: `key ${++made}`, customer })
+    const { status, body } = await shop.http().post(path, { amount_cents: cents, method }, { key, headers })
+    const kind = status < 400 ? 'deposit' : body.code
+    tally.answers[kind] = (tally.answers[kind] ?? 0) + 1
+    let paidCents = 0
+    let read: Called['body'] | null = null
+    if (status === 200) {
+      paidCents = Math.floor((body.amount_cents * percent) / 100)
+      const paid = await fetch(`${shop.sandbox()}/_sandbox/invoices/${body.deposit_id}/pay`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ amount_cents: paidCents }),
+      })
+      assert.equal(paid.status, 200, await paid.text())
+      const audited = { key: keyText(account, 'audit') }
+      read = await until(
+        async () => {
+          const { body: now } = await shop.http().get(`${path}/${body.deposit_id}`, audited)
+          return now.credited_cents === paidCents && now
+        },
+        { timeoutMs: 15_000, what: `${body.deposit_id} to have ${paidCents}` },
+      )
+    }
+    const asked = { account, key: 'main', customer, method, cents, paidCents }
+    const event: Event = { kind: 'deposit', deposit: asked, answer: { status, body }, read }
+    const verdict = judgeTogether(catalog, world, [event], shop.nowMs())
+    assert.ok(verdict.ok, verdict.ok ? '' : verdict.why)
+    world = verdict.world
+  }
+
   /** Lets time pass, until what has run out is back in stock. */
   const wait = async (ms: number): Promise<void> => {
     shop.wait(ms)
@@ -184,6 +235,7 @@ export const play = async (
 
   const perStep = (step: Step): Promise<void> => {
     if (step.kind === 'wait') return wait(step.ms)
+    if (step.kind === 'deposit') return deposit(step)
     if (step.kind === 'restart') return shop.restart()
     if (step.kind === 'together') return happen(step.steps, step.oneKey)
     return happen([step], false)

@@ -8,10 +8,12 @@ import { type Farebox, openFarebox, roles } from '../../src/app.ts'
 import { openCliContext } from '../../src/cli/open-context.ts'
 import { runCli } from '../../src/cli/program.ts'
 import { readConfig } from '../../src/config.ts'
+import { registerCustomers } from '../../src/customers/cli.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { registerWallet } from '../../src/ledger/cli.ts'
 import { registerOrders } from '../../src/orders/cli.ts'
 import { registerPlans } from '../../src/plans/cli.ts'
+import { registerReseller } from '../../src/resellers/cli.ts'
 import { registerStock } from '../../src/stock/cli.ts'
 import { demoEnv } from '../support/demo-env.ts'
 import { type HttpClient, httpClientOf } from '../support/http.ts'
@@ -19,12 +21,23 @@ import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import type { Printed } from './model.ts'
 
-const rooms = [registerAccounts, registerKeys, registerWallet, registerOrders, registerPlans, registerStock]
+const rooms = [
+  registerAccounts,
+  registerKeys,
+  registerWallet,
+  registerOrders,
+  registerPlans,
+  registerStock,
+  registerReseller,
+  registerCustomers,
+]
 
 /** A running service whose clock can be moved, with the command line beside it. */
 export type Shop = {
   farebox(): Farebox
   http(): HttpClient
+  /** Where the stand-ins of the payment providers answer; their clock is the service's. */
+  sandbox(): string
   /** The clock of the service, milliseconds. */
   nowMs(): number
   /** Moves the clock of every process on. */
@@ -89,6 +102,7 @@ export const openShop = async (settings: Settings): Promise<Shop> => {
   return {
     farebox: () => running.farebox,
     http: () => running.http,
+    sandbox: () => running.farebox.demo!.demo.sandbox!,
     nowMs: () => Date.now() + offsetMs,
     wait: (ms) => {
       offsetMs += ms

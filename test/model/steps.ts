@@ -13,6 +13,11 @@ const mostly = <const Usual, const Odd>(
 // What is asked for is told by numbers that are looked up among what there is when the step comes.
 const who = mostly(['buyer', 'buyer', 'reseller', 'capped'], ['buyer', 'reseller', 'scraper'])
 const nth = fc.nat({ max: 1000 })
+/** The names that a reseller's customers have; mostly it acts for itself or one of the first. */
+const customer = fc.oneof(
+  { weight: 5, arbitrary: fc.constant(null) },
+  { weight: 5, arbitrary: fc.constantFrom('ann', 'bob') },
+)
 /** Mostly one of the newest, so that things happen to the same order, plan or key again. */
 const newest = fc.oneof({ weight: 4, arbitrary: fc.nat({ max: 2 }) }, fc.nat({ max: 50 }))
 const guard = mostly(['none', 'none', 'right'], ['wrong'])
@@ -20,6 +25,9 @@ const guard = mostly(['none', 'none', 'right'], ['wrong'])
 const buy = fc.record({
   kind: fc.constant('buy' as const),
   who,
+  customer,
+  /** A customer on a key that is no reseller's. */
+  forbidden: mostly([false, false, false], [true]),
   product: mostly(
     [
       'residential-premium',
@@ -63,7 +71,7 @@ const extend = fc.record({
 const retry = fc.record({
   kind: fc.constant('retry' as const),
   request: newest,
-  change: fc.constantFrom('none', 'none', 'quantity', 'guard', 'alias'),
+  change: fc.constantFrom('none', 'none', 'quantity', 'guard', 'alias', 'customer'),
 })
 const refund = fc.record({
   kind: fc.constant('refund' as const),
@@ -93,6 +101,22 @@ const meter = fc.record({
   plan: newest,
   bytes: fc.integer({ min: 1, max: 4_000_000_000 }),
 })
+const customerCredit = fc.record({
+  kind: fc.constant('customerCredit' as const),
+  customer: fc.constantFrom('ann', 'bob'),
+  cents: fc.integer({ min: 1, max: 20_000 }),
+  reference: fc.nat({ max: 9 }),
+})
+/** Opened and paid: as much as was asked for, less or more, in percent. */
+const deposit = fc.record({
+  kind: fc.constant('deposit' as const),
+  who,
+  customer,
+  forbidden: mostly([false], [true]),
+  method: fc.constantFrom('card' as const, 'crypto' as const),
+  cents: fc.integer({ min: 1, max: 9_000 }),
+  percent: mostly([100, 100, 130], [40]),
+})
 const account = fc.record({
   kind: mostly(['unblock', 'issue'], ['block', 'revoke']),
   who,
@@ -108,8 +132,9 @@ const single = fc.oneof(
   { weight: 1, arbitrary: adjust },
   { weight: 1, arbitrary: meter },
   { weight: 2, arbitrary: account },
+  { weight: 3, arbitrary: customerCredit },
 )
-const request = fc.oneof({ weight: 5, arbitrary: buy }, topUp, extend, retry, refund, credit)
+const request = fc.oneof({ weight: 6, arbitrary: buy }, topUp, extend, retry, refund, credit, customerCredit)
 
 /** At once; with `oneKey` the first is sent as often, under one key. */
 const together = fc.record({
@@ -128,6 +153,7 @@ const restart = fc.record({ kind: fc.constant('restart' as const) })
 export const step = fc.oneof(
   { weight: 20, arbitrary: single },
   { weight: 7, arbitrary: together },
+  { weight: 3, arbitrary: deposit },
   { weight: 2, arbitrary: wait },
   { weight: 1, arbitrary: restart },
 )

@@ -8,6 +8,18 @@ export type Request = {
   readonly path: string
   readonly body: Readonly<Record<string, unknown>>
   readonly idempotencyKey: string | null
+  /** The reseller's own name of the customer that it orders for. */
+  readonly customer: string | null
+}
+
+/** A deposit that is asked for, and what its payer then pays on its page. */
+export type Deposit = {
+  readonly account: string
+  readonly key: string
+  readonly customer: string | null
+  readonly method: 'card' | 'crypto'
+  readonly cents: number
+  readonly paidCents: number
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the model says which fields it expects
@@ -40,12 +52,26 @@ export type Deed =
   | { readonly kind: 'meter'; readonly planId: string; readonly bytes: number }
   | { readonly kind: 'block' | 'unblock'; readonly account: string }
   | { readonly kind: 'revoke' | 'issue'; readonly account: string }
+  | {
+      readonly kind: 'customerCredit'
+      readonly account: string
+      readonly customer: string
+      readonly cents: number
+      readonly reference: string
+    }
 
 export type Printed = { readonly code: number; readonly json: Body }
 
 export type Event =
   | { readonly kind: 'request'; readonly request: Request; readonly answer: Answer }
   | { readonly kind: 'deed'; readonly deed: Deed; readonly printed: Printed }
+  /** `read`: the deposit once its payer had paid; null when it was refused. */
+  | {
+      readonly kind: 'deposit'
+      readonly deposit: Deposit
+      readonly answer: Pick<Answer, 'status' | 'body'>
+      readonly read: Body | null
+    }
 
 /** Where an event is judged: what the world was at each moment since its request was sent, the present one last. */
 export type Moment = { readonly world: World; readonly views: readonly World[]; readonly nowMs: number }

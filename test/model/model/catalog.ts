@@ -1,4 +1,4 @@
-import type { Target } from './state.ts'
+import type { Target, Terms } from './state.ts'
 
 type Tier = { readonly from: number; readonly unitPriceMicros: number }
 type Rate = {
@@ -36,10 +36,22 @@ export const findProduct = (catalog: Catalog, id: string): Product | undefined =
 
 export const isDedicated = ({ shape }: Product): boolean => shape.startsWith('addresses')
 
-/** Whole cents, half a cent up. */
-export const priceCents = (tiers: readonly Tier[], quantity: number): number => {
-  const tier = tiers.filter(({ from }) => from <= quantity).at(-1)
-  return Math.floor(((tier?.unitPriceMicros ?? Number.NaN) * quantity + 5_000) / 10_000)
+const halfUp = (numerator: bigint, denominator: bigint): number =>
+  Number((2n * numerator + denominator) / (2n * denominator))
+
+/** What the payer and the wallet pay, whole cents, each rounded half up once from the exact list price. */
+export const figuresOf = (
+  tiers: readonly Tier[],
+  quantity: number,
+  terms: Terms | null,
+  forCustomer: boolean,
+): { readonly amountCents: number; readonly costCents: number } => {
+  const tier = tiers.filter(({ from }) => from <= quantity).at(-1)!
+  const listMicros = BigInt(tier.unitPriceMicros) * BigInt(quantity)
+  const { discountBp, markupMillionths } = terms ?? { discountBp: 0, markupMillionths: 1_000_000 }
+  const costCents = halfUp(listMicros * BigInt(10_000 - discountBp), 10_000n * 10_000n)
+  const priceCents = halfUp(listMicros * BigInt(markupMillionths), 10_000n * 1_000_000n)
+  return { amountCents: forCustomer ? priceCents : costCents, costCents }
 }
 
 /** Everything that a dedicated product sells in a country, in the order of the file. */

@@ -1,5 +1,5 @@
 import { type Deed, differing, type Moment, type Printed } from './actions.ts'
-import { bytesPerGb, credit, move, type Order, type Plan, type World } from './state.ts'
+import { bytesPerGb, credit, customerOf, move, type Order, type Plan, type World } from './state.ts'
 
 const refused = (printed: Printed, code: string): string | null =>
   printed.code === 1 ? differing(printed.json, { code }) : `it was done, in place of ${code}`
@@ -7,27 +7,36 @@ const refused = (printed: Printed, code: string): string | null =>
 const done = (printed: Printed, fields: Readonly<Record<string, unknown>>): string | null =>
   printed.code === 0 ? differing(printed.json, fields) : `refused: ${JSON.stringify(printed.json)}`
 
-/** What the first `count` of all equal parts come to, half a cent up. */
-const partsCents = (order: Order, count: number): number => {
-  const all = order.proxyIds.length
-  return Math.floor((2 * order.amountCents * count + all) / (2 * all))
-}
+/** What the first `count` of `all` equal parts of an amount come to, half a cent up. */
+const partsCents = (cents: number, count: number, all: number): number =>
+  Math.floor((2 * cents * count + all) / (2 * all))
 
-const refundOf = (
-  order: Order,
-  deed: Deed & { kind: 'refund' },
-): { cents: number; proxyIds: string[] } | null => {
-  const left = order.amountCents - order.refundedCents
+type Back = { readonly cents: number; readonly costCents: number; readonly proxyIds: string[] }
+
+const refundOf = (order: Order, deed: Deed & { kind: 'refund' }): Back | null => {
+  const { amountCents, costCents, refundedCents } = order
+  const left = amountCents - refundedCents
+  const leftCost = costCents - order.refundedCostCents
   const kept = order.proxyIds.filter((id) => !order.refundedProxies.includes(id))
-  if (deed.cents !== null)
-    return deed.cents > left ? null : { cents: deed.cents, proxyIds: deed.cents === left ? kept : [] }
-  if (deed.proxyIds === null) return { cents: left, proxyIds: kept }
+  /** With the last cent of the price goes all that is left of the cost and the goods. */
+  const back = (cents: number, cost: number, proxyIds: string[]): Back =>
+    cents === left
+      ? { cents, costCents: leftCost, proxyIds: kept }
+      : { cents, costCents: Math.max(0, Math.min(cost, leftCost)), proxyIds }
+  if (deed.cents !== null) {
+    if (deed.cents > left) return null
+    const cost = partsCents(costCents, refundedCents + deed.cents, amountCents) - order.refundedCostCents
+    return back(deed.cents, cost, [])
+  }
+  if (deed.proxyIds === null) return back(left, leftCost, kept)
   const named = [...new Set(deed.proxyIds)]
   if (order.kind === 'extension' || named.some((id) => !kept.includes(id))) return null
+  if (named.length === kept.length) return back(left, leftCost, kept)
   const before = order.refundedProxies.length
-  const share = partsCents(order, before + named.length) - partsCents(order, before)
-  const cents = named.length === kept.length ? left : Math.min(share, left)
-  return { cents, proxyIds: cents === left ? kept : named }
+  const all = order.proxyIds.length
+  const share = (cents: number) =>
+    partsCents(cents, before + named.length, all) - partsCents(cents, before, all)
+  return back(Math.min(share(amountCents), left), share(costCents), named)
 }
 
 export const remainingBytes = ({ totalGb, takenBytes, usedBytes }: Plan): number =>
@@ -50,8 +59,11 @@ const judgeRefund = (
   const refund = refundOf(order, deed)
   if (!refund || refund.cents <= 0) return refused(printed, 'refund_refused')
   order.refundedCents += refund.cents
+  order.refundedCostCents += refund.costCents
   order.refundedProxies.push(...refund.proxyIds)
-  credit(world.accounts[order.account]!, 'refund', refund.cents, order.orderId)
+  const customer = world.customers[order.customer ?? '']
+  if (customer) customer.creditCents += refund.cents
+  credit(world.accounts[order.account]!, 'refund', refund.costCents, order.orderId)
   const whole = order.refundedCents === order.amountCents
   if (order.kind !== 'extension') for (const id of refund.proxyIds) world.rentals[id]!.releasedAtMs ??= nowMs
   if (whole) takeBackUnits(world, order, nowMs)
@@ -93,6 +105,15 @@ export const judgeDeed = (moment: Moment, deed: Deed, printed: Printed): string 
       account.references.push(deed.reference)
       credit(account, 'credit', deed.cents)
       return done(printed, { balanceCents: account.balanceCents })
+    }
+    case 'customerCredit': {
+      const customer = customerOf(world, deed.account, deed.customer)
+      const { references } = world.accounts[deed.account]!
+      const reference = `customer ${deed.customer} ${deed.reference}`
+      if (references.includes(reference)) return refused(printed, 'already_applied')
+      references.push(reference)
+      customer.creditCents += deed.cents
+      return done(printed, { creditCents: customer.creditCents })
     }
     case 'meter': {
       const plan = world.plans[deed.planId]!

@@ -1,13 +1,13 @@
 import type { Request } from './actions.ts'
 import {
   type Catalog,
+  figuresOf,
   findProduct,
   fittingLines,
   isDedicated,
   isRefusal,
   type Line,
   type Product,
-  priceCents,
   quantityRefusal,
   type Refusal,
   refusal,
@@ -19,7 +19,9 @@ export type Offer = {
   readonly kind: 'order' | 'topup' | 'extension'
   readonly product: Product
   readonly quantity: number
+  /** What is charged to the payer, and what leaves the wallet. */
   readonly amountCents: number
+  readonly costCents: number
   readonly target: Target | null
   /** The plan that is topped up; null when the order finds its own. */
   readonly planId: string | null
@@ -53,7 +55,19 @@ const orderable = (catalog: Catalog, id: string): Product | Refusal => {
   return (product.state ?? 'active') === 'active' ? product : refusal(409, 'product_unavailable')
 }
 
-const orderOffer = (catalog: Catalog, body: Request['body'], view: World, nowMs: number): Offer | Refusal => {
+/** The terms of who asks, for itself or for a customer. */
+type Figures = (
+  tiers: NonNullable<Product['tiers']>,
+  quantity: number,
+) => Pick<Offer, 'amountCents' | 'costCents'>
+
+const orderOffer = (
+  catalog: Catalog,
+  body: Request['body'],
+  view: World,
+  nowMs: number,
+  figures: Figures,
+): Offer | Refusal => {
   const product = orderable(catalog, String(body.product_id))
   if (isRefusal(product)) return product
   const wrong = quantityRefusal(product, body.quantity, product.minQuantity)
@@ -63,32 +77,43 @@ const orderOffer = (catalog: Catalog, body: Request['body'], view: World, nowMs:
   const plain = { kind: 'order', product, quantity, planId: null, proxyIds: [] } as const
   if (!isDedicated(product)) {
     if (Object.keys(meta).length > 0) return refusal(400, 'invalid_targeting')
-    return { ...plain, target: null, amountCents: priceCents(product.tiers!, quantity) }
+    return { ...plain, target: null, ...figures(product.tiers!, quantity) }
   }
   const lines = fittingLines(product, meta)
   if (isRefusal(lines)) return lines
   const { target, tiers } = chooseLine(product, lines, quantity, view, nowMs)
-  return { ...plain, target, amountCents: priceCents(tiers, quantity) }
+  return { ...plain, target, ...figures(tiers, quantity) }
 }
 
-const topUpOffer = (catalog: Catalog, view: World, planId: string, quantity: unknown): Offer | Refusal => {
+const topUpOffer = (
+  catalog: Catalog,
+  view: World,
+  planId: string,
+  quantity: unknown,
+  figures: Figures,
+): Offer | Refusal => {
   const product = findProduct(catalog, view.plans[planId]!.productId)!
   if (product.renewal !== 'topup') return refusal(400, 'invalid_body')
   const wrong = quantityRefusal(product, quantity, product.minQuantity)
   if (wrong) return wrong
-  const amountCents = priceCents(product.tiers!, quantity as number)
   return {
     kind: 'topup',
     product,
     quantity: quantity as number,
-    amountCents,
+    ...figures(product.tiers!, quantity as number),
     target: null,
     planId,
     proxyIds: [],
   }
 }
 
-const extensionOffer = (catalog: Catalog, request: Request, view: World, nowMs: number): Offer | Refusal => {
+const extensionOffer = (
+  catalog: Catalog,
+  request: Request,
+  view: World,
+  nowMs: number,
+  figures: Figures,
+): Offer | Refusal => {
   const { proxy_ids: named, order_id: orderId, period_days: periodDays } = request.body
   const mine = Object.values(view.rentals).filter(({ account }) => account === request.account)
   const over = (id: string) => isOver(view, id, nowMs)
@@ -115,7 +140,7 @@ const extensionOffer = (catalog: Catalog, request: Request, view: World, nowMs: 
     kind: 'extension',
     product,
     quantity,
-    amountCents: priceCents(tiers, quantity),
+    ...figures(tiers, quantity),
     target,
     planId: null,
     proxyIds,
@@ -129,12 +154,14 @@ export const planOfPath = (path: string): string | null =>
 export const offerOf = (catalog: Catalog, request: Request, view: World, nowMs: number): Offer | Refusal => {
   const { path, body } = request
   const planId = planOfPath(path)
+  const { terms } = view.accounts[request.account]!
+  const figures: Figures = (tiers, quantity) => figuresOf(tiers, quantity, terms, request.customer !== null)
   const offer =
     planId !== null
-      ? topUpOffer(catalog, view, planId, body.quantity)
+      ? topUpOffer(catalog, view, planId, body.quantity, figures)
       : path === '/api/v1/proxies/extend'
-        ? extensionOffer(catalog, request, view, nowMs)
-        : orderOffer(catalog, body, view, nowMs)
+        ? extensionOffer(catalog, request, view, nowMs, figures)
+        : orderOffer(catalog, body, view, nowMs, figures)
   if (isRefusal(offer)) return offer
   if (body.method !== undefined && body.method !== 'wallet') return refusal(403, 'deposits_not_available')
   const guard = body.expected_amount_cents

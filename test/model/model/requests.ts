@@ -1,7 +1,7 @@
 import { type Answer, differing, type Moment, type Request } from './actions.ts'
 import { type Catalog, findProduct, isDedicated, isRefusal } from './catalog.ts'
 import { type Offer, offerOf, planOfPath, stockRefusal } from './offer.ts'
-import { type Account, dayMs, type Key, move, type Order, type World } from './state.ts'
+import { type Account, customerOf, dayMs, type Key, move, type Order, type World } from './state.ts'
 
 type Refused = { readonly status: number; readonly code: string; readonly [field: string]: unknown }
 
@@ -11,14 +11,16 @@ const refused = (answer: Answer, { status, ...fields }: Refused): string | null 
     : `${answer.status} ${answer.body.code ?? ''} in place of ${status} ${fields.code}`
 
 /** What a retry under the same key must ask for again. */
-const askedBy = (catalog: Catalog, { path, body }: Request): string => {
+const askedBy = (catalog: Catalog, { path, body, customer }: Request): string => {
   const { product_id: id, expected_amount_cents: _guard, ...rest } = body
-  return JSON.stringify([path, typeof id === 'string' ? (findProduct(catalog, id)?.id ?? id) : null, rest])
+  const productId = typeof id === 'string' ? (findProduct(catalog, id)?.id ?? id) : null
+  return JSON.stringify([path, productId, rest, customer])
 }
 
 const spentCents = (key: Key, nowMs: number): number =>
   key.spent.filter(({ atMs }) => atMs > nowMs - dayMs).reduce((sum, { cents }) => sum + cents, 0)
 
+/** What the wallet says to the cost: the cap counts it too. */
 const moneyRefusal = (account: Account, key: Key, amountCents: number, nowMs: number): Refused | null => {
   const spent = spentCents(key, nowMs)
   const { capCents } = key
@@ -29,6 +31,19 @@ const moneyRefusal = (account: Account, key: Key, amountCents: number, nowMs: nu
   const shortfallCents = amountCents - balanceCents
   return { status: 402, code: 'insufficient_balance', balanceCents, amountCents, shortfallCents }
 }
+
+/** What the customer's credit says, after the wallet. */
+const creditRefusal = (creditCents: number, amountCents: number): Refused | null =>
+  creditCents >= amountCents
+    ? null
+    : {
+        status: 402,
+        code: 'customer_credit_insufficient',
+        shortfallCents: amountCents - creditCents,
+        payUrl: undefined,
+        depositId: undefined,
+        chargeCents: undefined,
+      }
 
 const metaOf = ({ target, product }: Offer) =>
   target && {
@@ -43,10 +58,14 @@ const metaOf = ({ target, product }: Offer) =>
 
 const landPlan = (world: World, offer: Offer, order: Order, atMs: number): string | null => {
   const { product, quantity } = offer
-  const { account, planId } = order
+  const { account, planId, customer } = order
   if (planId === null) return 'the order names no plan'
   const held = Object.values(world.plans).find(
-    (plan) => plan.account === account && plan.productId === product.id && product.renewal === 'topup',
+    (plan) =>
+      plan.account === account &&
+      plan.customer === customer &&
+      plan.productId === product.id &&
+      product.renewal === 'topup',
   )
   const expected = offer.planId ?? held?.planId
   if (expected !== undefined && planId !== expected) return `it landed on plan ${planId}, not on ${expected}`
@@ -60,6 +79,7 @@ const landPlan = (world: World, offer: Offer, order: Order, atMs: number): strin
     planId,
     account,
     productId: product.id,
+    customer,
     totalGb: timed ? null : quantity,
     usedBytes: 0,
     takenBytes: 0,
@@ -99,7 +119,7 @@ const fulfil = (
   const { body } = answer
   if (answer.status !== 201) return `${answer.status} ${body.code ?? ''} in place of 201`
   const account = world.accounts[request.account]!
-  const { amountCents, quantity, product, kind } = offer
+  const { amountCents, costCents, quantity, product, kind } = offer
   const name = request.idempotencyKey ?? answer.madeKey
   if (name === null) return 'no Idempotency-Key was made'
   if (world.orders[body.orderId]) return `order ${body.orderId} stood already, under another key`
@@ -112,13 +132,19 @@ const fulfil = (
     amountCents,
     refundedCents: 0,
     unitPriceCents: Math.floor((2 * amountCents + quantity) / (2 * quantity)),
-    balanceCents: account.balanceCents - amountCents,
+    balanceCents: account.balanceCents - costCents,
     fulfillmentMeta: metaOf(offer),
-    yourCostCents: account.reseller ? amountCents : undefined,
+    yourCostCents: account.reseller ? costCents : undefined,
+    marginCents: account.reseller ? amountCents - costCents : undefined,
   })
   if (wrong) return wrong
   const { orderId, planId, proxyIds } = body
-  const progress = { refundedCents: 0, refundedProxies: [] }
+  const customer = request.customer === null ? null : customerOf(world, request.account, request.customer)
+  const customerId = body.customerId ?? null
+  if (customer === null ? customerId !== null : (customer.id ?? customerId) !== customerId)
+    return `it is for ${customerId}, not for ${customer?.id ?? null}`
+  if (customer) customer.id = customerId
+  const progress = { refundedCents: 0, refundedCostCents: 0, refundedProxies: [] }
   const { target } = offer
   const order: Order = {
     orderId,
@@ -126,7 +152,9 @@ const fulfil = (
     kind,
     productId: product.id,
     quantity,
+    customer: customer && `${customer.account} ${customer.name}`,
     amountCents,
+    costCents,
     asked,
     target,
     planId,
@@ -136,8 +164,9 @@ const fulfil = (
   world.orders[orderId] = order
   world.byKey[`${request.account} ${name}`] = orderId
   const atMs = Date.parse(body.createdAt)
-  move(account, 'order', -amountCents, orderId)
-  account.keys[request.key]!.spent.push({ atMs, cents: amountCents })
+  move(account, 'order', -costCents, orderId)
+  if (customer) customer.creditCents -= amountCents
+  account.keys[request.key]!.spent.push({ atMs, cents: costCents })
   return isDedicated(product) ? landRentals(world, offer, order, atMs) : landPlan(world, offer, order, atMs)
 }
 
@@ -161,6 +190,7 @@ const earlyRefusal = (world: World, request: Request): Refused | null => {
   if (key.revoked) return { status: 401, code: 'unauthorized' }
   if (!key.scopes.includes('buy')) return { status: 403, code: 'missing_scope' }
   if (account.blocked) return { status: 403, code: 'account_blocked' }
+  if (request.customer !== null && !account.reseller) return { status: 403, code: 'reseller_forbidden' }
   if (account.reseller && request.idempotencyKey === null)
     return { status: 400, code: 'idempotency_key_required' }
   return null
@@ -193,7 +223,13 @@ export const judgeRequest = (
     const refusal = isRefusal(offer)
       ? offer
       : (stockRefusal(offer, world, nowMs) ??
-        moneyRefusal(account, account.keys[request.key]!, offer.amountCents, nowMs))
+        moneyRefusal(account, account.keys[request.key]!, offer.costCents, nowMs) ??
+        (request.customer === null
+          ? null
+          : creditRefusal(
+              customerOf(world, request.account, request.customer).creditCents,
+              offer.amountCents,
+            )))
     const wrong = isRefusal(offer)
       ? refused(answer, { ...offer })
       : refusal

@@ -8,12 +8,27 @@ export type World = {
   readonly rentals: Record<string, Rental>
   /** How many addresses each pool has in all. */
   readonly pools: Record<string, number>
+  /** What customers have with their reseller, by `account name`. */
+  readonly customers: Record<string, Customer>
 }
+
+/** The reseller's book has it, beside the wallet. */
+export type Customer = {
+  readonly account: string
+  readonly name: string
+  /** The service's id of it, once it was seen. */
+  id: string | null
+  creditCents: number
+}
+
+/** Of a reseller, in hundredths of a percent and in millionths. */
+export type Terms = { readonly discountBp: number; readonly markupMillionths: number }
 
 export type Movement = { readonly type: string; readonly cents: number; readonly orderId: string | null }
 
 export type Account = {
   readonly reseller: boolean
+  readonly terms: Terms | null
   blocked: boolean
   balanceCents: number
   owedCents: number
@@ -43,13 +58,19 @@ export type Order = {
   readonly kind: 'order' | 'topup' | 'extension'
   readonly productId: string
   readonly quantity: number
+  /** Whose credit paid it, by `account name`; null: the account's own wallet. */
+  readonly customer: string | null
+  /** What its payer paid. */
   readonly amountCents: number
+  /** What left the wallet for it. */
+  readonly costCents: number
   /** What a retry must ask for again. */
   readonly asked: string
   readonly target: Target | null
   readonly planId: string | null
   readonly proxyIds: string[]
   refundedCents: number
+  refundedCostCents: number
   readonly refundedProxies: string[]
 }
 
@@ -57,6 +78,7 @@ export type Plan = {
   readonly planId: string
   readonly account: string
   readonly productId: string
+  readonly customer: string | null
   totalGb: number | null
   usedBytes: number
   /** Bytes that refunds took back. */
@@ -94,6 +116,13 @@ export const freeIn = (world: World, pool: string, nowMs: number): number => {
       (rental.releasedAtMs === null || rental.releasedAtMs + restMs > nowMs),
   )
   return (world.pools[pool] ?? 0) - gone.length
+}
+
+/** The customer of the account, who exists from its first use on. */
+export const customerOf = (world: World, account: string, name: string): Customer => {
+  const key = `${account} ${name}`
+  world.customers[key] ??= { account, name, id: null, creditCents: 0 }
+  return world.customers[key]
 }
 
 export const move = (account: Account, type: string, cents: number, orderId: string | null = null): void => {
