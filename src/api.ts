@@ -47,6 +47,7 @@ import { proxyRoutes } from './proxies/routes.ts'
 import { resellerFinanceRoutes } from './resellers/finance-routes.ts'
 import { createLiveTerms, type LiveTerms } from './resellers/live.ts'
 import { resellerCustomerRoutes } from './resellers/routes.ts'
+import type { RenewalDatabase } from './subscriptions/migrations.ts'
 import { subscriptionRoutes } from './subscriptions/routes.ts'
 import { createSubscriptions } from './subscriptions/service.ts'
 import { createCredentials } from './vault/credentials.ts'
@@ -181,7 +182,12 @@ export const createApi = (parts: ApiParts): Api => {
     termsOf: terms.termsOf,
     credentials: createCredentials(core.keys.master),
     db: createKysely<
-      ReadDatabase & LabelDatabase & ReadMarkDatabase & TrafficDatabase & DepositPagesDatabase
+      ReadDatabase &
+        LabelDatabase &
+        ReadMarkDatabase &
+        TrafficDatabase &
+        DepositPagesDatabase &
+        RenewalDatabase
     >(pool),
     reads,
     kept: createKeptAnswers({

@@ -101,7 +101,9 @@ const errorTable = {
   ),
   invalid_url: change('The URL is not https, or its host is private or internal.'),
   invalid_ip: change('The value is not an IPv4 or IPv6 address.'),
-  subscription_not_available: change('The product is not sold by subscription at this interval.'),
+  subscription_not_available: change(
+    'The product is not sold by subscription at this interval, or the request names a customer: the wallet of the account pays a subscription. Order for a customer with POST /api/v1/orders.',
+  ),
   bad_input: entry({
     status: 400,
     retry: 'after-change',

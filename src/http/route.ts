@@ -160,8 +160,11 @@ export type RouteDefinition<
    * quantity or targeting: the check of a known key comes before those (decisions.md, order of checks).
    */
   knownKey?(caller: Caller, idempotencyKey: string): Promise<boolean>
-  /** `X-Reseller-Customer-Id` names a customer: refused on a key that is no reseller's. */
-  readonly customer?: 'optional' | 'required'
+  /**
+   * `X-Reseller-Customer-Id` names a customer: refused on a key that is no reseller's. `refused`: the handler refuses
+   * every customer, so that nobody pays by mistake for the one who was named.
+   */
+  readonly customer?: 'optional' | 'required' | 'refused'
   /** A scraper call: `X-Request-Id` is its idempotency key, taken as it is or refused as `bad_input`. */
   readonly requestIdIsKey?: true
   readonly responses: Declared

@@ -15,9 +15,10 @@ export const Announcement = z
     }),
     audience: z.enum(audiences),
     publishedAt: instant,
-    expiresAt: instant
-      .nullable()
-      .meta({ description: 'When the notice drops out of the feed; null while no end is set.' }),
+    expiresAt: instant.nullable().meta({
+      description:
+        'Null while the notice stands, also when its end is planned: an expired notice drops out of the feed.',
+    }),
     linkHref: z.string().nullable().meta({ description: "Relative to the service's site, or absolute." }),
     linkLabel: z.string().nullable(),
     unread: z.boolean().meta({
@@ -28,7 +29,7 @@ export const Announcement = z
   .meta({ id: 'Announcement' })
 export type Announcement = z.infer<typeof Announcement>
 
-/** What everybody is shown of a notice, beside its id. */
+/** What an operator is shown of a notice, beside its id; accounts see the end of a notice only once it has come. */
 export const noticeFields = (row: NoticeRow): Omit<Announcement, 'id' | 'unread'> => ({
   title: row.title,
   body: row.body,

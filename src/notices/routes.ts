@@ -62,6 +62,8 @@ export const noticeRoutes = ({
         const announcements = found.map((row) => ({
           id: row.notice_id,
           ...noticeFields(row),
+          // All that is found stands.
+          expiresAt: null,
           unread: row.unread,
         }))
         return { body: { announcements }, untilMs: Math.min(...ends) }

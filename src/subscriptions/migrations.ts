@@ -16,3 +16,12 @@ export const migrations: Migrations = {
     );
   `,
 }
+
+/** The refused renewals as queries see them. */
+export type RenewalDatabase = {
+  'work.renewals': {
+    readonly subscription_id: string
+    readonly period_start: string
+    readonly reason: string
+  }
+}

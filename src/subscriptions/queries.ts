@@ -1,26 +1,51 @@
 import type { Kysely } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
-import type { SubscriptionRow } from '../../projections/subscriptions.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId } from '../ids.ts'
-import type { SubscriptionStatus } from './record.ts'
+import type { RenewalDatabase } from './migrations.ts'
+import type { SubscriptionStatus, SubscriptionView } from './record.ts'
+
+export type SubscriptionQueries = Kysely<ReadDatabase & RenewalDatabase>
+
+/** Why the period that begins at an instant could not be paid when it was last tried; null: nothing refused it. */
+export const refusedReasonOf = async (
+  db: SubscriptionQueries,
+  subscriptionId: string,
+  periodStart: string,
+): Promise<string | null> => {
+  const row = await db
+    .selectFrom('work.renewals')
+    .select('reason')
+    .where('subscription_id', '=', subscriptionId)
+    .where('period_start', '=', periodStart)
+    .executeTakeFirst()
+  return row?.reason ?? null
+}
+
+/** The account's subscriptions, each with what refused the payment of its next period. */
+const subscriptionsOf = (db: SubscriptionQueries, account: AccountId) =>
+  db
+    .selectFrom('read.subscriptions as held')
+    .leftJoin('work.renewals as refused', (join) =>
+      join
+        .onRef('refused.subscription_id', '=', 'held.subscription_id')
+        .onRef('refused.period_start', '=', 'held.current_period_end'),
+    )
+    .where('held.account_id', '=', account)
+    .selectAll('held')
+    .select('refused.reason as refused_reason')
 
 /** A subscription of the account, or undefined: absent and foreign read alike. */
 export const findSubscription = (
-  db: Kysely<ReadDatabase>,
+  db: SubscriptionQueries,
   account: AccountId,
   subscriptionId: string,
-): Promise<SubscriptionRow | undefined> =>
-  db
-    .selectFrom('read.subscriptions')
-    .selectAll()
-    .where('subscription_id', '=', subscriptionId)
-    .where('account_id', '=', account)
-    .executeTakeFirst()
+): Promise<SubscriptionView | undefined> =>
+  subscriptionsOf(db, account).where('held.subscription_id', '=', subscriptionId).executeTakeFirst()
 
 /** A page of the account's subscriptions, newest first, and how many fit the filter. */
 export const listSubscriptions = async (
-  db: Kysely<ReadDatabase>,
+  db: SubscriptionQueries,
   account: AccountId,
   filter: {
     readonly limit: number
@@ -28,24 +53,26 @@ export const listSubscriptions = async (
     readonly status: SubscriptionStatus | undefined
   },
   nowMs: number,
-): Promise<{ subscriptions: readonly SubscriptionRow[]; total: number }> => {
-  let fitting = db.selectFrom('read.subscriptions').where('account_id', '=', account)
+): Promise<{ subscriptions: readonly SubscriptionView[]; total: number }> => {
+  let fitting = subscriptionsOf(db, account)
   // The same rules as `subscriptionStatus`.
   const { status } = filter
-  if (status === 'canceled' || status === 'expired') fitting = fitting.where('ended_as', '=', status)
+  if (status === 'canceled' || status === 'expired') fitting = fitting.where('held.ended_as', '=', status)
   if (status === 'active' || status === 'past_due')
     fitting = fitting
-      .where('ended_as', 'is', null)
-      .where('current_period_end', status === 'active' ? '>' : '<=', isoTime(nowMs))
+      .where('held.ended_as', 'is', null)
+      .where('held.current_period_end', status === 'active' ? '>' : '<=', isoTime(nowMs))
   const [subscriptions, counted] = await Promise.all([
     fitting
-      .selectAll()
-      .orderBy('started_at', 'desc')
-      .orderBy('subscription_id', 'desc')
+      .orderBy('held.started_at', 'desc')
+      .orderBy('held.subscription_id', 'desc')
       .limit(filter.limit)
       .offset(filter.offset)
       .execute(),
-    fitting.select((is) => is.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
+    fitting
+      .clearSelect()
+      .select((is) => is.fn.countAll<number>().as('total'))
+      .executeTakeFirstOrThrow(),
   ])
   return { subscriptions, total: counted.total }
 }

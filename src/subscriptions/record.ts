@@ -45,7 +45,7 @@ export const SubscriptionRecord = z
     endedAt: instant.nullable(),
     reason: z.string().nullable().meta({
       description:
-        'Why it ended: `requested`, or the code that refused the last renewal, mostly `insufficient_balance`.',
+        'Why it ended: `requested`, or the code that refused the last renewal, mostly `insufficient_balance`. While it is past due, the code that refused the renewal so far; null until it was tried.',
     }),
   })
   .meta({ id: 'Subscription' })
@@ -61,10 +61,13 @@ export const subscriptionStatus = (
 }
 
 /** What a subscription is told from: its row, or its stream right after a decision. */
-export type SubscriptionView = Omit<SubscriptionRow, 'account_id' | 'due_at'>
+export type SubscriptionView = Omit<SubscriptionRow, 'account_id' | 'due_at'> & {
+  /** The code that refused the payment of the next period when it was last tried; null: none did. */
+  readonly refused_reason: string | null
+}
 
 /** A subscription as its stream has it, so that what was just decided is answered without waiting for its row. */
-export const viewOf = (state: Subscription): SubscriptionView => ({
+export const viewOf = (state: Subscription, refusedReason: string | null): SubscriptionView => ({
   subscription_id: state.terms.subscriptionId,
   product_id: state.terms.productId,
   quantity: state.terms.quantity,
@@ -81,6 +84,7 @@ export const viewOf = (state: Subscription): SubscriptionView => ({
   ended_as: state.ended?.status ?? null,
   ended_reason: state.ended?.reason ?? null,
   ended_at: state.ended?.at ?? null,
+  refused_reason: refusedReason,
 })
 
 export const subscriptionRecord = (row: SubscriptionView, nowMs: number): SubscriptionRecord => {
@@ -103,7 +107,7 @@ export const subscriptionRecord = (row: SubscriptionView, nowMs: number): Subscr
     cancelAtPeriodEnd: row.cancel_at_period_end,
     graceEndsAt: status === 'past_due' ? isoTime(Date.parse(row.current_period_end) + graceMs) : null,
     endedAt: row.ended_at,
-    reason: row.ended_reason,
+    reason: status === 'past_due' ? row.refused_reason : row.ended_reason,
   }
 }
 

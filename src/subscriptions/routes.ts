@@ -1,7 +1,4 @@
-import type { Kysely } from 'kysely'
 import { z } from 'zod'
-import type { ReadDatabase } from '../../projections/database.ts'
-import type { SubscriptionRow } from '../../projections/subscriptions.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Clock } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
@@ -16,9 +13,10 @@ import { keyHeaders, replayHeaders } from '../orders/answer.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
 import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
 import { intervals } from './period.ts'
-import { findSubscription, listSubscriptions } from './queries.ts'
+import { findSubscription, listSubscriptions, refusedReasonOf, type SubscriptionQueries } from './queries.ts'
 import {
   SubscriptionRecord,
+  type SubscriptionView,
   subscriptionExample,
   subscriptionRecord,
   subscriptionStatuses,
@@ -46,8 +44,11 @@ const keyHeader = {
 }
 
 /** When the next of these periods ends, milliseconds since the epoch; infinity when none will. */
-const nextPeriodEndMs = (rows: readonly SubscriptionRow[], nowMs: number): number =>
+const nextPeriodEndMs = (rows: readonly SubscriptionView[], nowMs: number): number =>
   Math.min(...rows.map(({ current_period_end: end }) => Date.parse(end)).filter((endMs) => endMs > nowMs))
+
+/** Why a payment was refused so far is not told by the log. */
+const isPastDue = ({ status }: SubscriptionRecord): boolean => status === 'past_due'
 
 /** Subscriptions: decisions.md, "Webhooks and notices". */
 export const subscriptionRoutes = (deps: {
@@ -55,7 +56,7 @@ export const subscriptionRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly log: Pick<EventLog, 'lastOf'>
   readonly kept: KeptAnswers
-  readonly db: Kysely<ReadDatabase>
+  readonly db: SubscriptionQueries
   readonly clock: Clock
 }): readonly Route[] => {
   const { subscriptions, catalog, log, kept, db, clock } = deps
@@ -65,7 +66,7 @@ export const subscriptionRoutes = (deps: {
     const last = await log.lastOf(subscriptionStream(id as SubscriptionId))
     return Math.max(after ?? 0, last?.position ?? 0)
   }
-  const rowOf = async (account: AccountId, id: string): Promise<SubscriptionRow> => {
+  const rowOf = async (account: AccountId, id: string): Promise<SubscriptionView> => {
     const row = await findSubscription(db, account, id)
     if (!row) throw refuse('not_found', 'no subscription has this id')
     return row
@@ -78,11 +79,12 @@ export const subscriptionRoutes = (deps: {
       operationId: 'createSubscription',
       summary: 'Start a subscription',
       description:
-        'Orders the product now and again at the start of every period, each time from the wallet at the price of that day. The first period is charged at once. Traffic renews by the calendar, in UTC: what started on the 31st renews on the last day of a shorter month. Plans and addresses renew after 30 days by the month and 365 by the year; addresses are kept, and paid up to a day before they end. When the wallet is short, the renewal is tried again for three days as the wallet fills; then the subscription expires. A retry with the same `Idempotency-Key` answers the same subscription.',
+        "Orders the product now and again at the start of every period, each time from the wallet at the price of that day. The first period is charged at once. Traffic renews by the calendar, in UTC: what started on the 31st renews on the last day of a shorter month. Plans and addresses renew after 30 days by the month and 365 by the year; addresses are kept, and paid up to a day before they end. When the wallet is short, the renewal is tried again for three days as the wallet fills; then the subscription expires. A retry with the same `Idempotency-Key` answers the same subscription. A subscription is the account's own: with `X-Reseller-Customer-Id` it is refused (`subscription_not_available`); for a customer, order each period.",
       tag: 'Subscriptions',
       access: 'buy',
       writes: true,
       idempotencyKey: 'required-for-resellers',
+      customer: 'refused',
       body: Body,
       codes: {
         body: { product_id: { missing: 'missing_product' }, quantity: 'invalid_quantity' },
@@ -113,7 +115,12 @@ export const subscriptionRoutes = (deps: {
         ...chargeErrors,
       ],
       knownKey: (caller, key) => subscriptions.known(caller.accountId, key),
-      handler: async ({ caller, body, idempotencyKey: given, requestId }) => {
+      handler: async ({ caller, body, customerRef, idempotencyKey: given, requestId }) => {
+        if (customerRef !== null)
+          throw refuse(
+            'subscription_not_available',
+            'the wallet of the account pays a subscription, so it takes no X-Reseller-Customer-Id; order for the customer with POST /api/v1/orders, or leave the header out',
+          )
         const started = await subscriptions.start({
           caller,
           requestId,
@@ -134,7 +141,10 @@ export const subscriptionRoutes = (deps: {
           },
         })
         const { subscription, replayed, idempotencyKey, position } = started
-        const record = subscriptionRecord(viewOf(subscription), clock())
+        const refused = replayed
+          ? await refusedReasonOf(db, subscription.terms.subscriptionId, subscription.currentPeriodEnd)
+          : null
+        const record = subscriptionRecord(viewOf(subscription, refused), clock())
         return replayed
           ? { status: 200, body: record, headers: { 'idempotency-replayed': 'true' } }
           : { status: 201, body: record, headers: { 'idempotency-key': idempotencyKey }, position }
@@ -176,7 +186,7 @@ export const subscriptionRoutes = (deps: {
             body: { subscriptions, total: page.total, limit, offset },
             untilMs: nextPeriodEndMs(page.subscriptions, nowMs),
             // Those that are not on the page come and go by the clock.
-            fleeting: status !== undefined,
+            fleeting: status !== undefined || subscriptions.some(isPastDue),
           }
         })
         return { status: 200, body }
@@ -204,7 +214,8 @@ export const subscriptionRoutes = (deps: {
         const body = await kept.answer(asked, async () => {
           const nowMs = clock()
           const row = await rowOf(account, id)
-          return { body: subscriptionRecord(row, nowMs), untilMs: nextPeriodEndMs([row], nowMs) }
+          const record = subscriptionRecord(row, nowMs)
+          return { body: record, untilMs: nextPeriodEndMs([row], nowMs), fleeting: isPastDue(record) }
         })
         return { status: 200, body }
       },
@@ -240,7 +251,7 @@ export const subscriptionRoutes = (deps: {
         })
         if (!canceled) throw refuse('not_found', 'no subscription has this id')
         const { subscription, position } = canceled
-        return { status: 200, body: subscriptionRecord(viewOf(subscription), clock()), position }
+        return { status: 200, body: subscriptionRecord(viewOf(subscription, null), clock()), position }
       },
     }),
   ]

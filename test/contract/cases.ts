@@ -558,12 +558,24 @@ const subscriptionCases = ({ client, demo }: Stage, prepared: Prepared): Case[] 
     send: () => client.post(subscriptions, json, { key, ...over }),
   })
   const premium = monthly(plan('residential-premium', 1))
+  const forCustomer = (ref: string) => ({ ...idempotency('for-customer'), 'X-Reseller-Customer-Id': ref })
   return [
     start('201', 'by the month', premium),
     start('200', 'a retry', monthly(plan('residential-premium', 2)), { headers: idempotency('again') }),
     start('400 missing_product', 'no product', { quantity: 1, interval: 'month' }),
     start('400 unknown_product', 'an id that no product has', monthly(plan('nothing', 1))),
     start('400 subscription_not_available', 'pay as you go', monthly(plan('residential-basic', 1))),
+    start('400 subscription_not_available', 'for a customer', premium, {
+      key: demo.reseller.key,
+      headers: forCustomer('alice'),
+    }),
+    start('400 invalid_customer_id', 'a name that is too long', premium, {
+      key: demo.reseller.key,
+      headers: forCustomer('x'.repeat(129)),
+    }),
+    start('403 reseller_forbidden', 'a customer on an ordinary key', premium, {
+      headers: forCustomer('alice'),
+    }),
     start('400 invalid_quantity', 'nothing of it', monthly(plan('residential-premium', 0))),
     start('400 invalid_country', 'not sold', monthly(addresses('isp-static', 1, { country: 'XXX' }))),
     start('400 invalid_period', 'no month', monthly(addresses('isp-static', 1, { period_days: 7 }))),

@@ -88,7 +88,14 @@ test('a notice drops out when it expires, by hand or at its time', async (t) => 
   const { body } = await room.client.get(path, { key })
   assert.deepEqual(
     body.announcements.map(({ expiresAt }: { expiresAt: string | null }) => expiresAt),
+    [null, null],
+    'both stand, also the one whose end is planned',
+  )
+  const planned = JSON.parse((await room.run('list', '--json')).out).notices
+  assert.deepEqual(
+    planned.map(({ expiresAt }: { expiresAt: string | null }) => expiresAt),
     [soon, null],
+    'an operator sees the plan',
   )
   assert.equal((await room.run('expire', id)).code, 0)
   assert.match((await room.run('expire', id)).out, /^had expired before: ntc_/)

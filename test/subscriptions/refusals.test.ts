@@ -50,8 +50,8 @@ const openHardYear = async (t: Parameters<typeof openYear>[0]) => {
       assert.equal(answer.status, 'changed')
       await year.caughtUp()
     },
-    subscribe: async (who: Customer, body: object) => {
-      const started = await year.start(who, body)
+    subscribe: async (who: Customer, body: object, key?: string) => {
+      const started = await year.start(who, body, key)
       return { ...started, ...sub(who, started.subscriptionId) }
     },
   }
@@ -61,15 +61,19 @@ describe('a renewal', () => {
   test('of a parked product waits until it is back, and ends the subscription when it does not come back', async (t) => {
     const year = await openHardYear(t)
     const who = await year.customer({ cents: 9 * price })
-    const one = await year.subscribe(who, premium)
+    const one = await year.subscribe(who, premium, 'one')
     await year.setState('residential-premium', 'parked')
     year.until(one.currentPeriodEnd)
     await one.waits('product_unavailable')
-    assert.equal((await one.read()).status, 'past_due')
+    const late = await one.read()
+    assert.deepEqual([late.status, late.reason], ['past_due', 'product_unavailable'])
+    assert.deepEqual((await year.list(who, '?status=past_due')).subscriptions, [late])
+    assert.deepEqual(await year.start(who, premium, 'one'), late, 'a retry tells it too')
     await year.setState('residential-premium', 'active')
     year.wait(retryMs)
     const renewed = await one.is('active')
     assert.equal(renewed.currentPeriodStart, one.currentPeriodEnd, 'the wait shifts nothing')
+    assert.equal(renewed.reason, null)
     assert.equal(await year.balance(who.key), 7 * price)
 
     await year.setState('residential-premium', 'parked')

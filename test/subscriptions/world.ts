@@ -30,12 +30,14 @@ export const openYear = async (t: TestContext, settings: Readonly<Record<string,
     until: (iso: string) => {
       offsetMs += Date.parse(iso) - core.clock()
     },
-    start: async (who: Customer, body: object) => {
+    start: async (who: Customer, body: object, key?: string) => {
       keys += 1
-      const headers = { 'Idempotency-Key': `start-${keys}` }
+      const headers = { 'Idempotency-Key': key ?? `start-${keys}` }
       return (await done(client.post(path, body, { key: who.key, headers }))).body
     },
     read,
+    list: async (who: Customer, query: string) =>
+      (await done(client.get(`${path}${query}`, { key: who.key }))).body,
     /** Reads the subscription once it is as it should become. */
     becomes: (who: Customer, id: string, fits: (record: Record<string, unknown>) => boolean, what: string) =>
       until(

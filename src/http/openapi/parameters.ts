@@ -29,7 +29,9 @@ const parameter = (name: string): Json => ({ $ref: `#/components/parameters/${na
 
 const headerParameters = (route: Route): readonly Json[] => [
   ...(route.idempotencyKey === undefined ? [] : [parameter('Idempotency-Key')]),
-  ...(route.customer === undefined ? [] : [parameter('X-Reseller-Customer-Id')]),
+  ...(route.customer === undefined || route.customer === 'refused'
+    ? []
+    : [parameter('X-Reseller-Customer-Id')]),
   ...(route.requestIdIsKey ? [parameter('X-Request-Id')] : []),
   ...(route.access !== 'public' ? [parameter('X-Farebox-Position')] : []),
 ]
