@@ -146,8 +146,12 @@ export const createSubscriptions = (deps: {
           'out_of_stock',
           'the first order found nothing left and was refunded; send a new Idempotency-Key to try again',
         )
-      if (placed.position === null) await finish(placed.order)
-      const subscription = await read(subscriptionId)
+      // A crash may have left the order alone, whoever completed it since.
+      let subscription = await read(subscriptionId)
+      if (!subscription) {
+        await finish(placed.order)
+        subscription = await read(subscriptionId)
+      }
       if (!subscription) throw new Error(`${orderId} was paid and ${subscriptionId} did not start`)
       return { subscription, replayed: placed.replayed, idempotencyKey, position: placed.position }
     },
