@@ -9,7 +9,7 @@ import type { AccountId } from '../../src/ids.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
-import { caughtUp, decode, startEngine, stateOf } from './engine.ts'
+import { caughtUp, decode, owns, startEngine, stateOf } from './engine.ts'
 import { appendFacts, both } from './tally.ts'
 
 const account = 'acc_reader' as AccountId
@@ -131,8 +131,12 @@ test('a waiting read ends the gathering of events, which else writes a changing 
     },
   })
   const reads = createReads({ progress: engine.progress, log, group: 'both' })
+  // Else the first event may be folded while the tables are made, which is no batch.
+  await owns(engine, 'both')
   await appendToLedger(log)
   await reads.settled(account)
+  // A batch is reported after its position, which is what a read waits for.
+  await until(() => batches > 0, { what: 'the report of the first batch' })
   const before = batches
   for (let n = 0; n < 10; n += 1) await appendToLedger(log)
   // Nobody reads, so the ten wait for each other; the read below must not wait for the minute.
@@ -142,5 +146,6 @@ test('a waiting read ends the gathering of events, which else writes a changing 
   await reads.settled(account)
   const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
   assert.deepEqual(rows, [{ sum: 11 }])
+  await until(() => batches > before, { what: 'the report of the batch' })
   assert.equal(batches, before + 1)
 })

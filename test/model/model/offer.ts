@@ -163,7 +163,9 @@ export const offerOf = (catalog: Catalog, request: Request, view: World, nowMs: 
         ? extensionOffer(catalog, request, view, nowMs, figures)
         : orderOffer(catalog, body, view, nowMs, figures)
   if (isRefusal(offer)) return offer
-  if (body.method !== undefined && body.method !== 'wallet') return refusal(403, 'deposits_not_available')
+  // A customer's credit pays, whatever the method; it says how what is missing could be paid.
+  const hosted = body.method !== undefined && body.method !== 'wallet'
+  if (hosted && request.customer === null) return refusal(403, 'deposits_not_available')
   const guard = body.expected_amount_cents
   if (guard !== undefined && guard !== offer.amountCents) return refusal(409, 'price_changed')
   return offer
