@@ -165,8 +165,8 @@ const addTo = (rows: Rows, line: MarginLineRow): void => {
 const nothing: readonly never[] = []
 
 /**
- * What resellers earn from their customers: the lines of their statements, and their sums by day, product and customer, of customers by month
- * too.
+ * What resellers earn from their customers: the lines of their statements, and their sums by day, product and customer,
+ * of customers by month too.
  * A refund stands on its own date. An order of a reseller for itself is no sale and has no line.
  */
 export const margins: ReadModel = {

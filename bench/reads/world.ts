@@ -1,14 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'undici'
-import { createAccounts } from '../../src/accounts/service.ts'
-import { readConfig } from '../../src/config.ts'
-import { openCore } from '../../src/core.ts'
-import { createCustomers } from '../../src/customers/service.ts'
 import { createTokenDesk } from '../../src/finance/tokens.ts'
-import { createLogger } from '../../src/http/logging.ts'
-import { createWallets } from '../../src/ledger/service.ts'
 import { createNotices } from '../../src/notices/service.ts'
 import { addAddresses } from '../../src/stock/stocking.ts'
+import { cause, withDesk } from '../accounts.ts'
 import type { Get } from './generator.ts'
 
 export type Caller = { readonly key: string; readonly reseller: boolean }
@@ -18,7 +13,6 @@ export type World = { readonly callers: readonly Caller[]; readonly financeToken
 /** An operation, named by its path in the interface description, and the requests that ask for it in turn. */
 export type ReadOf = { readonly name: string; readonly template: string; readonly gets: readonly Get[] }
 
-const cause = { actor: { kind: 'operator', name: 'bench' }, correlationId: 'bench' } as const
 const accounts = 64
 const customersEach = 20
 const notices = 10
@@ -37,32 +31,14 @@ const stocked = (block: number) =>
   }))
 
 /** 64 accounts with money, 16 of them resellers with 20 customers each, addresses in stock, notices, and a finance token. */
-export const makeAccounts = async (env: NodeJS.ProcessEnv): Promise<World> => {
-  const core = await openCore({
-    config: readConfig(env),
-    role: 'command',
-    systemClock: Date.now,
-    logger: createLogger('error'),
-    hooks: { at: () => undefined },
-  })
-  try {
-    const service = createAccounts(core)
-    const ledger = createWallets(core)
-    const customers = createCustomers({ pool: core.pool, master: core.keys.master })
+export const makeAccounts = (env: NodeJS.ProcessEnv): Promise<World> =>
+  withDesk(env, async ({ core, account, credit }) => {
     const make = async (n: number): Promise<Caller> => {
       const reseller = isReseller(n)
-      const made = await service.create({ email: `reads-${n}@example.com`, reseller }, cause)
-      if (made.outcome !== 'done') throw new Error(`no account: ${JSON.stringify(made)}`)
-      const { accountId } = made
-      const issued = await service.issueKey({ accountId, scopes: ['buy'], dailyCapCents: null }, cause)
-      if (issued.outcome !== 'done') throw new Error(`no key: ${JSON.stringify(issued)}`)
-      await ledger.credit({ accountId, amountCents: 500_000_000, reference: 'bench' }, cause)
-      for (let c = 0; reseller && c < customersEach; c += 1) {
-        const customerId = await customers.ensure(accountId, `customer-${c}`)
-        const payment = { reason: 'payment', gateway: null, reference: 'bench' } as const
-        await ledger.adjustCustomer({ accountId, customerId, ...payment, amountCents: 5_000_000 }, cause)
-      }
-      return { key: issued.key, reseller }
+      const { accountId, key } = await account(`reads-${n}@example.com`, reseller)
+      for (let c = 0; reseller && c < customersEach; c += 1)
+        await credit(accountId, `customer-${c}`, 5_000_000)
+      return { key, reseller }
     }
     const callers = await Promise.all(Array.from({ length: accounts }, (_, n) => make(n)))
     for (const [block, productId] of ['isp-static', 'ipv4-datacenter'].entries())
@@ -84,10 +60,7 @@ export const makeAccounts = async (env: NodeJS.ProcessEnv): Promise<World> => {
     const token = await createTokenDesk(core).issue({ name: 'bench', expiresAtMs: null }, cause)
     if (token.outcome !== 'done') throw new Error(`no finance token: ${JSON.stringify(token)}`)
     return { callers, financeToken: token.token }
-  } finally {
-    await core.close()
-  }
-}
+  })
 
 const rental = { country: 'USA', period_days: 30 }
 const products = [

@@ -9,7 +9,7 @@ import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import type { AccountId, SubscriptionId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
-import { keyHeaders, replayHeaders } from '../orders/answer.ts'
+import { replayHeaders } from '../orders/answer.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
 import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
 import { intervals } from './period.ts'
@@ -39,7 +39,6 @@ const Body = z.strictObject({
 })
 
 const keyHeader = {
-  ...keyHeaders,
   'Idempotency-Key': 'The key of the subscription: yours, or the one the server made',
 }
 

@@ -1,0 +1,56 @@
+import { createAccounts } from '../src/accounts/service.ts'
+import { readConfig } from '../src/config.ts'
+import { type Core, openCore } from '../src/core.ts'
+import { createCustomers } from '../src/customers/service.ts'
+import { createLogger } from '../src/http/logging.ts'
+import type { AccountId } from '../src/ids.ts'
+import { createWallets } from '../src/ledger/service.ts'
+
+export const cause = { actor: { kind: 'operator', name: 'bench' }, correlationId: 'bench' } as const
+
+/** What benchmarks make before a server starts, by the services that the CLI calls too. */
+export type Desk = {
+  readonly core: Core
+  /** An account that may buy, with five million dollars in its wallet. */
+  account(email: string, reseller: boolean): Promise<{ readonly accountId: AccountId; readonly key: string }>
+  /** Gives a reseller's customer credit. */
+  credit(accountId: AccountId, customer: string, amountCents: number): Promise<void>
+}
+
+/** Opens the core under a server's settings, and closes it. */
+export const withDesk = async <Made>(
+  env: NodeJS.ProcessEnv,
+  use: (desk: Desk) => Promise<Made>,
+): Promise<Made> => {
+  const core = await openCore({
+    config: readConfig(env),
+    role: 'command',
+    systemClock: Date.now,
+    logger: createLogger('error'),
+    hooks: { at: () => undefined },
+  })
+  try {
+    const accounts = createAccounts(core)
+    const ledger = createWallets(core)
+    const customers = createCustomers({ pool: core.pool, master: core.keys.master })
+    return await use({
+      core,
+      account: async (email, reseller) => {
+        const made = await accounts.create({ email, reseller }, cause)
+        if (made.outcome !== 'done') throw new Error(`no account: ${JSON.stringify(made)}`)
+        const { accountId } = made
+        const issued = await accounts.issueKey({ accountId, scopes: ['buy'], dailyCapCents: null }, cause)
+        if (issued.outcome !== 'done') throw new Error(`no key: ${JSON.stringify(issued)}`)
+        await ledger.credit({ accountId, amountCents: 500_000_000, reference: 'bench' }, cause)
+        return { accountId, key: issued.key }
+      },
+      credit: async (accountId, customer, amountCents) => {
+        const customerId = await customers.ensure(accountId, customer)
+        const payment = { reason: 'payment', gateway: null, reference: 'bench', amountCents } as const
+        await ledger.adjustCustomer({ accountId, customerId, ...payment }, cause)
+      },
+    })
+  } finally {
+    await core.close()
+  }
+}
