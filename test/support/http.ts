@@ -91,7 +91,8 @@ export const createChecker = (document: Document) => {
       `${where}: ${called.text}`,
     )
     if (called.status >= 400 && method !== 'HEAD') checkError(called, where)
-    const operation = operationOf(method, path.split('?', 1)[0] ?? '')
+    // What fetch sends: dot segments are resolved before anything leaves.
+    const operation = operationOf(method, new URL(path, 'http://localhost').pathname)
     if (operation === undefined) {
       assert.ok([204, 404, 405].includes(called.status), `${where}: undeclared path`)
       return null
