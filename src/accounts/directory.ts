@@ -16,6 +16,8 @@ export type DirectoryOptions = FindCallerDeps & {
  */
 const callerMs = 500
 const refreshMs = 250
+/** Refreshes gather for so long, so that many busy keys share a query. */
+const gatherMs = 80
 /** A key may be tried just before it is issued. */
 const unknownMs = 100
 const maxUnknown = 1_000
@@ -59,6 +61,20 @@ export const createDirectory = ({
     return started
   }
 
+  let refreshes: Map<string, Buffer> | null = null
+  const refresh = (id: string, hash: Buffer): void => {
+    if (refreshes === null) {
+      const gathering = new Map<string, Buffer>()
+      refreshes = gathering
+      setTimeout(() => {
+        refreshes = null
+        // One that fails is no answer to anybody: once the kept one is too old, a request asks and is told.
+        for (const [each, its] of gathering) lookUp(each, its).catch(() => undefined)
+      }, gatherMs).unref()
+    }
+    refreshes.set(id, hash)
+  }
+
   return {
     async byKey(text) {
       const key = parseKey(text)
@@ -69,8 +85,7 @@ export const createDirectory = ({
       const kept = callers.get(id)
       const ageMs = kept ? nowMs - kept.askedMs : Number.POSITIVE_INFINITY
       if (kept && ageMs < callerMs) {
-        // A refresh that fails is no answer to anybody: once the kept one is too old, a request asks and is told.
-        if (ageMs >= refreshMs) lookUp(id, hash).catch(() => undefined)
+        if (ageMs >= refreshMs) refresh(id, hash)
         return kept.caller
       }
       const missedMs = unknown.get(id)

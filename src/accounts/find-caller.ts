@@ -4,6 +4,7 @@ import type { EventLog } from '../eventstore/port.ts'
 import { accountStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
 import type { AccountId, KeyId } from '../ids.ts'
+import { createGathered } from '../postgres/gathered.ts'
 import type { Scope } from './events.ts'
 
 export type FindCallerDeps = {
@@ -14,6 +15,7 @@ export type FindCallerDeps = {
 }
 
 type Found = {
+  readonly hash: Buffer
   readonly account_id: AccountId
   readonly key_id: KeyId
   readonly email: string | null
@@ -29,13 +31,13 @@ type Found = {
  * hash's bytes no better than chance, and no step of a guess brings the next one closer to SHA-256 of a key.
  */
 const query = `
-  select k.account_id, k.key_id, v.email, r.scopes, r.daily_cap_cents, r.revoked,
+  select k.hash, k.account_id, k.key_id, v.email, r.scopes, r.daily_cap_cents, r.revoked,
          coalesce(a.reseller, false) as reseller, coalesce(a.blocked, false) as blocked
   from vault.api_keys k
   left join vault.accounts v on v.account_id = k.account_id
   left join read.keys r on r.key_id = k.key_id and r.account_id = k.account_id
   left join read.accounts a on a.account_id = k.account_id
-  where k.hash = $1::bytea`
+  where k.hash = any ($1::bytea[])`
 
 const undefinedTable = '42P01'
 
@@ -53,15 +55,18 @@ const callerOf = (row: Found): Caller | null =>
       }
 
 /**
- * The caller whose key has this hash, or null for an unknown or revoked key. A hash that the read models do not know yet
- * is either a key of this moment (it is waited for) or one whose `KeyIssued` never came (no key).
+ * The caller whose key has this hash, or null for an unknown or revoked key; hashes that are asked for at once share a
+ * query. A hash that the read models do not know yet is either a key of this moment (it is waited for) or one whose
+ * `KeyIssued` never came (no key).
  * @throws ReadsBehind when they do not catch up in time: a valid key is never answered 401
  */
 export const createFindCaller = ({ pool, log, reached }: FindCallerDeps) => {
-  const look = async (hash: Buffer): Promise<Found | undefined> => {
-    const { rows } = await pool.query<Found>({ name: 'find-caller', text: query, values: [hash] })
-    return rows[0]
-  }
+  const gathered = createGathered(async (ids: readonly string[]) => {
+    const values = [ids.map((id) => Buffer.from(id, 'base64'))]
+    const { rows } = await pool.query<Found>({ name: 'find-caller', text: query, values })
+    return new Map(rows.map((row) => [row.hash.toString('base64'), row]))
+  })
+  const look = (hash: Buffer): Promise<Found | undefined> => gathered(hash.toString('base64'))
   const behind = () => new ReadsBehind('the API key is not readable yet; try again')
   const first = async (hash: Buffer): Promise<Found | undefined> => {
     try {

@@ -82,7 +82,23 @@ test('a busy key costs one query in half a second, and requests that come at onc
   assert.equal(state.queries, 1)
   state.nowMs += 100
   await Promise.all(Array.from({ length: 50 }, () => directory.byKey(key)))
+  await until(() => state.queries > 1, { what: 'a second query' })
   assert.equal(state.queries, 2)
+})
+
+test('many busy keys share the query that looks them up again', async (t) => {
+  const world = await projectedWorld(t)
+  const keys: string[] = []
+  for (let n = 0; n < 20; n++) keys.push((await buyer(world, { email: `busy-${n}@example.com` })).key)
+  await until(() => world.projections.caughtUp())
+  const { directory, state } = counted(world)
+  const callers = await Promise.all(keys.map((key) => directory.byKey(key)))
+  assert.equal(new Set(callers.map((caller) => caller?.accountId)).size, keys.length)
+  const { queries } = state
+  state.nowMs += 300
+  for (const key of keys) await directory.byKey(key)
+  await until(() => state.queries > queries, { what: 'another query' })
+  assert.equal(state.queries, queries + 1)
 })
 
 test('a revoked key and a block act at the latest half a second after the read models know them', async (t) => {
