@@ -55,19 +55,28 @@ type Key = readonly (string | number)[]
 type Change = { readonly key: Key; readonly row: Row | null; readonly inserted: boolean }
 type NamedRow = { readonly table: Table; readonly key: Key; readonly text: string }
 
-const nameRows = (models: readonly ReadModel[], tables: ReadonlyMap<string, Table>, event: RecordedEvent) => {
-  const named: NamedRow[] = []
-  for (const model of models)
-    try {
-      for (const { table: name, key } of model.reads(event)) {
-        const table = tables.get(name)
-        if (!table) throw new Error(`no read model of the group has a table ${name}`)
-        named.push({ table, key, text: keyText(table, key) })
+type Named = {
+  readonly rows: readonly NamedRow[]
+  /** A model threw on this event: what it and later ones read is not known. It is thrown when its turn comes. */
+  readonly poison: PoisonEvent | null
+}
+
+/** What events read, as far as they alone tell. */
+const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[]): Named => {
+  const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
+  const rows: NamedRow[] = []
+  for (const event of events)
+    for (const model of models)
+      try {
+        for (const { table: name, key } of model.reads(event)) {
+          const table = tables.get(name)
+          if (!table) throw new Error(`no read model of the group has a table ${name}`)
+          rows.push({ table, key, text: keyText(table, key) })
+        }
+      } catch (cause) {
+        return { rows, poison: new PoisonEvent(event, model.name, cause) }
       }
-    } catch (cause) {
-      return new PoisonEvent(event, model.name, cause)
-    }
-  return named
+  return { rows, poison: null }
 }
 
 /** Whether a change came to nothing: an order that was counted as open and closed again within the batch, say. */
@@ -141,7 +150,12 @@ const createOverlay = (cache: RowCache) => {
     },
   }
   return {
-    find,
+    /** Whether the row is known, and stays known to the end of the batch whatever the cache lets go. */
+    holds: (table: Table, text: string): boolean => {
+      const row = find(table, text)
+      if (row !== undefined && !changed.get(table)?.has(text)) loaded.set(text, row)
+      return row !== undefined
+    },
     /** As it was before the batch. */
     before: (table: Table, text: string): Row | null | undefined => {
       const row = loaded.get(text)
@@ -169,18 +183,17 @@ const createOverlay = (cache: RowCache) => {
 
 /**
  * Folds events into row changes in memory, in log order. Rows that are neither changed by this batch nor cached are
- * loaded when the first event needs one, then for all events that remain at once: mostly one select a table, or none.
+ * loaded when the first event asks for one, then for all events that remain at once: mostly one select a table, or
+ * none. Which rows an event reads is therefore not asked while every row is known.
  * @throws PoisonEvent
  */
 export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Promise<Changes> => {
-  const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
-  const named = events.map((event) => nameRows(models, tables, event))
-  const { find, before, rows, keepLoaded, changed, added, beginEvent, undoEvent } = createOverlay(cache)
+  const { holds, before, rows, keepLoaded, changed, added, beginEvent, undoEvent } = createOverlay(cache)
 
   const loadRows = async (wanted: Iterable<NamedRow>): Promise<void> => {
     const missing = new Map<Table, Map<string, Key>>()
     for (const { table, key, text } of wanted) {
-      if (find(table, text) !== undefined) continue
+      if (holds(table, text)) continue
       const keys = missing.get(table)
       if (keys) keys.set(text, key)
       else missing.set(table, new Map([[text, key]]))
@@ -207,14 +220,16 @@ export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Pro
     return null
   }
 
+  let named: Named | null = null
   for (const [index, event] of events.entries()) {
     if (index % turnLength === turnLength - 1) await setImmediate()
-    const reads = named[index] as PoisonEvent | NamedRow[]
-    if (reads instanceof PoisonEvent) throw reads
-    if (reads.some(({ table, text }) => find(table, text) === undefined))
-      await loadRows(named.slice(index).flatMap((later) => (later instanceof PoisonEvent ? [] : later)))
     // Each turn loads one more row of the finitely many that the event is about.
-    for (let row = applyEvent(event); row; row = applyEvent(event)) await loadRows([row])
+    for (let row = applyEvent(event); row; row = applyEvent(event)) {
+      if (event === named?.poison?.event) throw named.poison
+      const isFirst = named === null
+      named ??= nameRows(models, events.slice(index))
+      await loadRows(isFirst ? [row, ...named.rows] : [row])
+    }
   }
   return {
     tables: [
