@@ -3,7 +3,7 @@ import { createStatementNames } from '../../src/postgres/statement-names.ts'
 import { columnArray, elementType } from './column-array.ts'
 import { copyRows } from './copy-rows.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
-import type { Column, ColumnType, Table } from './read-model.ts'
+import type { Column, Table } from './read-model.ts'
 import { columnList, columnNames, qualified, type Row } from './table-sql.ts'
 
 /** The step of a checkpoint that must hold for the rows to land: same log, same owner, same position as folded from. */
@@ -19,16 +19,19 @@ export type CheckpointStep = {
 
 type Statement = { readonly text: string; readonly values: readonly unknown[] }
 
-/** Rows as one binary array a column: nothing is looked up by name, and only what has no binary form is parsed. */
+/**
+ * Rows as one binary array a column: nothing is looked up by name, and only what has no binary form is parsed. The
+ * arrays are unnested side by side in the list of columns: in `from` their rows would be written down first.
+ */
 const insertSql = (schema: string, table: Table, firstParameter: number, guard: string): string => {
   const names = columnNames(table)
-  const typeOf = (name: string): ColumnType => (table.columns[name] as Column).type
-  const arrays = names.map((name, index) => `$${firstParameter + index}::${elementType(typeOf(name))}[]`)
-  const values = names.map((name) =>
-    elementType(typeOf(name)) === typeOf(name) ? name : `${name}::${typeOf(name)}`,
-  )
+  const values = names.map((name, index) => {
+    const { type } = table.columns[name] as Column
+    const value = `unnest($${firstParameter + index}::${elementType(type)}[])`
+    return elementType(type) === type ? value : `${value}::${type}`
+  })
   return `insert into ${qualified(schema, table)} (${names.join(', ')})
-    select ${values.join(', ')} from unnest(${arrays.join(', ')}) as r (${names.join(', ')}) where ${guard}`
+    select ${values.join(', ')} where ${guard}`
 }
 
 const upsertSql = (schema: string, table: Table, firstParameter: number, guard: string): string => {

@@ -118,4 +118,42 @@ export const migrations: Migrations = {
     end
     $$;
   `,
+  // The usual batch, every expectation of which holds, without what the first form did for it: a function in `from`
+  // writes its rows down before they are read, one in the list of columns hands them on (3 of 24 µs an event). What
+  // does not hold is judged as before.
+  '1201_append_in_lockstep': `
+    alter function log.append rename to append_judged;
+
+    create function log.append(
+      items int[], streams text[], expected bigint[], chained boolean[], counts int[],
+      event_appends int[], event_streams text[], event_revisions bigint[],
+      ids uuid[], types text[], data text[], metadata text[],
+      out base bigint, out verdicts json
+    ) language plpgsql as $$
+    declare
+      landed bigint := cardinality(ids);
+    begin
+      select h.last_position into strict base from log.head h for update;
+
+      if exists (
+        select from (
+          select unnest(streams) as stream, unnest(expected) as expected, unnest(chained) as chained
+        ) a
+        where not a.chained and a.expected <> coalesce(
+          (select e.revision from log.events e where e.stream = a.stream order by e.revision desc limit 1), -1)
+      ) then
+        select j.base, j.verdicts into strict base, verdicts
+        from log.append_judged(items, streams, expected, chained, counts,
+          event_appends, event_streams, event_revisions, ids, types, data, metadata) j;
+        return;
+      end if;
+
+      insert into log.events (position, stream, revision, id, type, data, metadata)
+      select base + generate_series(1, landed), unnest(event_streams), unnest(event_revisions), unnest(ids),
+        unnest(types), unnest(data), unnest(metadata);
+      update log.head set last_position = base + landed;
+      perform pg_notify('farebox_log', (base + landed)::text);
+    end
+    $$;
+  `,
 }
