@@ -6,6 +6,8 @@ export type RunnerLimits = {
   readonly batchBytes: number
   /** Batches of ordinary commands in flight at once, over disjoint streams. */
   readonly batchesInFlight: number
+  /** The longest that commands wait for others to share their batch, milliseconds; 0 for not at all. */
+  readonly gatherMs: number
   /** Commands that may wait; one more is refused with CommandOverload. */
   readonly queueLength: number
   /** How long a command may wait, decisions that did not land included, before CommandOverload. */
@@ -50,6 +52,7 @@ export const defaultLimits: RunnerLimits = {
   batchCommands: 200,
   batchBytes: 524_288,
   batchesInFlight: 1,
+  gatherMs: 4,
   queueLength: 10_000,
   queueWaitMs: 5_000,
   redecisions: 50,

@@ -4,6 +4,7 @@ import type { CommandRunner } from './command.ts'
 import { createContention, type Lane, turnOf } from './contention.ts'
 import { createFlight, createSafeSettle, createSend } from './flight.ts'
 import { createFreezer } from './freezer.ts'
+import { createGathering } from './gathering.ts'
 import { defaultLimits } from './limits.ts'
 import { createLoader, type LoadFailure } from './loader.ts'
 import { type AnyCommand, isBusy, needsRead, type Pending, type Use } from './pending.ts'
@@ -89,6 +90,7 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     nextTick,
   )
   const flight = createFlight({ ...deps, limits, answers, queue, send, settle, nextTick, monotonicMs })
+  const gathering = createGathering({ limits, monotonicMs, onOver: () => pump() })
   const sweeper = createSweeper({ limits, queue, answers, monotonicMs })
 
   const isIdle = (): boolean =>
@@ -114,7 +116,13 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
 
   const flyBatch = async (pendings: readonly Pending[]): Promise<void> => {
     batchesInFlight++
+    const sentMs = monotonicMs()
     await flight(pendings)
+    gathering.landed({
+      commands: pendings.length,
+      waiting: queue.length(),
+      tookMs: monotonicMs() - sentMs,
+    })
     batchesInFlight--
     pump()
   }
@@ -152,11 +160,16 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     return unread.length > 0
   }
 
+  const mayGo = (pending: Pending): boolean =>
+    !isBusy(pending) && !contention.concerns(pending) && !wantUnread(pending)
+
   const pickBatch = (): readonly Pending[] => {
+    if (batchesInFlight === 0 && gathering.waits(queue.length())) {
+      for (const pending of queue.waiting()) mayGo(pending) // what they need is read meanwhile
+      return []
+    }
     const solitary = createSolitude()
-    const mayGo = (pending: Pending): boolean =>
-      !isBusy(pending) && !contention.concerns(pending) && !wantUnread(pending) && solitary(pending)
-    return queue.take(limits.batchCommands, mayGo)
+    return queue.take(limits.batchCommands, (pending) => mayGo(pending) && solitary(pending))
   }
 
   let scheduled = false
@@ -203,6 +216,7 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
         })
       freezer.stop()
       sweeper.stop()
+      gathering.stop()
       for (const pending of queue.take(queue.length(), () => true))
         answers.overload(pending, 'closed', 'the service is stopping')
     },

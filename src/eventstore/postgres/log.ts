@@ -70,7 +70,12 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
     onLanded: recent.landed,
     onTrouble,
   })
-  const commit = createGroupCommit(sender.send, options.onBatch ?? (() => undefined))
+  const send: typeof sender.send = (items) => {
+    const outcomes = sender.send(items)
+    recent.sending(outcomes)
+    return outcomes
+  }
+  const commit = createGroupCommit(send, options.onBatch ?? (() => undefined))
   const logId = await reads.logId()
 
   const close = async (): Promise<void> => {

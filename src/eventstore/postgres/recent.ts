@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { revisionBefore } from '../checks.ts'
 import type { AppendItem, StoredEvent } from '../port.ts'
 
@@ -9,7 +10,18 @@ export type Recent = {
    * when the log must be asked.
    */
   after(position: number, limit: number): readonly StoredEvent[] | null
+  /** Tells of a batch on its way; it settles once `landed` was told, if it landed. */
+  sending(batch: Promise<unknown>): void
+  /**
+   * Waits for a batch on its way that may stand right after a position, for some milliseconds at most. The NOTIFY of a
+   * process's own batch often comes before the answer that `landed` waits for; who is woken by it finds the events here
+   * a moment later.
+   */
+  settled(position: number): Promise<void>
 }
+
+/** Longer than an append takes; a batch that hangs holds up what others append no more than that. */
+const maxSettleMs = 20
 
 /** Some tenths of a second of a busy process: what is kept for longer survives into the old generation, whose collection costs more than a read. */
 const keptEvents = 1_024
@@ -24,6 +36,7 @@ export const createRecent = (): Recent => {
   let events: StoredEvent[] = []
   /** The position before the first of `events`. */
   let before = 0
+  let underWay: Promise<unknown> | null = null
 
   return {
     landed: (base, items) => {
@@ -47,6 +60,20 @@ export const createRecent = (): Recent => {
     after: (position, limit) => {
       const first = position - before
       return first >= 0 && first < events.length ? events.slice(first, first + limit) : null
+    },
+    sending: (batch) => {
+      const over = (): void => {
+        if (underWay === settling) underWay = null
+      }
+      const settling = batch.then(over, over)
+      underWay = settling
+    },
+    settled: async (position) => {
+      if (underWay === null || position < before + events.length) return
+      const waited = new AbortController()
+      const tooLong = sleep(maxSettleMs, undefined, { signal: waited.signal }).catch(() => undefined)
+      await Promise.race([underWay, tooLong])
+      waited.abort()
     },
   }
 }

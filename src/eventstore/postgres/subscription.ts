@@ -18,19 +18,26 @@ export type SubscriptionSources = {
 
 /**
  * Reads on from a position for ever. What is delivered comes by position, from `readAll` or from what this process
- * appended right after that position; wake-ups only say when to look, so a lost or doubled one does no harm. A read that fails is tried again from the same position.
+ * appended right after that position; wake-ups only say when to look, so a lost or doubled one does no harm. A read that
+ * fails is tried again from the same position.
  */
 export const subscribe = async function* (
   { readAll, recent, waker, closed, onTrouble }: SubscriptionSources,
   { after, maxBatch = defaultBatch, signal }: SubscribeOptions,
 ): AsyncGenerator<readonly StoredEvent[]> {
   const ended = AbortSignal.any([signal, closed])
+  const nextAfter = async (position: number): Promise<readonly StoredEvent[]> => {
+    const own = recent.after(position, maxBatch)
+    if (own !== null) return own
+    await recent.settled(position)
+    return recent.after(position, maxBatch) ?? readAll(position, maxBatch)
+  }
   let position = after
   let retryMs = firstRetryMs
   while (!ended.aborted) {
     let batch: readonly StoredEvent[]
     try {
-      batch = recent.after(position, maxBatch) ?? (await readAll(position, maxBatch))
+      batch = await nextAfter(position)
     } catch (error) {
       if (ended.aborted) return
       onTrouble('reading the log for a subscription failed', error as Error)
