@@ -26,37 +26,28 @@ const address = JSON.stringify({
 })
 
 const figure = (value: number, digits = 0): string => value.toFixed(digits).padStart(9)
+const absent = '        –'
 const ratio = (ours: number, theirs: number | undefined): string =>
-  theirs === undefined ? '        –' : figure(ours / theirs, 2)
+  theirs === undefined ? absent : figure(ours / theirs, 2)
 
-/** TPC-B of pgbench on this server, by the number of clients; empty without pgbench. */
-const measureTpcB = async (
-  { url, print, bar, sizes: { seconds, scale } }: BenchContext,
+/** Runs TPC-B of pgbench beside a load: as many clients, as long. */
+type Peer = (clients: number) => Promise<TpcB>
+
+/** Makes the tables of TPC-B; null without pgbench. */
+const preparePeer = async (
+  { print, bar, sizes: { seconds, scale } }: BenchContext,
+  database: string,
   directory: string,
-): Promise<ReadonlyMap<number, TpcB>> => {
-  const results = new Map<number, TpcB>()
+): Promise<Peer | null> => {
   if (!(await hasPgbench())) {
     print('pgbench is not on the path: TPC-B is left out (Debian has it in postgresql-contrib)')
-    return results
+    return null
   }
-  print(`TPC-B, prepared, scale ${scale}:`)
-  await withDatabase(url, async (peer) => {
-    const step = stepsOf(bar, 'TPC-B', clientsAtOnce.length + 1, 'runs')
-    step(0, 0)
-    await initialisePgbench(peer, scale)
-    bar.end()
-    print('  clients    tx/s       p50 ms    p99 ms')
-    for (const n of clientsAtOnce) {
-      step(results.size + 1, results.size + 1)
-      const result = await runTpcB(peer, n, seconds, directory)
-      results.set(n, result)
-      bar.end()
-      print(
-        `  ${String(n).padStart(7)}${figure(result.perSecond)}${figure(result.p50Ms, 1)}${figure(result.p99Ms, 1)}`,
-      )
-    }
-  })
-  return results
+  const step = stepsOf(bar, 'tables of TPC-B', 1, 'databases')
+  step(0, 0)
+  await initialisePgbench(database, scale)
+  bar.end()
+  return (clients) => runTpcB(database, clients, seconds, directory)
 }
 
 type Shop = {
@@ -65,12 +56,20 @@ type Shop = {
   readonly resellerKeys: readonly string[]
 }
 
+/** How long the process is under load before the first figure: after some seconds its code is compiled. */
+const firstWarmUpMs = 10_000
+/** The same before each later one, which runs some code of its own. */
+const warmUpMs = 4_000
+
 const measureOrders = async (
-  { print, bar, sizes: { seconds } }: BenchContext,
+  { print, bar, sizes: { seconds, scale } }: BenchContext,
   { base, keys, resellerKeys }: Shop,
-  tpcB: ReadonlyMap<number, TpcB>,
+  peer: Peer | null,
 ): Promise<void> => {
-  print('\norders over HTTP:                      /s   × TPC-B   p50 ms   p99 ms  × TPC-B  lag p99 ms')
+  print(`orders over HTTP, each row beside TPC-B (prepared, scale ${scale}) that ran right before it:`)
+  print(
+    '                                            /s  TPC-B/s  × TPC-B   p50 ms   p99 ms  TPC-B p99  × TPC-B  lag p99 ms',
+  )
   const scenarios = [
     { name: 'plans, 64 wallets', keys, bodies: [plan] },
     { name: 'plans for customers, 64 wallets', keys: resellerKeys, bodies: [plan], customer },
@@ -83,12 +82,13 @@ const measureOrders = async (
   const perSecond = new Map<string, number>()
   for (const [at, { n, name, ...what }] of loads.entries()) {
     step(at, at)
+    const tpcB = await peer?.(n)
     const lag = sampleLag(base)
     const result = await runLoad({
       host: base.hostname,
       port: Number(base.port),
       connections: n,
-      warmUpMs: 2_000,
+      warmUpMs: at === 0 ? firstWarmUpMs : warmUpMs,
       measureMs: seconds * 1000,
       path: '/api/v1/orders',
       run: randomBytes(4).toString('hex'),
@@ -96,11 +96,21 @@ const measureOrders = async (
     })
     const { p99Ms } = lag()
     perSecond.set(`${name}, ${n} clients`, result.perSecond)
-    const peer = tpcB.get(n)
     const others = Object.entries(result.statuses).filter(([status]) => status !== '201')
     bar.end()
     print(
-      `  ${`${name}, ${n} clients`.padEnd(33)}${figure(result.perSecond)}${ratio(result.perSecond, peer?.perSecond)}${figure(result.p50Ms, 1)}${figure(result.p99Ms, 1)}${ratio(result.p99Ms, peer?.p99Ms)}${figure(p99Ms, 0)}${others.length > 0 ? `  ${JSON.stringify(others)}` : ''}`,
+      [
+        `  ${`${name}, ${n} clients`.padEnd(36)}`,
+        figure(result.perSecond),
+        tpcB ? figure(tpcB.perSecond) : absent,
+        ratio(result.perSecond, tpcB?.perSecond),
+        figure(result.p50Ms, 1),
+        figure(result.p99Ms, 1),
+        tpcB ? ` ${figure(tpcB.p99Ms, 1)}` : ` ${absent}`,
+        ratio(result.p99Ms, tpcB?.p99Ms),
+        `   ${figure(p99Ms, 0)}`,
+        others.length > 0 ? `  ${JSON.stringify(others)}` : '',
+      ].join(''),
     )
   }
   for (const n of clientsAtOnce) {
@@ -165,20 +175,22 @@ export const orders: Bench = {
   run: async (context) => {
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
     try {
-      const tpcB = await measureTpcB(context, directory)
-      await withDatabase(context.url, async (database) => {
-        const settings = serverSettings(database, directory)
-        await stopServer((await startServer(settings)).child)
-        const shop = await prepare(settings)
-        const { child, url: base } = await startServer(settings)
-        try {
-          await measureOrders(context, { base, ...shop }, tpcB)
-          await measureReads(context, { base, ...shop })
-          await verify(context, database, Buffer.from(settings.FAREBOX_SEAL_KEY, 'base64'))
-        } finally {
-          await stopServer(child)
-        }
-      })
+      await withDatabase(context.url, (tables) =>
+        withDatabase(context.url, async (database) => {
+          const peer = await preparePeer(context, tables, directory)
+          const settings = serverSettings(database, directory)
+          await stopServer((await startServer(settings)).child)
+          const shop = await prepare(settings)
+          const { child, url: base } = await startServer(settings)
+          try {
+            await measureOrders(context, { base, ...shop }, peer)
+            await measureReads(context, { base, ...shop })
+            await verify(context, database, Buffer.from(settings.FAREBOX_SEAL_KEY, 'base64'))
+          } finally {
+            await stopServer(child)
+          }
+        }),
+      )
     } finally {
       await rm(directory, { recursive: true, force: true })
     }
