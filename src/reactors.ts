@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client'
 import type { Core } from './core.ts'
+import { startDisputeReactor } from './deposits/find-disputes.ts'
 import { startDepositReactor } from './deposits/look-again.ts'
 import { startCallbackReactor } from './deposits/take-callbacks.ts'
 import { startMovementReactor } from './ledger/open-movements.ts'
@@ -23,7 +24,7 @@ import { startWebhooks } from './webhooks/start.ts'
 
 /**
  * Starts what works on by itself, once the tables are made that tell it where to look: orders and movements that a
- * crash left open are completed, rentals whose time is over are ended, payments are found and credited, webhooks are
+ * crash left open are completed, rentals whose time is over are ended, payments and disputes are found, webhooks are
  * sent, counted traffic is written to the log, subscriptions renew and end.
  */
 export const startReactors = (
@@ -67,6 +68,7 @@ export const startReactors = (
           }),
           startMessageWorker({ pool, log: core.log, botOf: bots.of, clock, logger }),
           startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),
+          startDisputeReactor({ ...payments, pool, clock, logger, firstLookMs }),
           startTrafficSweep({ meter: createMeter(core), clock, logger }),
           startSubscriptions(core),
         ]

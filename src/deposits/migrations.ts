@@ -2,7 +2,8 @@ import type { Migrations } from '../postgres/migrate.ts'
 
 /**
  * Addresses that may name a payer stand in the vault, never in an event; the claims are work: who makes an invoice now,
- * and when a deposit is looked at again.
+ * when a deposit is looked at again,
+ * and when a gateway is asked for its disputes.
  */
 export const migrations: Migrations = {
   '0810_deposits': `
@@ -18,6 +19,12 @@ export const migrations: Migrations = {
     create table work.deposit_looks (
       deposit_id text primary key,
       looks integer not null,
+      next_at timestamptz not null
+    );
+  `,
+  '0811_dispute_looks': `
+    create table work.dispute_looks (
+      gateway_id text primary key,
       next_at timestamptz not null
     );
   `,

@@ -120,6 +120,8 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
       if (!invoice) throw new GatewayUnavailable('btcpay: the store is not known')
       return created(invoice)
     },
+    // What arrived in coins stays: no bank takes it back.
+    disputesSince: async () => [],
     verify: (raw, headers, nowMs): CallbackVerdict => {
       const signature = headers['btcpay-sig']
       const hex =

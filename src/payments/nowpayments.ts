@@ -168,6 +168,8 @@ export const createNowpaymentsGateway = (
         watchUntil: isoTime(nowMs + watchedMs),
       }
     },
+    // What arrived in coins stays: no bank takes it back.
+    disputesSince: async () => [],
     verify: (raw, headers): CallbackVerdict => {
       const signature = headers['x-nowpayments-sig']
       if (typeof signature !== 'string') return { ok: false, why: 'no x-nowpayments-sig' }

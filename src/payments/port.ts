@@ -74,6 +74,15 @@ export type Callback = {
   /** For `fetch`; null when nothing that matters happened. */
   readonly reference: string | null
 }
+
+/** A dispute as a callback would have told it. */
+export type FoundDispute = {
+  /** The same for each time that it is found in this state. */
+  readonly eventId: string
+  /** For `fetch`. */
+  readonly reference: string
+}
+
 export type CallbackVerdict =
   | { readonly ok: true; readonly callback: Callback }
   | { readonly ok: false; readonly why: string }
@@ -93,6 +102,11 @@ export type PaymentGateway = {
   }): Promise<InvoiceReport | null>
   /** What a callback's `reference` points to, as the provider says it now; null when it points to nothing of ours. */
   fetch(reference: string): Promise<GatewayReport | null>
+  /**
+   * The disputes that were opened since then (milliseconds since the epoch) and moved money, whatever became of their
+   * callbacks; always none where payments are never taken back.
+   */
+  disputesSince(sinceMs: number): Promise<readonly FoundDispute[]>
   /** Checks the signature over the raw bytes in constant time, and the age where the provider signs one. */
   verify(raw: Buffer, headers: IncomingHttpHeaders, nowMs: number): CallbackVerdict
 }

@@ -6,6 +6,7 @@ import type { Send } from './outgoing.ts'
 import {
   type CallbackVerdict,
   type DisputeReport,
+  type FoundDispute,
   GatewayUnavailable,
   type InvoiceReport,
   type InvoiceStatus,
@@ -146,6 +147,17 @@ export const createStripeGateway = (
       const [kind, id = ''] = reference.split(':', 2)
       return kind === 'dispute' ? readDispute(id) : readInvoice(id)
     },
+    disputesSince: (sinceMs) =>
+      asking(async () => {
+        const found: FoundDispute[] = []
+        const created = { gte: Math.floor(sinceMs / 1000) }
+        for await (const dispute of stripe.disputes.list({ created, limit: 100 })) {
+          const state = disputeStateOf(dispute)
+          if (state !== 'inquiry')
+            found.push({ eventId: `found ${dispute.id} ${state}`, reference: `dispute:${dispute.id}` })
+        }
+        return found
+      }),
     createInvoice: (request) =>
       asking(async () => {
         const { depositId, amountCents, rail, merchantName, returnUrl } = request

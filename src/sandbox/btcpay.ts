@@ -231,7 +231,16 @@ export const btcpayStandIn = (till: Till): StandIn => {
           ...event,
           deliveryId: `${deliveryId}lie`,
           metadata: { orderId: 'dep_somebody_else' },
-          payment: { ...payment({ id: 'lie', cents: 99_999_999, atMs: 0, late: false, disputeId: null }) },
+          payment: {
+            ...payment({
+              id: 'lie',
+              cents: 99_999_999,
+              atMs: 0,
+              late: false,
+              disputeId: null,
+              disputedAtMs: null,
+            }),
+          },
         }
         return {
           invoice,

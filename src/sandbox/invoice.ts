@@ -8,6 +8,7 @@ export type SandboxPayment = {
   /** After the invoice had closed. */
   readonly late: boolean
   readonly disputeId: string | null
+  readonly disputedAtMs: number | null
 }
 
 /** An invoice of a stand-in, the same for each provider; the wire formats are made from it. */
@@ -65,7 +66,14 @@ export const after = (invoice: SandboxInvoice, deed: Deed, nowMs: number): Sandb
   switch (deed.kind) {
     case 'pay': {
       const late = isOver(invoice) || nowMs >= invoice.expiresAtMs
-      const payment = { id: deed.paymentId, cents: deed.cents, atMs: nowMs, late, disputeId: null }
+      const payment = {
+        id: deed.paymentId,
+        cents: deed.cents,
+        atMs: nowMs,
+        late,
+        disputeId: null,
+        disputedAtMs: null,
+      }
       const paid = { ...invoice, payments: [...invoice.payments, payment] }
       // A session is complete with whatever was charged; a crypto invoice waits for the rest.
       const whole = invoice.provider === 'stripe' || paidCents(paid) >= invoice.amountCents
@@ -82,7 +90,7 @@ export const after = (invoice: SandboxInvoice, deed: Deed, nowMs: number): Sandb
       return {
         ...invoice,
         payments: invoice.payments.map((payment, n) =>
-          n === 0 ? { ...payment, disputeId: deed.disputeId } : payment,
+          n === 0 ? { ...payment, disputeId: deed.disputeId, disputedAtMs: nowMs } : payment,
         ),
       }
     default:

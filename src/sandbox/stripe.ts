@@ -90,6 +90,19 @@ export const stripeStandIn = (till: Till): StandIn => {
     return invoice?.provider === 'stripe' && invoice.account === key ? invoice : null
   }
 
+  /** The account's, newest first. */
+  const disputes = async (key: string) => {
+    const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
+    return invoices
+      .filter(({ provider, account }) => provider === 'stripe' && account === key)
+      .flatMap((invoice) =>
+        invoice.payments.flatMap(({ disputeId }) =>
+          disputeId === null ? [] : [dispute(invoice, disputeId)],
+        ),
+      )
+      .sort((one, other) => other.created - one.created || (one.id < other.id ? -1 : 1))
+  }
+
   const newSessionId = (): string => `cs_test_${till.hex(48)}`
 
   const create = async (key: string, form: Form, id: string): Promise<SandboxInvoice> => {
@@ -208,12 +221,21 @@ export const stripeStandIn = (till: Till): StandIn => {
           '/v1/disputes/:id',
           guarded(async (request, reply, key) => {
             const { id } = request.params as { id: string }
-            const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
-            const invoice = invoices.find(
-              ({ account, payments }) =>
-                account === key && payments.some(({ disputeId }) => disputeId === id),
-            )
-            return invoice ? answer(reply, 200, dispute(invoice, id)) : missing(reply, `dispute: ${id}`)
+            const found = (await disputes(key)).find((one) => one.id === id)
+            return found ? answer(reply, 200, found) : missing(reply, `dispute: ${id}`)
+          }),
+        )
+        stripeApp.get(
+          '/v1/disputes',
+          guarded(async (request, reply, key) => {
+            const query = request.query as Query
+            const since = Number(query['created[gte]'] ?? 0)
+            const limit = Number(query.limit ?? 10)
+            const found = (await disputes(key)).filter(({ created }) => created >= since)
+            const first = found.findIndex(({ id }) => id === query.starting_after) + 1
+            const data = found.slice(first, first + limit)
+            const more = first + limit < found.length
+            return answer(reply, 200, { object: 'list', url: '/v1/disputes', has_more: more, data })
           }),
         )
       })
@@ -270,19 +292,19 @@ export const stripeStandIn = (till: Till): StandIn => {
   }
 }
 
-const disputedCents = ({ payments }: SandboxInvoice, id: string): number =>
-  payments.find(({ disputeId }) => disputeId === id)?.cents ?? 0
-
-const dispute = (invoice: SandboxInvoice, id: string) => ({
-  id,
-  object: 'dispute',
-  amount: disputedCents(invoice, id),
-  balance_transactions: [
-    { object: 'balance_transaction', amount: 0 - disputedCents(invoice, id), currency: 'usd', fee: 1_500 },
-  ],
-  charge: invoice.payments[0]?.id ?? null,
-  currency: 'usd',
-  payment_intent: intentOf(invoice),
-  reason: 'fraudulent',
-  status: 'needs_response',
-})
+const dispute = (invoice: SandboxInvoice, id: string) => {
+  const payment = invoice.payments.find(({ disputeId }) => disputeId === id)
+  const cents = payment?.cents ?? 0
+  return {
+    id,
+    object: 'dispute',
+    amount: cents,
+    balance_transactions: [{ object: 'balance_transaction', amount: 0 - cents, currency: 'usd', fee: 1_500 }],
+    charge: payment?.id ?? null,
+    created: Math.floor((payment?.disputedAtMs ?? 0) / 1000),
+    currency: 'usd',
+    payment_intent: intentOf(invoice),
+    reason: 'fraudulent',
+    status: 'needs_response',
+  }
+}

@@ -3,9 +3,11 @@ import { createHmac } from 'node:crypto'
 import { Writable } from 'node:stream'
 import { describe, test } from 'node:test'
 import Stripe from 'stripe'
+import { createWallets } from '../../src/ledger/service.ts'
 import { deriveKey } from '../../src/vault/master-key.ts'
+import { operator } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
-import { openShop, type Shop } from './support.ts'
+import { creditOf, customer, openReseller, openShop, type Shop, standingOf } from './support.ts'
 
 const stripe = new Stripe('sk_test_unused')
 
@@ -207,6 +209,38 @@ describe('a payment callback', () => {
     }
     assert.deepEqual(await inbox(shop), [])
     assert.equal(await shop.balance(key), 1700)
+  })
+
+  test('of a dispute that never comes is made up for, and one that came moves nothing again', async (t) => {
+    const shop = await openShop(t, { FAREBOX_DEPOSIT_LOOK_MS: '300' })
+    const wallets = createWallets(shop.farebox.core)
+    const reseller = await openReseller(shop, 'Acme', 'btcpay')
+    const own = await shop.customer({ cents: 0 })
+    const told = await shop.customer({ cents: 0 })
+    const paid = async (key: string, headers = {}) => {
+      const { deposit_id } = await shop.open(key, { amount_cents: 1000 }, headers)
+      await shop.act(deposit_id, 'pay', 1000)
+      await shop.reads(key, deposit_id, { status: 'paid' })
+      return deposit_id
+    }
+    const ids = [await paid(own.key), await paid(reseller.key, customer('ann', 'ann'))]
+    const heard = await paid(told.key)
+    await shop.act(heard, 'dispute')
+    await shop.untilBalance(told.key, 0)
+    await shop.switches({ lost: 1 })
+    for (const id of ids) await shop.act(id, 'dispute')
+    shop.ahead(61 * 60_000)
+    await shop.untilBalance(own.key, 0)
+    await until(async () => (await creditOf(shop, reseller.accountId, 'ann')) === 0)
+    // Each gateway is asked again, and the dispute that was heard of is found beside the two.
+    shop.ahead(122 * 60_000)
+    const found = async () => (await inbox(shop)).filter(({ event_id }) => event_id.startsWith('found dp_'))
+    await until(async () => (await found()).length === 3 && (await found()).every(({ done }) => done))
+    for (const { accountId } of [own, told]) {
+      const { availableMicros, receivableMicros } = await wallets.read(accountId, operator)
+      assert.deepEqual([availableMicros, receivableMicros], [0, 0])
+    }
+    assert.equal((await standingOf(shop, reseller.accountId, 'ann')).receivableMicros, 0)
   })
 
   test('waits in the inbox while the provider is down, and is not forgotten', async (t) => {

@@ -135,13 +135,17 @@ export const openReseller = async (
   return { ...account, desk }
 }
 
-/** What a customer has with the reseller, in cents, as the log has it. */
-export const creditOf = async (shop: Shop, accountId: string, ref: string): Promise<number> => {
+/** What a customer has with the reseller and owes it, as the log has it. */
+export const standingOf = async (shop: Shop, accountId: string, ref: string) => {
   const { pool } = shop.farebox.core
   const { rows } = await pool.query<{ customer_id: string }>(
     'select customer_id from vault.customers where account_id = $1 and ref = $2',
     [accountId, ref],
   )
   const credit = await createWallets(shop.farebox.core).customerCredit(accountId as never, operator)
-  return credit(rows[0]?.customer_id ?? '').creditMicros / 10_000
+  return credit(rows[0]?.customer_id ?? '')
 }
+
+/** What a customer has with the reseller, in cents. */
+export const creditOf = async (shop: Shop, accountId: string, ref: string): Promise<number> =>
+  (await standingOf(shop, accountId, ref)).creditMicros / 10_000

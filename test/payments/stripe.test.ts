@@ -158,6 +158,38 @@ test('a dispute is looked up: what it is about, and the session that its payment
   assert.match(asked[1] ?? '', /^\/v1\/checkout\/sessions\?.*payment_intent=pi_1/)
 })
 
+test('disputes are listed page by page since a time, and those that moved nothing are left out', async () => {
+  const asked: URLSearchParams[] = []
+  const one = (id: string, status: string, amounts: readonly number[]) => ({
+    ...publishedDispute,
+    id,
+    status,
+    balance_transactions: amounts.map((amount) => ({ amount })),
+  })
+  const pages = [
+    [one('dp_3', 'needs_response', [-1000]), one('dp_2', 'warning_needs_response', [])],
+    [one('dp_1', 'won', [-1000, 1000])],
+  ]
+  const api = createStripeGateway({ secretKey: 'sk_test_unused', webhookSecret: secret }, async (url) => {
+    const { pathname, searchParams } = new URL(url)
+    assert.equal(pathname, '/v1/disputes')
+    const data = pages[asked.push(searchParams) - 1]
+    const list = { object: 'list', url: '/v1/disputes', has_more: asked.length < pages.length, data }
+    return { status: 200, headers: new Headers(), text: async () => JSON.stringify(list) }
+  })
+  assert.deepEqual(await api.disputesSince(1_680_000_000_999), [
+    { eventId: 'found dp_3 withdrawn', reference: 'dispute:dp_3' },
+    { eventId: 'found dp_1 reinstated', reference: 'dispute:dp_1' },
+  ])
+  assert.deepEqual(
+    asked.map((query) => [query.get('created[gte]'), query.get('starting_after')]),
+    [
+      ['1680000000', null],
+      ['1680000000', 'dp_2'],
+    ],
+  )
+})
+
 test('a callback signed as the package signs is taken, and says only where to look', () => {
   const body = event('checkout.session.completed', published)
   assert.deepEqual(verify(body, signed(body)), {
