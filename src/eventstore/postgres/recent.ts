@@ -23,8 +23,12 @@ export type Recent = {
 /** Longer than an append takes; a batch that hangs holds up what others append no more than that. */
 const maxSettleMs = 20
 
-/** Some tenths of a second of a busy process: what is kept for longer survives into the old generation, whose collection costs more than a read. */
-const keptEvents = 1_024
+/**
+ * Kept beside the last batch, for subscriptions that are a moment late. What is kept for longer than two collections of
+ * the young generation is copied twice and then waits for a collection of the old one: with 1,024 in place of 256, an
+ * order cost a fifth more of the process's time (docs/decisions/0008-orders-a-second.md).
+ */
+const keptEvents = 256
 
 /**
  * What this process appended last, so that its own subscriptions need not read it back: at thousands of orders a second
@@ -43,6 +47,9 @@ export const createRecent = (): Recent => {
       if (base !== before + events.length) {
         events = []
         before = base
+      } else if (events.length > keptEvents) {
+        before += events.length - keptEvents
+        events = events.slice(-keptEvents)
       }
       for (const { appends } of items)
         for (const { stream, expected, events: written } of appends) {
@@ -53,9 +60,6 @@ export const createRecent = (): Recent => {
             events.push({ id, type, data, metadata, stream, revision, position })
           }
         }
-      if (events.length <= 2 * keptEvents) return
-      before += events.length - keptEvents
-      events = events.slice(-keptEvents)
     },
     after: (position, limit) => {
       const first = position - before
