@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Customers } from '../customers/service.ts'
 import { refuse } from '../http/errors.ts'
+import { keyHeader, keyHeaders, replayHeaders } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
@@ -108,10 +109,7 @@ export const depositRoutes = (deps: {
           description: 'The open invoice.',
           body: Created,
           example: createdExample,
-          headers: {
-            'Idempotency-Key': 'The key of the deposit: yours, or the one the server made',
-            'Idempotency-Replayed': '`true`: the invoice of an earlier request',
-          },
+          headers: { ...keyHeaders, ...replayHeaders },
         },
       },
       errors: [
@@ -154,7 +152,7 @@ export const depositRoutes = (deps: {
             amount_cents: deposit.details.amountCents,
             status: deposit.status,
           },
-          headers: replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': key },
+          headers: keyHeader({ replayed, idempotencyKey: key }),
           position,
         }
       },

@@ -3,18 +3,14 @@ import type { Fold } from '../eventstore/fold.ts'
 import type { StreamName } from '../eventstore/port.ts'
 import type { Caller } from '../http/auth.ts'
 import { type ApiError, refuse } from '../http/errors.ts'
+import type { UnderKey } from '../http/idempotency.ts'
 import type { OrderId } from '../ids.ts'
 import type { Order } from './fold.ts'
 import type { OrderDraft } from './place.ts'
 
 /** What stands after an order was asked for. */
-export type Placed = {
+export type Placed = UnderKey & {
   readonly order: Order
-  /** The key's order stood already. */
-  readonly replayed: boolean
-  readonly idempotencyKey: string
-  /** Of the last event that this request wrote; null when it wrote none. */
-  readonly position: number | null
   /** Where an order that awaits its payment is paid; left out for any other. */
   readonly payUrl?: string | null
 }

@@ -10,11 +10,11 @@ import { customerRefs } from '../customers/vault.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
+import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, type RouteError, route } from '../http/route.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
-import { answerPlaced, keyHeaders, replayHeaders } from './answer.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { orderStatuses } from './fold.ts'
 import { orderMethods } from './methods.ts'
@@ -182,7 +182,10 @@ export const orderRoutes = (deps: {
           },
         })
         const { order, payUrl = null } = placed
-        return answerPlaced(placed, orderRecord({ ...order, payUrl, customer: customerRef }, caller.reseller))
+        return answerUnderKey(
+          placed,
+          orderRecord({ ...order, payUrl, customer: customerRef }, caller.reseller),
+        )
       },
     }),
 

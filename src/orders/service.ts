@@ -58,50 +58,59 @@ export const createOrderService = (deps: {
       : standing(asked, order)
   }
 
+  /** What stood already and was only read: the position of its last event. */
+  const placedAt = async (placed: Placed): Promise<Placed> => {
+    if (placed.position !== null) return placed
+    const last = await log.lastOf(orderStream(placed.order.details.orderId))
+    return { ...placed, position: last?.position ?? null }
+  }
+
+  const submit = async (request: OrderRequest): Promise<Placed> => {
+    const idempotencyKey = request.idempotencyKey ?? newId('auto')
+    const orderId = request.orderId ?? orderIdOf(request.caller.accountId, idempotencyKey)
+    const asked: Asked = { request, orderId, idempotencyKey }
+    let draft: OrderDraft
+    try {
+      draft = { ...(await request.prepare(orderId)), fingerprint: request.fingerprint }
+    } catch (error) {
+      // A known key answers its order whatever has become of product and price since (design section 6).
+      const named = request.orderId !== undefined || request.idempotencyKey !== null
+      const known = error instanceof ApiError && named ? await readOrder(log, orderId) : null
+      if (!known) throw error
+      return replay(asked, known, () => {
+        throw error
+      })
+    }
+    if (draft.method !== 'wallet' && draft.customerId === null && payPages)
+      return payPages.invoiceOwn(asked, draft)
+    const { answer, position, draft: tried } = await attempt(request, draft)
+    switch (answer.kind) {
+      case 'placed':
+        return { order: answer.order, replayed: false, idempotencyKey, position }
+      case 'known':
+        return replay(asked, answer.order, () => draft)
+      case 'conflict':
+        throw keyConflict()
+      case 'unfinished':
+        return finish(asked, answer.debitRevision)
+      case 'forgotten':
+        throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
+      case 'refused':
+        if (payPages) return payPages.refused(asked, tried, answer.refusal)
+        throw refuseForPlacement(answer.refusal)
+      default: {
+        const unknown: never = answer
+        throw new Error(`unknown answer ${JSON.stringify(unknown)}`)
+      }
+    }
+  }
+
   return {
     known: async (account, idempotencyKey) =>
       (await log.lastOf(orderStream(orderIdOf(account, idempotencyKey)))) !== null,
 
     takes: async (method) => method === 'wallet' || (hosted !== null && (await hosted.takes(method, null))),
 
-    submit: async (request) => {
-      const idempotencyKey = request.idempotencyKey ?? newId('auto')
-      const orderId = request.orderId ?? orderIdOf(request.caller.accountId, idempotencyKey)
-      const asked: Asked = { request, orderId, idempotencyKey }
-      let draft: OrderDraft
-      try {
-        draft = { ...(await request.prepare(orderId)), fingerprint: request.fingerprint }
-      } catch (error) {
-        // A known key answers its order whatever has become of product and price since (design section 6).
-        const named = request.orderId !== undefined || request.idempotencyKey !== null
-        const known = error instanceof ApiError && named ? await readOrder(log, orderId) : null
-        if (!known) throw error
-        return replay(asked, known, () => {
-          throw error
-        })
-      }
-      if (draft.method !== 'wallet' && draft.customerId === null && payPages)
-        return payPages.invoiceOwn(asked, draft)
-      const { answer, position, draft: tried } = await attempt(request, draft)
-      switch (answer.kind) {
-        case 'placed':
-          return { order: answer.order, replayed: false, idempotencyKey, position }
-        case 'known':
-          return replay(asked, answer.order, () => draft)
-        case 'conflict':
-          throw keyConflict()
-        case 'unfinished':
-          return finish(asked, answer.debitRevision)
-        case 'forgotten':
-          throw new Error(`${orderId} was fulfilled, but neither its debit nor its order is known`)
-        case 'refused':
-          if (payPages) return payPages.refused(asked, tried, answer.refusal)
-          throw refuseForPlacement(answer.refusal)
-        default: {
-          const unknown: never = answer
-          throw new Error(`unknown answer ${JSON.stringify(unknown)}`)
-        }
-      }
-    },
+    submit: async (request) => placedAt(await submit(request)),
   }
 }

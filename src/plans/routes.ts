@@ -9,13 +9,13 @@ import type { Customers } from '../customers/service.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
+import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import type { AccountId, PlanId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { maxLabelLength, setLabel } from '../labels/labels.ts'
-import { answerPlaced, keyHeaders, replayHeaders } from '../orders/answer.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
 import { prepareTopUp } from '../orders/prepare.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/record.ts'
@@ -268,7 +268,7 @@ export const planRoutes = (deps: {
           },
         })
         const { order, payUrl = null, position } = placed
-        return answerPlaced(placed, {
+        return answerUnderKey(placed, {
           ...orderRecord({ ...order, payUrl, customer: customerRef }, caller.reseller),
           plan: await recordOf(caller, await planOf(caller, id, position)),
         })

@@ -8,13 +8,13 @@ import type { Customers } from '../customers/service.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
+import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { instantQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import type { ProxyId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { maxLabelLength, setLabel } from '../labels/labels.ts'
-import { answerPlaced, keyHeaders, replayHeaders } from '../orders/answer.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
 import { prepareExtension } from '../orders/prepare.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/record.ts'
@@ -238,7 +238,10 @@ export const proxyRoutes = (deps: {
             )
           },
         })
-        return answerPlaced(placed, orderRecord({ ...placed.order, customer: customerRef }, caller.reseller))
+        return answerUnderKey(
+          placed,
+          orderRecord({ ...placed.order, customer: customerRef }, caller.reseller),
+        )
       },
     }),
   ]

@@ -4,12 +4,12 @@ import type { Clock } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { subscriptionStream } from '../eventstore/streams.ts'
 import { refuse } from '../http/errors.ts'
+import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import type { AccountId, SubscriptionId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
-import { replayHeaders } from '../orders/answer.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
 import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
 import { intervals } from './period.ts'
@@ -37,10 +37,6 @@ const Body = z.strictObject({
   }),
   expected_amount_cents: guardField,
 })
-
-const keyHeader = {
-  'Idempotency-Key': 'The key of the subscription: yours, or the one the server made',
-}
 
 /** When the next of these periods ends, milliseconds since the epoch; infinity when none will. */
 const nextPeriodEndMs = (rows: readonly SubscriptionView[], nowMs: number): number =>
@@ -94,7 +90,7 @@ export const subscriptionRoutes = (deps: {
           description: 'The subscription, its first period paid.',
           body: SubscriptionRecord,
           example: subscriptionExample,
-          headers: keyHeader,
+          headers: keyHeaders,
         },
         200: {
           description: 'The subscription that stands under this Idempotency-Key, as it is now.',
@@ -139,14 +135,12 @@ export const subscriptionRoutes = (deps: {
             expectedAmountCents: body.expected_amount_cents,
           },
         })
-        const { subscription, replayed, idempotencyKey, position } = started
+        const { subscription, replayed } = started
         const refused = replayed
           ? await refusedReasonOf(db, subscription.terms.subscriptionId, subscription.currentPeriodEnd)
           : null
         const record = subscriptionRecord(viewOf(subscription, refused), clock())
-        return replayed
-          ? { status: 200, body: record, headers: { 'idempotency-replayed': 'true' } }
-          : { status: 201, body: record, headers: { 'idempotency-key': idempotencyKey }, position }
+        return answerUnderKey(started, record)
       },
     }),
 

@@ -4,6 +4,7 @@ import type { EventLog } from '../eventstore/port.ts'
 import { orderStream, subscriptionStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
+import type { UnderKey } from '../http/idempotency.ts'
 import { type AccountId, deriveId, newId, type OrderId, type PlanId, type SubscriptionId } from '../ids.ts'
 import type { Order } from '../orders/fold.ts'
 import { refundOrder } from '../orders/refund-service.ts'
@@ -14,13 +15,8 @@ import { type Subscription, type SubscriptionState, subscriptionAfter, subscript
 import { orderIdOfPeriod, subscriptionIdOf } from './names.ts'
 import { type Market, prepareFirst, type SubscriptionWish } from './prepare.ts'
 
-export type Started = {
-  readonly subscription: Subscription
-  /** The key's subscription stood already. */
-  readonly replayed: boolean
-  readonly idempotencyKey: string
-  readonly position: number | null
-}
+/** `position`: of the subscription's last event. */
+export type Started = UnderKey & { readonly subscription: Subscription }
 
 export type Subscriptions = {
   /** Whether a subscription, or its first order, of the account stands under the key. */
@@ -153,7 +149,13 @@ export const createSubscriptions = (deps: {
         subscription = await read(subscriptionId)
       }
       if (!subscription) throw new Error(`${orderId} was paid and ${subscriptionId} did not start`)
-      return { subscription, replayed: placed.replayed, idempotencyKey, position: placed.position }
+      const last = await log.lastOf(subscriptionStream(subscriptionId))
+      return {
+        subscription,
+        replayed: placed.replayed,
+        idempotencyKey,
+        position: last?.position ?? placed.position,
+      }
     },
 
     cancel: async ({ accountId, subscriptionId, actor, correlationId }) => {

@@ -5,9 +5,9 @@ import { groups } from '../../projections/groups.ts'
 import { decode } from '../../src/eventstore/codec.ts'
 import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
 import { ledgerStream, orderStream, planStream, stockStream } from '../../src/eventstore/streams.ts'
+import { answerUnderKey } from '../../src/http/idempotency.ts'
 import { type AccountId, heldPlanId, type OrderId, orderIdOf, planIdOfOrder } from '../../src/ids.ts'
 import { startMovementReactor } from '../../src/ledger/open-movements.ts'
-import { answerPlaced } from '../../src/orders/answer.ts'
 import { startCompletionReactor } from '../../src/orders/open-orders.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { caughtUp, type Engine, silent, startEngine } from '../projections/engine.ts'
@@ -326,10 +326,10 @@ describe('over a log that stops after a prefix', () => {
     assert.equal(placed.order.status, 'refunded')
     assert.equal(placed.order.refundedCents, 250)
     assert.equal(placed.order.failureReason, 'out_of_stock')
-    assert.equal(answerPlaced(placed, {}).status, 201)
+    assert.equal(answerUnderKey(placed, {}).status, 201)
     const replayed = await rival.order(at.accountId, key, addresses(at, 1))
     assert.deepEqual(replayed.order, placed.order)
-    assert.equal(answerPlaced(replayed, {}).status, 200)
+    assert.equal(answerUnderKey(replayed, {}).status, 200)
     const { orders, running, open } = await tablesOf(at)
     assert.deepEqual([orders.length, running, open.length], [1, 0, 0])
     const wallet = await slow.wallets.read(at.accountId, {

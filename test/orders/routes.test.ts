@@ -107,6 +107,9 @@ test('orders over HTTP', async (t) => {
     const again = await buyer.post(orders, addresses(1), key('retry'))
     assert.equal(again.status, 200)
     assert.equal(again.headers.get('idempotency-replayed'), 'true')
+    const position = first.headers.get('x-farebox-position')
+    assert.match(position ?? '', /^[1-9]\d*$/)
+    assert.equal(again.headers.get('x-farebox-position'), position)
     assert.deepEqual(again.body, first.body)
     assert.equal(await balance(), before - first.body.amountCents)
     // The guard is not part of what makes a request the same (decisions.md, "Everywhere").

@@ -1,0 +1,25 @@
+/** Headers that the fresh answer to a request with an `Idempotency-Key` and the answer to its retry may carry. */
+export const keyHeaders = { 'Idempotency-Key': 'The key of the request: yours, or the one the server made' }
+export const replayHeaders = { 'Idempotency-Replayed': '`true`: the answer of an earlier request' }
+
+/** What came of a request with a key, whatever it made. */
+export type UnderKey = {
+  /** What the key names stood already. */
+  readonly replayed: boolean
+  readonly idempotencyKey: string
+  /** A read from here on shows it, also when an earlier request made it: who retries may have lost the first answer. */
+  readonly position: number | null
+}
+
+/** The header that tells which it was. */
+export const keyHeader = ({ replayed, idempotencyKey }: Omit<UnderKey, 'position'>) =>
+  replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }
+
+/** 201 for what was made now, 200 with `Idempotency-Replayed` for what stood under its key. */
+export const answerUnderKey = <Body>(made: UnderKey, body: Body) =>
+  ({
+    status: made.replayed ? 200 : 201,
+    body,
+    headers: keyHeader(made),
+    position: made.position,
+  }) as const
