@@ -34,7 +34,11 @@ export const exportsAndImport: Bench = {
             const startMs = performance.now()
             const options = { format, book: null, until: null }
             const { decode } = createCodec()
-            const { events } = await exportLedger({ log, decode }, await fileSink(path), options)
+            const { events } = await exportLedger(
+              { log, decode, clock: Date.now },
+              await fileSink(path),
+              options,
+            )
             const tookMs = performance.now() - startMs
             print(
               `export ${format}: ${rate(events, tookMs)}, ${figure(tookMs / readMs, 1)} times as long as reading alone; ${told((await stat(path)).size)}`,

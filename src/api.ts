@@ -224,7 +224,7 @@ export const createApi = (parts: ApiParts): Api => {
       touchesOf,
     }),
     ...noticeRoutes(shared),
-    ...financeRoutes({ pool, log, progress: projecting.progress, store }),
+    ...financeRoutes({ pool, log, clock, progress: projecting.progress, store }),
     ...auditRoutes({ pool, log }),
     ...subscriptionRoutes({
       ...shared,

@@ -61,7 +61,7 @@ const runExport = async (context: CliContext, given: ExportGiven): Promise<CliOu
   const step = stepsOf(bar, 'export', await context.log.head())
   const sink = await openSink(out)
   try {
-    const deps = { log: context.log, decode: context.codec.decode }
+    const deps = { ...context, decode: context.codec.decode }
     return exported(await exportLedger(deps, sink, { format, book, until, onProgress: step }), out ?? null)
   } catch (error) {
     await sink.abandon()
@@ -116,7 +116,7 @@ const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOu
 const exportExamples = `
 Examples:
   farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:
-  farebox ledger export --format beancount --book service --until 2026-12-01 --out november.beancount
+  farebox ledger export --format beancount --book service --until 2026-11-01 --out october.beancount
   farebox ledger export --format csv | gzip > postings.csv.gz
   farebox ledger export --format jsonl --out log.jsonl        (complete: "ledger import" makes the same log of it)`
 

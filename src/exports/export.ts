@@ -1,9 +1,9 @@
-import { isoTime } from '../clock.ts'
+import { type Clock, isoTime } from '../clock.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { readLog } from '../eventstore/read-log.ts'
 import { createEntryStream } from '../finance/entries.ts'
-import { type Moment, PastTheEnd } from '../finance/moment.ts'
+import { type Moment, refusePastTheEnd } from '../finance/moment.ts'
 import { beancountWriter } from './beancount.ts'
 import { csvWriter } from './csv.ts'
 import type { ExportHead, Format, JournalFormat, JournalWriter } from './format.ts'
@@ -72,14 +72,18 @@ const cutAtTime = (until: Moment | null) => {
  * @throws PastTheEnd before anything is written; LogUnavailable, and what the sink throws
  */
 export const exportLedger = async (
-  { log, decode }: { readonly log: EventLog; readonly decode: EventCodec['decode'] },
+  {
+    log,
+    decode,
+    clock,
+  }: { readonly log: EventLog; readonly decode: EventCodec['decode']; readonly clock: Clock },
   sink: Sink,
   { format, book, until, onProgress }: ExportOptions,
 ): Promise<Exported> => {
   const logId = await log.logId()
   const head = await log.head()
+  if (until) refusePastTheEnd(until, head, clock())
   const through = until?.kind === 'position' ? until.position : head
-  if (through > head) throw new PastTheEnd(through, head)
   const pages: PageWriter =
     format === 'jsonl' ? createJsonlWriter() : journalPages(writers[format]({ logId, book }), decode)
   const cut = cutAtTime(until)

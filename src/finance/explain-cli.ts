@@ -8,7 +8,7 @@ import { bookForms, findAccount, momentAction, momentOption, withExamples } from
 import { type Explanation, explainEntry, explainOrder, explainPositions } from './explain.ts'
 import { explanationJson, explanationText } from './explain-text.ts'
 import { closingMicros } from './journal.ts'
-import { type Moment, momentForms, PastTheEnd } from './moment.ts'
+import { type Moment, momentForms, refusePastTheEnd } from './moment.ts'
 import { spanText, sumsJson } from './trial-balance.ts'
 
 type Given = { readonly asOf?: Moment; readonly book?: string; readonly limit: number }
@@ -64,7 +64,7 @@ export const registerExplain = (program: Command, cli: Cli): void => {
         }
         if (/^\d{1,16}$/.test(what)) {
           const position = Number(what)
-          if (position > head) throw new PastTheEnd(position, head)
+          refusePastTheEnd({ kind: 'position', position }, head, context.clock())
           const explanation = await explainEntry(context, position)
           if (!explanation) throw nothing(`the log has no event at position ${position}`)
           return output(explanation, `the event at position ${position} and its request`, { position })
@@ -74,7 +74,7 @@ export const registerExplain = (program: Command, cli: Cli): void => {
     )
   withExamples(command, [
     'farebox ledger explain ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
-    'farebox ledger explain acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --as-of 2026-12-01',
+    'farebox ledger explain acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --as-of 2026-11-01',
     'farebox ledger explain revenue:orders:isp --limit 5',
     'farebox ledger explain 1284',
   ])

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import { type Clock, isoTime } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { laterOf } from './entries.ts'
 
@@ -24,12 +25,24 @@ export const parseMoment = (text: string): Moment | null => {
   return parsed.success ? { kind: 'time', atMs: Date.parse(parsed.data) } : null
 }
 
-/** A position that the log does not have yet. */
+/**
+ * A moment that the log has not come to yet. What an answer as of it says would be another one later, so there is none:
+ * who asks again as of a moment that was answered gets the same figures, for ever.
+ */
 export class PastTheEnd extends Error {
   override readonly name = 'PastTheEnd'
-  constructor(position: number, head: number) {
-    super(`position ${position} is past the end of the log, which is at ${head}`)
-  }
+}
+
+/** @throws PastTheEnd for a position after `head` and for an instant after `nowMs` */
+export const refusePastTheEnd = (moment: Moment, head: number, nowMs: number): void => {
+  if (moment.kind === 'position' && moment.position > head)
+    throw new PastTheEnd(
+      `position ${moment.position} is past the end of the log, which is at ${head}; left out, all that is there by now is shown`,
+    )
+  if (moment.kind === 'time' && moment.atMs > nowMs)
+    throw new PastTheEnd(
+      `${isoTime(moment.atMs)} is still to come: it is ${isoTime(nowMs)}; left out, all that is there by now is shown`,
+    )
 }
 
 /** Finds positions. `head` is the last position that may be answered; the journal must have passed it. */
@@ -49,6 +62,7 @@ const pageSize = 1000
 export const createMoments = (deps: {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readAll'>
+  readonly clock: Clock
 }): Moments => {
   /** The last event up to `head` whose accounting time is not after `limit`, from a second's first event on. */
   const scan = async (from: { position: number; at: string }, limit: string, head: number) => {
@@ -66,7 +80,7 @@ export const createMoments = (deps: {
   }
 
   const atOrBeforeMs = async (atMs: number, head: number): Promise<number> => {
-    const limit = new Date(atMs).toISOString()
+    const limit = isoTime(atMs)
     const { rows } = await deps.pool.query<{ position: number; at: string }>(
       `select position, at from read.journal_seconds
        where at <= $1::timestamptz and position <= $2::bigint order by at desc limit 1`,
@@ -75,17 +89,16 @@ export const createMoments = (deps: {
     return rows[0] ? scan(rows[0], limit, head) : 0
   }
 
-  const positionUpTo = (position: number, head: number): number => {
-    if (position > head) throw new PastTheEnd(position, head)
-    return position
-  }
-
   return {
-    atOrBefore: async (moment, head) =>
-      moment.kind === 'position' ? positionUpTo(moment.position, head) : atOrBeforeMs(moment.atMs, head),
-    before: async (moment, head) =>
-      moment.kind === 'position'
-        ? Math.max(0, positionUpTo(moment.position - 1, head))
-        : atOrBeforeMs(moment.atMs - 1, head),
+    atOrBefore: async (moment, head) => {
+      refusePastTheEnd(moment, head, deps.clock())
+      return moment.kind === 'position' ? moment.position : atOrBeforeMs(moment.atMs, head)
+    },
+    before: async (moment, head) => {
+      refusePastTheEnd(moment, head + 1, deps.clock())
+      return moment.kind === 'position'
+        ? Math.max(0, moment.position - 1)
+        : atOrBeforeMs(moment.atMs - 1, head)
+    },
   }
 }

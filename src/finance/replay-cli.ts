@@ -14,7 +14,7 @@ import {
   momentOption,
   withExamples,
 } from './cli-input.ts'
-import { type Moment, momentForms, PastTheEnd } from './moment.ts'
+import { type Moment, momentForms, refusePastTheEnd } from './moment.ts'
 import { replay } from './replay.ts'
 import { byBook, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'
 
@@ -42,10 +42,10 @@ export const registerReplay = (program: Command, cli: Cli): void => {
     .option('--book <name>', bookForms)
     .addOption(formatOption())
     .action(
-      momentAction(cli, async ({ log }, options: Given) => {
+      momentAction(cli, async ({ log, clock }, options: Given) => {
         const head = await log.head()
         const { until = null } = options
-        if (until?.kind === 'position' && until.position > head) throw new PastTheEnd(until.position, head)
+        if (until) refusePastTheEnd(until, head, clock())
         const bar = createProgressBar(process.stderr)
         const total = until?.kind === 'position' ? until.position : head
         const { decode } = createCodec()
@@ -71,7 +71,7 @@ export const registerReplay = (program: Command, cli: Cli): void => {
     )
   withExamples(command, [
     'farebox ledger replay',
-    'farebox ledger replay --until 2026-12-01 --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+    'farebox ledger replay --until 2026-11-01 --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
     'farebox ledger replay --until 1284 --format csv',
   ])
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Progress } from '../../projections/engine/progress.ts'
 import { ReadsBehind } from '../../projections/engine/reads.ts'
 import { books } from '../../projections/groups.ts'
+import type { Clock } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { refuse } from '../http/errors.ts'
 import { pagingCodes, pagingQuery } from '../http/paging.ts'
@@ -28,6 +29,7 @@ import { type Span, sumsJson, totalsOfBook } from './trial-balance.ts'
 export type FinanceRoutesDeps = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readAll' | 'head'>
+  readonly clock: Clock
   readonly progress: Pick<Progress, 'reached'>
   readonly store: KeptStore
   /** How long a request waits for the journal; default 2,000. */
@@ -60,11 +62,12 @@ const accountParams = z.object({ account: z.string().max(300) })
 export const financeRoutes = ({
   pool,
   log,
+  clock,
   progress,
   store,
   timeoutMs = 2000,
 }: FinanceRoutesDeps): readonly Route[] => {
-  const reader = createFinanceReader({ pool, moments: createMoments({ pool, log }) })
+  const reader = createFinanceReader({ pool, moments: createMoments({ pool, log, clock }) })
 
   const headOf = createGathered<'log', number>(async () => new Map([['log', await log.head()]]))
 
@@ -105,7 +108,7 @@ export const financeRoutes = ({
         ...pagingQuery,
       }),
       codes: { query: pagingCodes },
-      examples: { query: { as_of: '2026-12-01', book: 'service' } },
+      examples: { query: { as_of: '2026-11-01', book: 'service' } },
       responses: {
         200: {
           description: 'Balances, by book and name.',
@@ -149,7 +152,7 @@ export const financeRoutes = ({
       params: accountParams,
       query: z.object({ ...askedQuery, book: bookQuery.optional(), ...pagingQuery }),
       codes: { query: pagingCodes },
-      examples: { params: { account: 'revenue' }, query: { from: '2026-11-01', to: '2026-12-01' } },
+      examples: { params: { account: 'revenue' }, query: { from: '2026-10-01', to: '2026-11-01' } },
       responses: { 200: { description: 'The balance.', body: AccountBalance, example: examples.account } },
       errors: [],
       handler: async ({ params: { account }, query }) => {
@@ -184,7 +187,7 @@ export const financeRoutes = ({
       params: accountParams,
       query: z.object({ ...askedQuery, book: bookQuery.optional(), ...pagingQuery }),
       codes: { query: pagingCodes },
-      examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-11-01' } },
+      examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-10-01' } },
       responses: {
         200: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
       },

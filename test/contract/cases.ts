@@ -652,9 +652,11 @@ const financeCases = (
     ...each('a token of the right form', '401 unauthorized', `fbf_${'0'.repeat(40)}`, ''),
     ...each('a moment that is none', '400 invalid_parameter', financeToken, '?as_of=yesterday'),
     ...each('a position past the end', '400 invalid_parameter', financeToken, '?as_of=999999999'),
+    ...each('a time to come', '400 invalid_parameter', financeToken, '?as_of=2126-11-21'),
+    ...each('a range to a time to come', '400 invalid_parameter', financeToken, '?to=2126-11-21'),
     ...each('a moment and a range', '400 invalid_parameter', financeToken, '?as_of=1&from=1'),
     ...each('as of a position', '200', financeToken, '?as_of=20&limit=1'),
-    ...each('over a range', '200', financeToken, '?from=2026-01-01&to=2100-01-01&book=service'),
+    ...each('over a range', '200', financeToken, '?from=2026-01-01&to=2026-11-21&book=service'),
     {
       operation: 'getMe',
       answer: '401 unauthorized',

@@ -179,7 +179,12 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
       return fc
         .tuple(
           fc.constantFrom(...idsOf(live, operation)),
-          fc.constantFrom({}, { as_of: '20' }, { from: '2026-11-01' }, { from: 3, to: '2126-01-01' }),
+          fc.constantFrom(
+            {},
+            { as_of: '20' },
+            { from: '2026-11-01' },
+            { from: '2026-01-01', to: '2026-11-21' },
+          ),
           fc.constantFrom({}, { book: 'service' }, { limit: 2, offset: 1 }),
         )
         .map(([id, asked, more]) => ({ ...none, id, query: { ...asked, ...more } }))

@@ -17,7 +17,12 @@ export const ledgerWorld = async (t: TestContext, rooms: readonly Register[]) =>
     async (shop) => shop.wait(86_400_000),
     (shop) => shop.scrape(one, 3000, 'capture'),
   ])
-  const context = { pool, log, clock: Date.now, logger: silent } as unknown as CliContext
+  const context = {
+    pool,
+    log,
+    clock: () => Date.parse('2026-12-24T12:00:00Z'),
+    logger: silent,
+  } as unknown as CliContext
   const run = async (...args: readonly string[]) => {
     const out: string[] = []
     const err: string[] = []

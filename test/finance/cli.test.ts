@@ -141,6 +141,16 @@ for (const [what, args, message] of [
   ['a moment that is none', ['trial-balance', '--as-of', 'yesterday'], /position of the log such as 1284/],
   ['a day that is none', ['trial-balance', '--as-of', '2026-02-30'], /a date such as/],
   ['a position past the end', ['trial-balance', '--as-of', '999999'], /position 999999 is past the end/],
+  [
+    'a time to come',
+    ['trial-balance', '--as-of', '2026-12-25'],
+    /2026-12-25T00:00:00.000Z is still to come: it is 2026-12-24T12:00:00.000Z; left out, all/,
+  ],
+  [
+    'a range to a time to come',
+    ['statement', 'acc_one', '--from', '2026-11-01', '--to', '2027-01-01'],
+    /2027-01-01T00:00:00.000Z is still to come/,
+  ],
   ['a range past the end', ['statement', 'acc_one', '--from', '999999'], /past the end/],
   ['an unknown account', ['account', 'assets:nothing'], /no book has an account assets:nothing/],
   ['an unknown wallet', ['statement', 'acc_nobody'], /no book has an account liabilities:wallet:acc_nobody/],

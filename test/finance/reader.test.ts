@@ -41,7 +41,10 @@ test('law: as of any position or time each book sums to zero and equals a fold o
       await engine.stop()
       const events = await foldLog(log)
       const head = events.length
-      const reader = createFinanceReader({ pool, moments: createMoments({ pool, log }) })
+      const reader = createFinanceReader({
+        pool,
+        moments: createMoments({ pool, log, clock: () => Number.POSITIVE_INFINITY }),
+      })
       for (const given of asked) {
         const asOf = given.kind === 'time' ? given : { ...given, position: given.position % (head + 1) }
         const until =
@@ -85,7 +88,10 @@ test('law: over any range opening plus movements is closing, and pages of a stat
         const inLog = (given: Moment): Moment =>
           given.kind === 'time' ? given : { ...given, position: given.position % (head + 1) }
         const [from, to] = [inLog(one), inLog(other)]
-        const reader = createFinanceReader({ pool, moments: createMoments({ pool, log }) })
+        const reader = createFinanceReader({
+          pool,
+          moments: createMoments({ pool, log, clock: () => Number.POSITIVE_INFINITY }),
+        })
         const before = (end: Moment) =>
           end.kind === 'position'
             ? events.filter(({ position }) => position < end.position)
