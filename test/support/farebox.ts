@@ -15,6 +15,7 @@ const root = join(import.meta.dirname, '../..')
 const environment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
   PATH: process.env.PATH,
   HOME: process.env.HOME,
+  ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
   PORT: '0',
   LOG_LEVEL: 'warn',
   ...env,
