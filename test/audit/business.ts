@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { type NoticeId, newId, type PlanId } from '../../src/ids.ts'
+import { createWallets } from '../../src/ledger/service.ts'
 import { createNotices } from '../../src/notices/service.ts'
 import { createMeter } from '../../src/plans/metering.ts'
-import { openShop } from '../deposits/support.ts'
+import { customer, openReseller, openShop } from '../deposits/support.ts'
 import { cause, shopsOf } from '../resellers/shop.ts'
 import { until } from '../support/until.ts'
 
@@ -12,7 +13,7 @@ const gb = 1_000_000_000
 
 /**
  * A day of the whole business on the running service: deposits, a plan and its traffic, rentals, orders of a reseller's
- * customers, refunds, terms, notices, receivers of webhooks.
+ * customers, one of them paid on a pay page, refunds, terms, notices, receivers of webhooks.
  */
 export const playBusiness = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
   const shop = await openShop(t, { FAREBOX_DEPOSIT_LOOK_MS: '500', ...settings })
@@ -60,6 +61,26 @@ export const playBusiness = async (t: TestContext, settings: Readonly<Record<str
   const again = await reseller.order('ada', { product_id: 'residential-premium', quantity: 5 })
   assert.equal(again.status, 201, JSON.stringify(again.body))
   await shops.refund(sold.body.orderId, { kind: 'cents', cents: 100 })
+
+  const store = await openReseller(shop, 'Acme', 'btcpay')
+  await createWallets(core).credit(
+    { accountId: store.accountId, amountCents: 10_000, reference: 'start' },
+    cause,
+  )
+  const short = await shop.client.post(
+    '/api/v1/orders',
+    { product_id: 'residential-premium', quantity: 2, method: 'card' },
+    { key: store.key, headers: customer('bob', 'bob') },
+  )
+  assert.equal(short.body.code, 'customer_credit_insufficient', short.text)
+  await shop.act(short.body.depositId, 'pay')
+  const paid = await shop.reads(store.key, short.body.depositId, { status: 'paid' })
+  await until(
+    async () =>
+      (await shop.client.get(`/api/v1/orders/${paid.order_id}`, { key: store.key })).body.status ===
+      'completed',
+    { what: 'the order of a customer whose payment came' },
+  )
 
   const notice = {
     noticeId: newId<NoticeId>('ntc'),

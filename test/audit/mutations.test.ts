@@ -6,7 +6,7 @@ import { sealKeyOf } from '../../src/audit/seal-key.ts'
 import { type Finding, findingText } from '../../src/audit/verify/finding.ts'
 import { verifyLog } from '../../src/audit/verify/verify.ts'
 import type { StoredEvent } from '../../src/eventstore/port.ts'
-import { depositStream } from '../../src/eventstore/streams.ts'
+import { depositStream, orderStream } from '../../src/eventstore/streams.ts'
 import { newEventId, newId } from '../../src/ids.ts'
 import { createPool } from '../../src/postgres/pool.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
@@ -285,29 +285,38 @@ describe('of the read tables', () => {
     models.flatMap((model) => model.tables as Table[]),
   )
 
-  /** What a crash leaves: a debit whose order does not stand yet, and a credit by hand that is only recorded. */
+  /** What a crash leaves: an order of a subscription that is only placed, and a credit by hand that is only recorded. */
   const appendOpenEnds = async ({ log }: Pick<Audited, 'log'>): Promise<void> => {
     const events = await allEvents(log)
     const debit = events.findLast(({ type }) => type === 'WalletDebited')!
     const last = events.findLast(({ stream }) => stream === debit.stream)!
     const recorded = events.find(({ type }) => type === 'ManualMovementRecorded')!
-    const { order, amountMicros } = JSON.parse(debit.data)
+    const { order: paid, amountMicros } = JSON.parse(debit.data)
     const availableAfterMicros = JSON.parse(last.data).availableAfterMicros - amountMicros
-    const data = JSON.stringify({
-      order: { ...order, orderId: 'ord_open' },
-      amountMicros,
-      availableAfterMicros,
+    const period = { interval: 'month', period: { unit: 'month', count: 1 }, periodStart: null }
+    const order = { ...paid, orderId: 'ord_open', subscription: { subscriptionId: 'sub_open', ...period } }
+    const { metadata } = last
+    const fresh = (
+      stream: StoredEvent['stream'],
+      revision: number,
+      type: string,
+      data: unknown,
+    ): StoredEvent => ({
+      id: newEventId(),
+      stream,
+      revision,
+      type,
+      data: JSON.stringify(data),
+      metadata,
+      position: 0,
     })
-    const stream = depositStream('dep_open')
     await appendEach(log, [
-      { ...debit, id: newEventId(), revision: last.revision + 1, data, metadata: last.metadata },
-      {
-        ...recorded,
-        id: newEventId(),
-        stream,
-        revision: 0,
-        data: recorded.data.replace(/"reference":"[^"]*"/, '"reference":"open"'),
-      },
+      fresh(debit.stream, last.revision + 1, 'WalletDebited', { order, amountMicros, availableAfterMicros }),
+      fresh(orderStream(order.orderId), 0, 'OrderPlaced', {
+        order,
+        balanceCents: Math.floor(availableAfterMicros / 10_000),
+      }),
+      fresh(depositStream('dep_open'), 0, recorded.type, { ...JSON.parse(recorded.data), reference: 'open' }),
     ])
   }
 
@@ -442,8 +451,7 @@ describe('of the read tables', () => {
     await t.test('of a day of the whole business', async (t) => {
       for (const name of await mutateAll(t, await businessLog(t), seen)) seen.add(name)
     })
-    // An added row was found in these, too; a table that is new wants a deed in business.ts.
-    for (const { name } of tables) if (!seen.has(name)) t.diagnostic(`no row of ${name} was there to change`)
-    assert.ok(seen.size >= tables.length - 5)
+    // A table that is new wants a deed in business.ts.
+    assert.deepEqual([...seen].sort(), names(tables), 'every table had a row to change')
   })
 })
