@@ -1,58 +1,25 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { stepsOf } from '../src/cli/progress-bar.ts'
 import { installPeers } from './append/peers.ts'
 import type { Bench } from './bench.ts'
 import { withDatabase, withLog } from './database.ts'
-import type { SendJob } from './webhooks/contender.ts'
 import { benchEnqueue } from './webhooks/enqueue.ts'
 import { benchFanOut } from './webhooks/fan-out.ts'
-import type { Counted } from './webhooks/receiver.ts'
-import { type Receiving, startReceiving } from './webhooks/receiving.ts'
+import { startReceiving } from './webhooks/receiving.ts'
+import { type Turn, takeTurn } from './webhooks/turn.ts'
 
-/** A run that takes longer is ended and told by what arrived. */
-const maxRunMs = 60_000
 const concurrency = 64
 const endpoints = 200
+/** Turns of each; they alternate, so that a machine that slows down slows both. */
+const rounds = 3
 
 const contenders = [
-  { name: 'farebox', module: './webhooks/ours.ts' },
-  { name: 'graphile-worker', module: './webhooks/graphile.ts' },
+  { name: 'farebox', module: './ours.ts' },
+  { name: 'graphile-worker', module: './graphile.ts' },
 ] as const
+type Contender = (typeof contenders)[number]
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-
-/** Sends everything and counts at the receiver until all that can arrive has, or the time is over. */
-const runSender = async (
-  receiver: Receiving,
-  module: string,
-  job: SendJob,
-  onArrived: (distinct: number) => void,
-): Promise<Counted> => {
-  await receiver.forget()
-  const child = fork(new URL(module, import.meta.url), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
-  const failed = once(child, 'exit').then(() => Promise.reject(new Error(`${module} ended by itself`)))
-  failed.catch(() => undefined)
-  try {
-    const ready = once(child, 'message')
-    child.send({ job })
-    await Promise.race([ready, failed])
-    child.send('go')
-    const expected = job.deliveries - Math.floor((job.deliveries * job.hanging) / job.endpoints)
-    const endMs = performance.now() + maxRunMs
-    for (;;) {
-      await pause(100)
-      const counted = await receiver.count()
-      onArrived(counted.distinct)
-      if (counted.distinct >= expected || performance.now() > endMs) return counted
-    }
-  } finally {
-    child.kill('SIGKILL')
-  }
-}
-
-const withPeer = async (print: (line: string) => void): Promise<readonly (typeof contenders)[number][]> => {
+const withPeer = async (print: (line: string) => void): Promise<readonly Contender[]> => {
   try {
     await installPeers()
     return contenders
@@ -62,44 +29,69 @@ const withPeer = async (print: (line: string) => void): Promise<readonly (typeof
   }
 }
 
+const medianOf = (turns: readonly Turn[], pick: (turn: Turn) => number): number =>
+  turns.map(pick).sort((a, b) => a - b)[Math.floor(turns.length / 2)]!
+
+/** The turns of each contender, one after the other in alternation. */
+const alternate = async (
+  chosen: readonly Contender[],
+  turnOf: (contender: Contender, round: number) => Promise<Turn>,
+): Promise<ReadonlyMap<Contender['name'], readonly Turn[]>> => {
+  const turns = new Map(chosen.map(({ name }) => [name, [] as Turn[]]))
+  for (let round = 1; round <= rounds; round++)
+    for (const contender of chosen) turns.get(contender.name)!.push(await turnOf(contender, round))
+  return turns
+}
+
+const lineOf = (name: string, row: string, turns: readonly Turn[]): string => {
+  const rates = turns.map(({ perSecond }) => perSecond.toFixed(0)).join(', ')
+  const arrived = turns.map(({ counted: { distinct, requests } }) => `${distinct} by ${requests}`).join(', ')
+  return (
+    `  ${name.padEnd(16)} ${row} ${medianOf(turns, ({ perSecond }) => perSecond)
+      .toFixed(0)
+      .padStart(6)} /s` +
+    `, processor time ${medianOf(turns, ({ nodeMicros }) => nodeMicros).toFixed(0)} µs a delivery + Postgres ${medianOf(turns, ({ postgresMicros }) => postgresMicros).toFixed(0)} µs` +
+    `  (${rates}; arrived ${arrived} requests)`
+  )
+}
+
 /**
  * Deliveries a second over TLS, counted by the receiver: ours beside graphile-worker with the same signed request, the
  * same number at once, each delivery durable before it is sent and its end durable after; all receivers fast, then 1 % of
- * the endpoints hanging. Then what enqueueing costs an order.
+ * the endpoints hanging. Each turn is a fresh process and database whose first half as many deliveries are not counted.
+ * Then what enqueueing costs an order.
  */
 export const webhooks: Bench = {
   name: 'webhooks',
   what: 'deliveries a second over TLS beside graphile-worker; what enqueueing costs orders, beside none',
   run: async ({ url, print, bar, sizes: { deliveries } }) => {
     const receiver = await startReceiving()
+    const warmUp = Math.ceil(deliveries / 2)
     try {
       const { port } = receiver
       const ca = await readFile(receiver.certFile, 'utf8')
       const chosen = await withPeer(print)
       print(
-        `webhooks over TLS, ${endpoints} endpoints, ${concurrency} attempts at once, ${deliveries} deliveries:`,
+        `webhooks over TLS, ${endpoints} endpoints, ${concurrency} attempts at once, ${deliveries} deliveries after ${warmUp} to warm up; medians of ${rounds} turns that alternate:`,
       )
       for (const hanging of [0, endpoints / 100]) {
-        let ours = 0
-        for (const { name, module } of chosen) {
-          const step = stepsOf(bar, `${name}, ${hanging} hanging`, deliveries, 'deliveries')
-          const counted = await withDatabase(url, (databaseUrl) =>
-            runSender(
-              receiver,
-              module,
-              { databaseUrl, port, ca, deliveries, endpoints, hanging, concurrency },
-              (distinct) => step(distinct, distinct),
-            ),
-          )
-          bar.end()
-          const perSecond = (counted.distinct / Math.max(1, counted.elapsedMs)) * 1000
-          if (name === 'farebox') ours = perSecond
-          const ratio = name === 'farebox' ? '' : `, farebox is ${(ours / perSecond).toFixed(2)} times that`
-          print(
-            `  ${name.padEnd(16)} ${hanging === 0 ? 'all fast   ' : '1 % hanging'} ${perSecond.toFixed(0).padStart(6)} /s` +
-              `  (${counted.distinct} of ${deliveries} arrived in ${(counted.elapsedMs / 1000).toFixed(1)} s, ${counted.requests} requests, ${counted.hanging} hung)${ratio}`,
-          )
-        }
+        const row = hanging === 0 ? 'all fast   ' : '1 % hanging'
+        const turns = await alternate(chosen, ({ name, module }, round) =>
+          withDatabase(url, async (databaseUrl) => {
+            const all = warmUp + deliveries
+            const step = stepsOf(bar, `${name}, ${hanging} hanging, turn ${round}`, all, 'deliveries')
+            const job = { databaseUrl, port, ca, deliveries: all, endpoints, hanging, concurrency }
+            const turn = await takeTurn(receiver, module, job, warmUp, (distinct) => step(distinct, distinct))
+            bar.end()
+            return turn
+          }),
+        )
+        for (const [name, ofOne] of turns) print(lineOf(name, row, ofOne))
+        const [ours = 0, peer] = [...turns.values()].map((ofOne) =>
+          medianOf(ofOne, ({ perSecond }) => perSecond),
+        )
+        if (peer !== undefined)
+          print(`  farebox is ${(ours / peer).toFixed(2)} times graphile-worker, ${row.trim()}`)
       }
       await withLog(url, (place) => benchEnqueue(place, 2 * deliveries, print))
     } finally {

@@ -8,9 +8,10 @@ import type { AddressInfo } from 'node:net'
  */
 export type Counted = {
   readonly port: number
-  /** Distinct deliveries, requests in all, and milliseconds from the first to the last distinct one. */
+  /** Distinct deliveries, and requests in all. */
   readonly distinct: number
   readonly requests: number
+  /** Milliseconds from the last distinct delivery of the warm-up (from the first one without) to the last one of all. */
   readonly elapsedMs: number
   readonly hanging: number
 }
@@ -18,6 +19,7 @@ export type Counted = {
 const seen = new Set<string>()
 let requests = 0
 let hanging = 0
+let warmUp = 0
 let firstMs = 0
 let lastMs = 0
 
@@ -36,7 +38,7 @@ const server = createServer(
       if (!seen.has(id)) {
         seen.add(id)
         lastMs = performance.now()
-        if (seen.size === 1) firstMs = lastMs
+        if (seen.size === Math.max(1, warmUp)) firstMs = lastMs
       }
       response.end('ok')
     })
@@ -48,12 +50,17 @@ server.listen(0, '127.0.0.1', () => tell())
 
 const tell = (): void => {
   const { port } = server.address() as AddressInfo
-  const counted: Counted = { port, distinct: seen.size, requests, elapsedMs: lastMs - firstMs, hanging }
+  const elapsedMs = seen.size < warmUp ? 0 : lastMs - firstMs
+  const counted: Counted = { port, distinct: seen.size, requests, elapsedMs, hanging }
   process.send?.(counted)
 }
 
-process.on('message', (message) => {
-  if (message === 'forget') {
+/** What the receiver is asked: what it counted, or to count anew after a warm-up of so many deliveries. */
+export type Question = 'count' | { readonly forget: { readonly warmUp: number } }
+
+process.on('message', (question: Question) => {
+  if (question !== 'count') {
+    warmUp = question.forget.warmUp
     seen.clear()
     requests = 0
     hanging = 0

@@ -4,14 +4,15 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Counted } from './receiver.ts'
+import type { Counted, Question } from './receiver.ts'
 
 export type Receiving = {
   readonly port: number
   /** The receiver's own certificate (PEM): whom a sender must trust. */
   readonly certFile: string
   count(): Promise<Counted>
-  forget(): Promise<Counted>
+  /** Counts anew. What arrives before as many deliveries as `warmUp` (default 0) is not timed. */
+  forget(warmUp?: number): Promise<Counted>
   stop(): Promise<void>
 }
 
@@ -23,7 +24,7 @@ const makeCertificate = (keyFile: string, certFile: string): Promise<unknown> =>
     ...['-keyout', keyFile, '-out', certFile],
   ])
 
-const ask = async (receiver: ChildProcess, question: 'count' | 'forget'): Promise<Counted> => {
+const ask = async (receiver: ChildProcess, question: Question): Promise<Counted> => {
   const answer = once(receiver, 'message')
   receiver.send(question)
   return ((await answer) as [Counted])[0]
@@ -40,7 +41,7 @@ export const startReceiving = async (): Promise<Receiving> => {
     port,
     certFile,
     count: () => ask(receiver, 'count'),
-    forget: () => ask(receiver, 'forget'),
+    forget: (warmUp = 0) => ask(receiver, { forget: { warmUp } }),
     stop: async () => {
       receiver.disconnect()
       await rm(directory, { recursive: true, force: true })
