@@ -107,21 +107,63 @@ const guardedConnector = ({
   }
 }
 
-/** The beginning of an answer as text. What follows it is not read, and a body that breaks off is as good as its beginning. */
-const beginningOf = async (body: AsyncIterable<Buffer> & { destroy(): unknown }): Promise<string> => {
-  const kept: Buffer[] = []
-  let bytes = 0
-  try {
-    for await (const chunk of body) {
-      if (bytes < keptBytes) kept.push(chunk.subarray(0, keptBytes - bytes))
-      bytes += chunk.length
-      if (bytes > readBytes) break
+/** Texts of Postgres hold no NUL. */
+const textOf = (kept: readonly Buffer[]): string =>
+  Buffer.concat(kept).toString('utf8').replaceAll('\u0000', '\ufffd')
+
+/**
+ * Sends one request and keeps the beginning of its answer; the rest is not read, and an answer that breaks off is as good
+ * as its beginning, since the status line alone acknowledges. A handler of our own takes the bytes as they come: the
+ * stream, its iterator and the abort signal of `agent.request` cost more processor time than signing does
+ * (docs/decisions/0022-webhook-delivery.md). Never rejects.
+ */
+const exchange = (
+  agent: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  timeoutMs: number,
+): Promise<Attempted> =>
+  new Promise((resolve) => {
+    const kept: Buffer[] = []
+    let bytes = 0
+    let status: number | null = null
+    let retryAfter: string | undefined
+    let over = false
+    let controller: Dispatcher.DispatchController | null = null
+
+    const end = (error: string): void => {
+      if (over) return
+      over = true
+      clearTimeout(timer)
+      resolve({ status, answer: textOf(kept), retryAfter, error: status === null ? error : null })
     }
-  } catch {
-    // The status line has arrived; it alone acknowledges.
-  }
-  return Buffer.concat(kept).toString('utf8').replaceAll('\u0000', '\ufffd')
-}
+    /** Ends before the answer does: the connection goes with it. */
+    const cut = (error: string): void => {
+      end(error)
+      controller?.abort(new Error(error))
+    }
+    const timer = setTimeout(cut, timeoutMs, 'timed out')
+
+    agent.dispatch(request, {
+      onRequestStart: (started) => {
+        // The time was over before there was a connection: then nothing is sent.
+        if (over) started.abort(new Error('timed out'))
+        else controller = started
+      },
+      onResponseStart: (_controller, statusCode, headers) => {
+        if (statusCode < 200) return
+        status = statusCode
+        const header = headers['retry-after']
+        retryAfter = Array.isArray(header) ? header[0] : header
+      },
+      onResponseData: (_controller, chunk) => {
+        if (bytes < keptBytes) kept.push(chunk.subarray(0, keptBytes - bytes))
+        bytes += chunk.length
+        if (bytes > readBytes) cut('too long')
+      },
+      onResponseEnd: () => end('no answer'),
+      onResponseError: (_controller, error) => end(reasonOf(error)),
+    })
+  })
 
 /** Sends webhooks over HTTP/1.1 with connections that are kept for the next delivery. */
 export const createSender = (options: SenderOptions): Sender => {
@@ -140,27 +182,11 @@ export const createSender = (options: SenderOptions): Sender => {
   return {
     send: async (url, { body, headers }) => {
       const { origin, pathname, search } = new URL(url)
-      const timeout = AbortSignal.timeout(timeoutMs)
-      try {
-        const answer = await agent.request({
-          origin,
-          path: `${pathname}${search}`,
-          method: 'POST',
-          headers,
-          body,
-          signal: timeout,
-        })
-        const retryAfter = answer.headers['retry-after']
-        return {
-          status: answer.statusCode,
-          answer: await beginningOf(answer.body),
-          retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
-          error: null,
-        }
-      } catch (error) {
-        const reason = timeout.aborted ? 'timed out' : reasonOf(error)
-        return { status: null, answer: '', retryAfter: undefined, error: reason }
-      }
+      return exchange(
+        agent,
+        { origin, path: `${pathname}${search}`, method: 'POST', headers, body },
+        timeoutMs,
+      )
     },
     close: () => agent.destroy(),
   }
