@@ -49,8 +49,8 @@ const open = async (job: SendJob) => {
       endpoints.push({ endpointId: made.endpointId, accountId })
     }
   }
-  const metadata = { ...cause, causationId: null, recordedAt: new Date().toISOString() }
   for (let from = 0; from < job.deliveries; from += 200) {
+    const metadata = { ...cause, causationId: null, recordedAt: new Date().toISOString() }
     const items = Array.from({ length: Math.min(200, job.deliveries - from) }, (_, at): AppendItem => {
       const data = payloadOf(from + at)
       const place = endpoints[(from + at) % endpoints.length]!

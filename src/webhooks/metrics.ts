@@ -34,7 +34,10 @@ const standingOf = async (pool: pg.Pool, clock: Clock): Promise<Standing> => {
                   e.active, e.disabled, e.gone
              from (select count(*) as pending, count(*) filter (where due_at <= $1::timestamptz) as due,
                           min(due_at) filter (where due_at <= $1::timestamptz) as oldest_due_at
-                     from work.webhook_deliveries where status = 'pending') p,
+                     from work.webhook_queues q
+                     join work.webhook_deliveries d
+                       on d.endpoint_id = q.endpoint_id and d.due_at >= q.next_due_at
+                    where d.status = 'pending') p,
                   (select count(*) filter (where status = 'active') as active,
                           count(*) filter (where status = 'disabled' and disabled_reason is null) as disabled,
                           count(*) filter (where disabled_reason = 'gone') as gone

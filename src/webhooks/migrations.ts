@@ -127,4 +127,27 @@ export const migrations: Migrations = {
     );
     create index webhook_superseded_values_due on work.webhook_superseded_values (erase_at);
   `,
+  // No index holds a column that an outcome changes, so that an outcome writes no index (docs/decisions/0022). What is
+  // over stays in `due`; the queue's own `next_due_at`, never later than anything that is pending, is where to look from.
+  '0904_outcomes_without_indices': `
+    drop index work.webhook_deliveries_due;
+    drop index work.webhook_deliveries_finished;
+    create index webhook_deliveries_due on work.webhook_deliveries (endpoint_id, due_at);
+    create index webhook_deliveries_queued on work.webhook_deliveries (queued_at);
+
+    create or replace function work.release_webhook_queues(owner integer, endpoints text[], failed integer[])
+    returns void language plpgsql as $$
+    begin
+      perform 1 from work.webhook_queues
+        where endpoint_id = any (endpoints) and lease_owner = owner order by endpoint_id for update;
+      update work.webhook_queues q
+         set lease_owner = null, lease_until = null, failures = r.failures,
+             next_due_at = (select d.due_at from work.webhook_deliveries d
+                             where d.endpoint_id = q.endpoint_id and d.status = 'pending'
+                               and d.due_at >= q.next_due_at
+                             order by d.due_at limit 1)
+        from unnest(endpoints, failed) as r (endpoint_id, failures)
+       where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
+    end $$;
+  `,
 }

@@ -26,7 +26,8 @@ export const forgetOldDeliveries = async (pool: pg.Pool, nowMs: number): Promise
       name: 'webhooks-forget',
       text: `with old as (
                select delivery_id from work.webhook_deliveries
-                where finished_at < $1::timestamptz order by finished_at limit ${chunk} for update skip locked
+                where queued_at < $1::timestamptz and finished_at < $1::timestamptz
+                order by queued_at limit ${chunk} for update skip locked
              ), attempts as (
                delete from work.webhook_attempts a using old where a.delivery_id = old.delivery_id
              )

@@ -58,12 +58,16 @@ export const cancelPending = async (
 ): Promise<number> => {
   const { db, log } = deps
   let canceled = 0
+  let since: string | null = null
   for (;;) {
-    const { rows } = await db.query<Cancelable>(
-      `select delivery_id, endpoint_id, event, resource, revision, attempts, queued_at
-         from work.webhook_deliveries where endpoint_id = $1::text and status = 'pending' and position < $2::bigint
+    const { rows }: pg.QueryResult<Cancelable & { readonly due_at: string }> = await db.query(
+      `select delivery_id, endpoint_id, event, resource, revision, attempts, queued_at, due_at
+         from work.webhook_deliveries
+        where endpoint_id = $1::text and status = 'pending' and position < $2::bigint
+          and due_at >= coalesce($3::timestamptz,
+                (select next_due_at from work.webhook_queues where endpoint_id = $1::text), '-infinity')
         order by due_at limit ${chunk}`,
-      [endpointId, before],
+      [endpointId, before, since],
     )
     if (rows.length === 0) return canceled
     const outcomes = await writeFacts(
@@ -84,5 +88,6 @@ export const cancelPending = async (
       ],
     )
     canceled += rows.length
+    since = rows.at(-1)!.due_at
   }
 }

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import { isoTime } from '../../clock.ts'
+import { int4Array, int8Array, textArray, timestamptzArray } from '../../eventstore/postgres/arrays.ts'
 import type { WebhookEventName } from '../event-names.ts'
 import type { LowPlan, LowPlans } from '../low-plans.ts'
 import type { FinishedStatus } from '../outcomes.ts'
@@ -171,11 +172,11 @@ export const saveOutcomes = async (db: Db, ended: readonly Ended[]): Promise<voi
                as o (delivery_id, status, attempts, revision, at)
             where d.delivery_id = o.delivery_id and d.status = 'pending' and d.revision < o.revision`,
     values: [
-      of(({ deliveryId }) => deliveryId),
-      of(({ status }) => status),
-      of(({ attempts }) => attempts),
-      of(({ revision }) => revision),
-      of(({ at }) => at),
+      textArray(of(({ deliveryId }) => deliveryId)),
+      textArray(of(({ status }) => status)),
+      int4Array(of(({ attempts }) => attempts)),
+      int8Array(of(({ revision }) => revision)),
+      timestamptzArray(of(({ at }) => at)),
     ],
   })
 }
@@ -235,16 +236,16 @@ export const saveQueued = async (db: Db, rows: readonly QueueRow[]): Promise<voi
            select endpoint_id, min(at) from given group by endpoint_id order by endpoint_id
            on conflict (endpoint_id) do update set next_due_at = least(q.next_due_at, excluded.next_due_at)`,
     values: [
-      of(({ queued }) => queued.data.deliveryId),
-      of(({ queued }) => queued.data.endpointId),
-      of(({ queued }) => queued.data.accountId),
-      of(({ queued }) => queued.data.event),
-      of(({ queued }) => queued.data.resource),
-      of(({ data }) => data),
-      of(({ queued }) => (queued.type === 'WebhookRequeued' ? queued.data.round : 1)),
-      of(({ queued }) => queued.revision),
-      of(({ queued }) => queued.position),
-      of(({ queued }) => queued.metadata.recordedAt),
+      textArray(of(({ queued }) => queued.data.deliveryId)),
+      textArray(of(({ queued }) => queued.data.endpointId)),
+      textArray(of(({ queued }) => queued.data.accountId)),
+      textArray(of(({ queued }) => queued.data.event)),
+      textArray(of(({ queued }) => queued.data.resource)),
+      textArray(of(({ data }) => data)),
+      int4Array(of(({ queued }) => (queued.type === 'WebhookRequeued' ? queued.data.round : 1))),
+      int8Array(of(({ queued }) => queued.revision)),
+      int8Array(of(({ queued }) => queued.position)),
+      timestamptzArray(of(({ queued }) => queued.metadata.recordedAt)),
     ],
   })
 }

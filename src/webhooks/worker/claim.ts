@@ -49,25 +49,29 @@ const claimSql = `
     select q.endpoint_id from work.webhook_queues q, passed p
      where not p.held and q.next_due_at <= $2::timestamptz and q.lease_owner is null
        and exists (select 1 from work.webhook_deliveries d where d.endpoint_id = q.endpoint_id
-                      and d.status = 'pending' and d.due_at <= $2::timestamptz and d.position <= p.position)
+                      and d.status = 'pending' and d.due_at between q.next_due_at and $2::timestamptz
+                      and d.position <= p.position)
      order by q.next_due_at limit $3::integer for update of q skip locked
   )
   update work.webhook_queues q
      set lease_owner = $4::integer, lease_until = clock_timestamp() + interval '${leaseSeconds} seconds'
     from chosen, passed
    where q.endpoint_id = chosen.endpoint_id
-  returning q.endpoint_id, q.failures, passed.position`
+  returning q.endpoint_id, q.failures, q.next_due_at, passed.position`
 
-/** In its own statement: the claim's snapshot may be older than its locks. */
+/**
+ * In its own statement: the claim's snapshot may be older than its locks. Nothing pending is due before its queue says, so
+ * what is over already is not looked through.
+ */
 const dueSql = `
   select d.delivery_id, d.endpoint_id, d.account_id, d.event, d.resource, d.data, d.round, d.revision, d.attempts,
          d.queued_at
-    from unnest($1::text[]) as c (endpoint_id)
+    from unnest($1::text[], $2::timestamptz[]) as c (endpoint_id, since)
    cross join lateral (
      select * from work.webhook_deliveries d
       where d.endpoint_id = c.endpoint_id and d.status = 'pending'
-        and d.due_at <= $2::timestamptz and d.position <= $3::bigint
-      order by d.due_at limit $4::integer) d`
+        and d.due_at between c.since and $3::timestamptz and d.position <= $4::bigint
+      order by d.due_at limit $5::integer) d`
 
 const destinationsSql = `
   select e.endpoint_id, e.url_id, e.secret_id, e.previous_secret_id, e.previous_until,
@@ -89,7 +93,12 @@ type DestinationRow = {
   readonly previous: Buffer | null
 }
 
-type ClaimedRow = { readonly endpoint_id: string; readonly failures: number; readonly position: number }
+type ClaimedRow = {
+  readonly endpoint_id: string
+  readonly failures: number
+  readonly next_due_at: string
+  readonly position: number
+}
 
 /** Gives queues back; each is due again when its earliest delivery is. */
 export const release = async (
@@ -142,7 +151,7 @@ export const createClaim = (deps: {
     const due = await db.query<DueDelivery>({
       name: 'webhooks-due',
       text: dueSql,
-      values: [ids, now, claimed[0]!.position, perEndpoint],
+      values: [ids, claimed.map(({ next_due_at }) => next_due_at), now, claimed[0]!.position, perEndpoint],
     })
     const destinations = await db.query<DestinationRow>({
       name: 'webhooks-destinations',

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { isoTime } from '../../clock.ts'
 import type { EventLog } from '../../eventstore/port.ts'
+import { int4Array, textArray, timestamptzArray } from '../../eventstore/postgres/arrays.ts'
 import { deliveryStream } from '../../eventstore/streams.ts'
 import type { DeliveryOutcome } from '../events.ts'
 import { type FinishedStatus, finishedStatus, standingOutcomes } from '../outcomes.ts'
@@ -74,17 +75,17 @@ export const createSettle = ({ pool, log }: { readonly pool: pg.Pool; readonly l
                from results r
               where d.delivery_id = r.delivery_id and d.round = r.round and d.status = 'pending'`,
       values: [
-        of(({ delivery }) => delivery.delivery_id),
-        of(({ delivery }) => delivery.round),
-        of(({ delivery, attempt }) => delivery.attempts + (attempt === null ? 0 : 1)),
-        of(({ delivery }) => statuses.get(delivery.delivery_id) ?? null),
-        of(({ next }) => ('dueMs' in next ? isoTime(next.dueMs) : null)),
-        of(({ attempt }) => (attempt === null ? null : isoTime(attempt.startedMs))),
-        of(({ attempt }) => attempt?.status ?? null),
-        of(({ attempt }) => attempt?.latencyMs ?? 0),
-        of(({ attempt }) => attempt?.error ?? null),
-        of(({ attempt }) => attempt?.answer ?? ''),
-        of(({ atMs }) => isoTime(atMs)),
+        textArray(of(({ delivery }) => delivery.delivery_id)),
+        int4Array(of(({ delivery }) => delivery.round)),
+        int4Array(of(({ delivery, attempt }) => delivery.attempts + (attempt === null ? 0 : 1))),
+        textArray(of(({ delivery }) => statuses.get(delivery.delivery_id) ?? null)),
+        timestamptzArray(of(({ next }) => ('dueMs' in next ? isoTime(next.dueMs) : null))),
+        timestamptzArray(of(({ attempt }) => (attempt === null ? null : isoTime(attempt.startedMs)))),
+        int4Array(of(({ attempt }) => attempt?.status ?? null)),
+        int4Array(of(({ attempt }) => attempt?.latencyMs ?? 0)),
+        textArray(of(({ attempt }) => attempt?.error ?? null)),
+        textArray(of(({ attempt }) => attempt?.answer ?? '')),
+        timestamptzArray(of(({ atMs }) => isoTime(atMs))),
       ],
     })
   }
