@@ -175,8 +175,9 @@ export const createSender = (options: SenderOptions): Sender => {
     pipelining: 1,
     keepAliveTimeout: 10_000,
     keepAliveMaxTimeout: 60_000,
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
+    // Each exchange has its own time, from the look-up of the name to the end of the answer.
+    headersTimeout: 0,
+    bodyTimeout: 0,
     maxHeaderSize: 16_384,
   })
   return {

@@ -125,6 +125,15 @@ test('killed again and again, workers keep the order of attempts and the delays 
     )
     return rows[0]!
   }
+  /** Queues that would not be looked at when something of theirs is due. */
+  const overlooked = async (): Promise<number> => {
+    const { rows } = await pool.query<{ queues: number }>(
+      `select count(distinct d.endpoint_id) as queues
+         from work.webhook_deliveries d left join work.webhook_queues q using (endpoint_id)
+        where d.status = 'pending' and (q.next_due_at is null or q.next_due_at > d.due_at)`,
+    )
+    return rows[0]!.queues
+  }
   // Each process starts where the clock of the service has come to the next one that is due. The first ones are killed
   // in the middle of their sending, the others once nothing is due.
   let aheadMs = 0
@@ -142,6 +151,7 @@ test('killed again and again, workers keep the order of attempts and the delays 
     )
     await sleep(Math.random() * 40)
     await doomed.kill()
+    assert.equal(await overlooked(), 0, 'no queue is due later than what it holds')
     const now = await pending(aheadMs)
     left = now.left
     if (now.first_due_at !== null)

@@ -23,6 +23,27 @@ const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
+test('an outcome writes no index of the deliveries: it stays in the page of its row', async (t) => {
+  const stage = await openHooks(t)
+  const { pool } = stage.farebox.core
+  startReactor(t, stage)
+  startWorker(t, stage)
+  const receiver = await startReceiver(t)
+  const hook = await hookTo(stage, receiver.url)
+  for (let n = 0; n < 5; n++) await ping(stage, hook)
+  const changes = async () => {
+    const { rows } = await pool.query<{ rows: number; within: number }>(
+      `select n_tup_upd as rows, n_tup_hot_upd as within from pg_stat_user_tables
+        where schemaname = 'work' and relname = 'webhook_deliveries'`,
+    )
+    return rows[0]!
+  }
+  // Postgres counts a little later.
+  await until(async () => (await changes()).rows >= 5, { timeoutMs: 20_000, what: 'the outcomes' })
+  const { rows, within } = await changes()
+  assert.equal(within, rows)
+})
+
 test('deliveries and their attempts are kept for 30 days after the outcome; what is pending, for ever', async (t) => {
   const stage = await openHooks(t)
   const { pool, log } = stage.farebox.core

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { createSender } from '../../src/webhooks/sender.ts'
+import { until } from '../support/until.ts'
 import { startReceiver, status } from './receiver.ts'
-import { hookTo, openHooks, ping, startReactor, startWorker, untilDelivery } from './world.ts'
+import { type Delivery, hookTo, openHooks, ping, startReactor, startWorker, untilDelivery } from './world.ts'
 
 /** A receiver that speaks below HTTP: it gets the socket once a whole request has arrived. */
 const rawReceiver = async (t: TestContext, speak: (socket: Socket) => void) => {
@@ -130,6 +132,25 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     assert.equal(error, 'timed out')
   })
 
+  await t.test(
+    'one that drips its body has acknowledged with its status line, and is left after the time-out',
+    async () => {
+      let closed = false
+      const url = await rawReceiver(t, (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n')
+        const timer = setInterval(() => socket.write('x'), 50)
+        socket.on('close', () => {
+          closed = true
+          clearInterval(timer)
+        })
+      })
+      const { status: code, error, outcome, latencyMs } = await firstAttempt(url)
+      assert.deepEqual([code, error, outcome], [200, null, 'succeeded'])
+      assert.ok(latencyMs >= 690 && latencyMs < 10_000, `${latencyMs} ms`)
+      await until(() => closed, { timeoutMs: 5_000, what: 'the end of the connection' })
+    },
+  )
+
   await t.test('a head without end is refused', async () => {
     const url = await rawReceiver(t, (socket) =>
       socket.write(`HTTP/1.1 200 OK\r\nX-Long: ${'x'.repeat(100_000)}`),
@@ -144,6 +165,30 @@ test('receivers that misbehave cost an attempt and nothing else', async (t) => {
     const { answer, outcome } = await firstAttempt(receiver.url)
     assert.deepEqual([answer, outcome], ['\ufffd\ufffdA', 'succeeded'])
   })
+})
+
+test('a name that resolves after the time-out has cost its attempt by then, and nothing is sent', async (t) => {
+  const receiver = await startReceiver(t)
+  const asked = Promise.withResolvers<readonly string[]>()
+  const sender = createSender({
+    resolve: () => asked.promise,
+    rules: { allowLoopback: true },
+    timeoutMs: 50,
+  })
+  t.after(() => sender.close())
+  const url = `http://slow.example:${receiver.port}/hook`
+  const request = { body: Buffer.from('{}'), headers: { 'content-type': 'application/json' } }
+  assert.deepEqual(await sender.send(url, request), {
+    status: null,
+    answer: '',
+    retryAfter: undefined,
+    error: 'timed out',
+  })
+  asked.resolve(['127.0.0.1'])
+  await until(() => receiver.connections() === 1, { timeoutMs: 5_000, what: 'the late connection' })
+  // What comes after it is sent.
+  assert.equal((await sender.send(url, request)).status, 200)
+  assert.equal(receiver.received.length, 1)
 })
 
 test('receivers that hang hold up nobody else', async (t) => {
@@ -164,7 +209,9 @@ test('receivers that hang hold up nobody else', async (t) => {
   const hook = await hookTo(stage, fast.url)
   for (let n = 0; n < 20; n++) {
     const id = await ping(stage, hook)
-    const delivery = await untilDelivery(stage, hook, id, (one) => one.status === 'succeeded')
+    // Its outcome is read from the log too, which may be a little before its attempt is on record.
+    const isDone = ({ status, attempts }: Delivery) => status === 'succeeded' && attempts.length > 0
+    const delivery = await untilDelivery(stage, hook, id, isDone)
     assert.equal(delivery.attempts.length, 1)
   }
   assert.ok(hanging >= 12, `${hanging} requests hang meanwhile`)
