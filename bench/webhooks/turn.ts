@@ -33,20 +33,29 @@ const watch = async (
   const expected = deliveries - Math.floor((deliveries * hanging) / endpoints)
   const endMs = performance.now() + maxRunMs
   const look = async () => ({ counted: await receiver.count(), spent: await cpuSpent(child.pid!, pool) })
-  let first: Awaited<ReturnType<typeof look>> | null = null
+  type Look = Awaited<ReturnType<typeof look>>
+  let first: Look | null = null
+  let last: Look | null = null
+  // Look by look: what a session used is no longer told once it has ended.
+  const used = { node: 0, postgres: 0 }
   for (;;) {
     await pause(lookMs)
     const now = await look()
     onArrived(now.counted.distinct)
-    if (now.counted.distinct > warmUp) first ??= now
+    if (last !== null)
+      for (const part of ['node', 'postgres'] as const)
+        used[part] += Math.max(0, now.spent[part] - last.spent[part])
+    if (now.counted.distinct > warmUp) {
+      first ??= now
+      last = now
+    }
     if (now.counted.distinct < expected && performance.now() < endMs) continue
     const { counted } = now
     const seen = Math.max(1, counted.distinct - (first ?? now).counted.distinct)
-    const micros = (of: 'node' | 'postgres') => (now.spent[of] - (first ?? now).spent[of]) / seen
     return {
       perSecond: (Math.max(0, counted.distinct - warmUp) / Math.max(1, counted.elapsedMs)) * 1000,
-      nodeMicros: micros('node'),
-      postgresMicros: micros('postgres'),
+      nodeMicros: used.node / seen,
+      postgresMicros: used.postgres / seen,
       counted,
     }
   }
