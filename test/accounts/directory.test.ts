@@ -117,13 +117,14 @@ test('a revoked key and a block act at the latest half a second after the read m
   assert.equal(await directory.byKey(key), null)
 })
 
-test('on the real clock a revocation acts within a second', async (t) => {
+// That it acts within half a second of the read models' knowing it is shown above, on a clock that stands still.
+test('on the real clock a revocation in another process acts by itself', async (t) => {
   const world = await projectedWorld(t)
   const { keyId, key } = await buyer(world)
   const directory = createDirectory(world)
   assert.notEqual(await directory.byKey(key), null)
   await world.elsewhere.accounts.revokeKey(keyId, cause)
-  await until(async () => (await directory.byKey(key)) === null, { timeoutMs: 1_000 })
+  await until(async () => (await directory.byKey(key)) === null)
 })
 
 test('a hash whose KeyIssued never came is no key', async (t) => {

@@ -22,8 +22,11 @@ export const serviceWorld = async (t: TestContext) => {
   return { pool, url, log: wire, ...open(wire), elsewhere: other }
 }
 
-/** The same with the real projections running. */
-export const projectedWorld = async (t: TestContext) => {
+/**
+ * The same with the real projections running. Reads wait longer for them than in the service: only a test of what stands
+ * still should see one refused on a loaded machine.
+ */
+export const projectedWorld = async (t: TestContext, readsWaitMs = 20_000) => {
   const world = await serviceWorld(t)
   const { pool, log } = world
   const logger = pino({ level: 'silent' })
@@ -43,8 +46,8 @@ export const projectedWorld = async (t: TestContext) => {
     await projections.stop()
     await feed.close()
   })
-  const reads = createReads({ progress: projections.progress, log, group: hot.name, timeoutMs: 2_000 })
-  const reached = (position: number) => projections.progress.reached(hot.name, position, 1_000)
+  const reads = createReads({ progress: projections.progress, log, group: hot.name, timeoutMs: readsWaitMs })
+  const reached = (position: number) => projections.progress.reached(hot.name, position, readsWaitMs)
   return { ...world, logger, projections, reads, reached }
 }
 

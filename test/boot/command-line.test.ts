@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-test('an operator works beside a running server, which sees it within a second', async (t) => {
+test('an operator works beside a running server, which sees it', async (t) => {
   const env = { FAREBOX_DATA: await dataDirectory(t) }
   const { baseUrl } = await startFarebox(t, env)
   const run = async (...args: string[]) => {
@@ -38,7 +38,7 @@ test('an operator works beside a running server, which sees it within a second',
   assert.equal((await call(`${baseUrl}/api/v1/wallet`, key)).body.balanceCents, 2250)
 
   assert.equal((await run('keys', 'revoke', keyId)).code, 0)
-  await until(async () => (await call(`${baseUrl}/api/v1/me`, key)).status === 401, { timeoutMs: 5_000 })
+  await until(async () => (await call(`${baseUrl}/api/v1/me`, key)).status === 401)
 })
 
 test('without a server a command starts Postgres for itself, and two at once take turns', async (t) => {

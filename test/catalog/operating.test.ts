@@ -62,7 +62,7 @@ test('a catalogue is checked, imported and changed beside a running server, whic
   const imported = await farebox('catalog', 'import', path)
   assert.deepEqual([imported.code, imported.json.status, imported.json.products], [0, 'imported', 11])
   assert.equal(imported.json.digest, checked.json.digest)
-  await until(async () => (await price()) === 600, { timeoutMs: 1_000, everyMs: 25 })
+  await until(async () => (await price()) === 600, { everyMs: 25 })
   assert.equal((await farebox('catalog', 'import', path)).json.status, 'unchanged')
 
   const broken = demoJson()

@@ -12,6 +12,7 @@ import { emptyDatabase } from '../support/postgres.ts'
 const soak = process.env.FAREBOX_SOAK === '1'
 const randomKills = soak ? 200 : 16
 const inFlight = 32
+const dayMs = 86_400_000
 const counts = { kills: 0, acknowledged: 0, unanswered: 0, refused: 0 }
 
 const tell = (): void => void process.stdout.write(`# crash test: ${JSON.stringify(counts)}\n`)
@@ -131,14 +132,20 @@ const audit = async (bench: Bench, baseUrl: string): Promise<void> => {
 
 describe('a killed server', () => {
   test('keeps every acknowledged order and charges nothing without one, wherever it dies', async (t) => {
-    const bench = await setUp(t)
+    let bench = await setUp(t)
+    let days = 0
     for (const point of orderPoints) {
-      const pass = point.includes('snapshot') ? 1 : 5
+      const inSnapshot = point.endsWith('-snapshot')
+      const pass = inSnapshot ? 1 : 5
+      // A wallet is due once it has more new events than it remembers orders: of those of last week it forgets two an event.
+      if (inSnapshot) days += 8
+      bench = { ...bench, env: { ...bench.env, FAREBOX_CLOCK_OFFSET_MS: String(days * dayMs) } }
       const running = await startFarebox(t, { ...bench.env, FAREBOX_CRASH_AT: `${point}:${pass}` })
       const loading = load(bench, running)
-      const timer = setTimeout(() => void running.kill(), 15_000)
-      await Promise.all([loading, running.ended])
+      const timer = setTimeout(() => void running.stop(), 60_000)
+      const [, { signal }] = await Promise.all([loading, running.ended])
       clearTimeout(timer)
+      assert.equal(signal, 'SIGKILL', `nothing came by ${point}`)
       counts.kills += 1
       const again = await startFarebox(t, bench.env)
       await audit(bench, again.baseUrl)

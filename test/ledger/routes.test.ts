@@ -16,8 +16,8 @@ import { walletRoutes } from '../../src/ledger/routes.ts'
 import { buyer, cause, projectedWorld } from '../accounts/world.ts'
 import { type Document, httpClient } from '../support/http.ts'
 
-const served = async (t: TestContext) => {
-  const world = await projectedWorld(t)
+const served = async (t: TestContext, readsWaitMs?: number) => {
+  const world = await projectedWorld(t, readsWaitMs)
   const { pool, reads, logger } = world
   const db = new Kysely<ReadDatabase>({ dialect: new PostgresDialect({ pool }) })
   const kept = createKeptAnswers({
@@ -76,7 +76,7 @@ test('a balance that another process credited is read at once', async (t) => {
 })
 
 test('while the projections stand still a balance is answered 503, never old', async (t) => {
-  const world = await served(t)
+  const world = await served(t, 500)
   const { accountId, key } = await buyer(world)
   assert.equal((await world.client.get('/api/v1/wallet', { key })).status, 200)
   await world.projections.pause()

@@ -149,12 +149,12 @@ export const play = async (
       if (deed.kind === 'unblock') return !(await codes()).includes('account_blocked')
       return (await shop.http().get('/api/v1/me', { key: keyText(account, 'main') })).status === 200
     }
-    await until(settled, { timeoutMs: 2_000, what: `the effect of ${JSON.stringify(deed)}` })
+    await until(settled, { what: `the effect of ${JSON.stringify(deed)}` })
   }
 
   /** Traffic is no write of the customer's, so that its reads do not wait for it by themselves. */
   const projected = (): Promise<boolean> =>
-    until(() => shop.caughtUp(), { timeoutMs: 5_000, what: 'the projections' })
+    until(() => shop.caughtUp(), { what: 'the projections' })
 
   const operate = async (deed: Deed): Promise<Event> => {
     tally.deeds += 1
@@ -206,7 +206,7 @@ export const play = async (
           const { body: now } = await shop.http().get(`${path}/${body.deposit_id}`, audited)
           return now.credited_cents === paidCents && now
         },
-        { timeoutMs: 15_000, what: `${body.deposit_id} to have ${paidCents}` },
+        { what: `${body.deposit_id} to have ${paidCents}` },
       )
     }
     const asked = { account, key: 'main', customer, method, cents, paidCents }
@@ -227,7 +227,7 @@ export const play = async (
       )
       return rowCount === 0
     }
-    await until(due, { timeoutMs: 10_000, what: 'the end of the rentals that ran out' })
+    await until(due, { what: 'the end of the rentals that ran out' })
     const nowMs = shop.nowMs()
     for (const rental of Object.values(world.rentals))
       if (rental.expiresAtMs <= nowMs) rental.releasedAtMs ??= nowMs

@@ -171,7 +171,7 @@ test('two processes whose log stops at random charge once, refund once, rent no 
         await caughtUp(engine, log)
         return (await pool.query('select 1 from read.open_orders')).rows.length === 0
       }
-      await until(nothingOpen, { timeoutMs: 10_000, what: 'the reactors to leave no order open' })
+      await until(nothingOpen, { what: 'the reactors to leave no order open' })
       for (const poller of pollers) await poller.stop()
       for (const _ of [1, 2]) for (const at of requests.keys()) await ask(after, at).catch(refused)
       await audit(log, accounts, productId)

@@ -322,7 +322,6 @@ test('orders over HTTP', async (t) => {
     const { accountId } = service.demo.reseller
     await accounts.block(accountId as AccountId, 'chargebacks', cause)
     await until(async () => (await reseller.post(orders, plan(1), key('blocked'))).status === 403, {
-      timeoutMs: 2_000,
       what: 'the block to act',
     })
     const { body } = await reseller.post(orders, plan(1), key('blocked'))

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * Waits until `check` gives something truthy and returns it; a throw of `check` counts as "not yet".
- * @throws when `timeoutMs` (default 10,000) passes first, with the last error of `check` as its cause
+ * @throws when `timeoutMs` (default 30,000: a loaded machine is slow, not wrong) passes first, with the last error of `check` as its cause
  */
 export const until = async <Value>(
   check: () => Value | Promise<Value>,
   options: { readonly timeoutMs?: number; readonly everyMs?: number; readonly what?: string } = {},
 ): Promise<NonNullable<Value>> => {
-  const timeoutMs = options.timeoutMs ?? 10_000
+  const timeoutMs = options.timeoutMs ?? 30_000
   const deadlineMs = performance.now() + timeoutMs
   let lastError: unknown
   for (;;) {
