@@ -182,7 +182,7 @@ test('the queue is bounded, and so is the wait in it', async (t) => {
   const late = Promise.all(waiting.map((each) => assert.rejects(each, overloaded)))
   await assert.rejects(runner.run(move(a, 'one too many', 1)), overloaded)
   await late
-  assert.ok(performance.now() - startedMs < 5_000)
+  assert.ok(performance.now() - startedMs < 20_000)
   door.open()
   assert.equal((await inFlight).answer, 'moved')
   assert.equal((await purseIn(wire, a)).balance, 1)

@@ -55,7 +55,7 @@ test('no handler writes a read model: orders go on while nothing is folded, and 
     assert.deepEqual([status, body.code], [503, 'overloaded'], reads[at])
     assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
   }
-  assert.ok(tookMs < 5_000, `a read that cannot be answered is refused in bounded time, not in ${tookMs} ms`)
+  assert.ok(tookMs < 20_000, `a read that cannot be answered is refused in bounded time, not in ${tookMs} ms`)
 
   // A read that waits is answered as soon as what it waits for is folded.
   const waiting = buyer.get(`${orders}/${placed.body.orderId}`)

@@ -153,8 +153,7 @@ export const play = async (
   }
 
   /** Traffic is no write of the customer's, so that its reads do not wait for it by themselves. */
-  const projected = (): Promise<boolean> =>
-    until(() => shop.caughtUp(), { what: 'the projections' })
+  const projected = (): Promise<boolean> => until(() => shop.caughtUp(), { what: 'the projections' })
 
   const operate = async (deed: Deed): Promise<Event> => {
     tally.deeds += 1

