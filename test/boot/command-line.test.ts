@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { readDataUser } from '../../src/postgres/data-lock.ts'
-import { call, dataDirectory, farebox, startFarebox } from '../support/farebox.ts'
+import { call, dataDirectory, farebox, startFarebox, surroundings } from '../support/farebox.ts'
 import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -69,7 +69,7 @@ test('the command line runs through npm and npx, with nothing but JSON on standa
   const options = {
     cwd: root,
     encoding: 'utf8' as const,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME },
+    env: surroundings(),
   }
   for (const [command, ...args] of [
     ['npm', 'run', '-s', 'farebox', '--', 'settings', '--json'],

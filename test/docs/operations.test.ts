@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
+import { call, dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 
 const run = promisify(execFile)
@@ -25,8 +25,7 @@ test('every farebox command of the operations page and the page on periods runs 
   const [shop, empty, fresh] = await Promise.all([emptyDatabase(t), emptyDatabase(t), emptyDatabase(t)])
   const directory = await dataDirectory(t)
   const env = {
-    PATH: process.env.PATH,
-    HOME: process.env.HOME,
+    ...surroundings(),
     FAREBOX_DATA: directory,
     DATABASE_URL: shop.url,
     FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { dataDirectory, startFarebox } from '../support/farebox.ts'
+import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
@@ -31,7 +31,7 @@ describe('the README', () => {
         .replaceAll('curl -s ', 'curl -sS --fail-with-body ')
       const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], {
         cwd: root,
-        env: { PATH: process.env.PATH, HOME: process.env.HOME, FAREBOX_DATA: dataDir },
+        env: { ...surroundings(), FAREBOX_DATA: dataDir },
       })
       assert.doesNotMatch(stdout, /"code":/)
       if (block === tour) assert.match(stdout, /"status":"completed"[\s\S]*"amountCents":560/)

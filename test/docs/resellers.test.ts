@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { dataDirectory, startFarebox } from '../support/farebox.ts'
+import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
@@ -26,7 +26,7 @@ test("a reseller's first hour runs as the page has it, from terms to margins", {
     .replaceAll('npx farebox', `'${process.execPath}' src/cli.ts`)
   const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], {
     cwd: root,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, FAREBOX_DATA: dataDir },
+    env: { ...surroundings(), FAREBOX_DATA: dataDir },
     maxBuffer: 16 * 1024 * 1024,
   })
   const [terms, prices, paid, short, held, earned, explained] = stdout.split(/^== \d\n/m).slice(1) as [

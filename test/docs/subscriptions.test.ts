@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { atEnd } from '../support/cleanup.ts'
-import { dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
+import { dataDirectory, type FareboxProcess, startFarebox, surroundings } from '../support/farebox.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
@@ -44,7 +44,7 @@ test('the walk through months of a subscription goes as the page says', async (t
         '-c',
         `${variables}\n${text}\necho "%%"; declare -p API ACCOUNT KEY BODY KEPT STOPPED`,
       ],
-      { cwd: root, env: { PATH: process.env.PATH, HOME: process.env.HOME, FAREBOX_DATA: dataDir } },
+      { cwd: root, env: { ...surroundings(), FAREBOX_DATA: dataDir } },
     )
     const [out = '', kept = ''] = stdout.split('%%\n')
     variables = kept

@@ -11,11 +11,15 @@ import { until } from './until.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-/** The settings that a test's process gets and nothing of the outside but the path. */
+/** What every process of a test gets of the outside: where programs are, and the modules that were compiled before. */
+export const surroundings = (): NodeJS.ProcessEnv => {
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env
+  return { PATH, HOME, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) }
+}
+
+/** The settings that a test's process gets. */
 const environment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
-  PATH: process.env.PATH,
-  HOME: process.env.HOME,
-  ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
+  ...surroundings(),
   PORT: '0',
   LOG_LEVEL: 'warn',
   ...env,
