@@ -85,6 +85,12 @@ const run = async (parts: readonly Bench[], sizes: Sizes): Promise<void> => {
   }
 }
 
+/** Who reads only the first lines, as `head` does, has what it wants. */
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0)
+  throw error
+})
+
 const program = new Command('npm run bench --')
   .description('Measures Farebox beside a peer or a limit in the same run. Without a name, everything.')
   .argument('[benchmarks...]', names.join(', '))

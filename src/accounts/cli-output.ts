@@ -1,4 +1,4 @@
-import { CliRefusal } from '../cli/output.ts'
+import { CliMisuse, CliRefusal } from '../cli/output.ts'
 import type { KeyId } from '../ids.ts'
 import type { AccountState, KeyState } from './fold.ts'
 import type { AccountsRefusal, AccountsResult } from './service.ts'
@@ -25,13 +25,16 @@ export const messageOf = (refusal: AccountsRefusal): string => {
   }
 }
 
-/** The API's codes where it has one. */
-const codeOf = ({ code }: AccountsRefusal): string =>
-  code === 'unknown_account' || code === 'unknown_key' ? 'not_found' : code
+const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
+  const { code } = refusal
+  return code === 'unknown_account' || code === 'unknown_key'
+    ? new CliMisuse(messageOf(refusal), {}, 'not_found')
+    : new CliRefusal(code, messageOf(refusal))
+}
 
 /** The result, or the refusal thrown as the command line's. */
 export const done = <Made>(result: AccountsResult<Made>): { readonly changed: boolean } & Made => {
-  if (result.outcome === 'refused') throw new CliRefusal(codeOf(result.refusal), messageOf(result.refusal))
+  if (result.outcome === 'refused') throw refusalOf(result.refusal)
   return result
 }
 

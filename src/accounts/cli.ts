@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Cli, CliContext } from '../cli/cli.ts'
-import { type CliOutput, CliRefusal, dollars, fields } from '../cli/output.ts'
+import { CliMisuse, type CliOutput, dollars, fields } from '../cli/output.ts'
 import type { AccountId } from '../ids.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
 import { createWallets } from '../ledger/service.ts'
@@ -16,7 +16,7 @@ const email = (text: string): string => {
 
 const showAccount = async (context: CliContext, accountId: AccountId): Promise<CliOutput> => {
   const state = await createAccounts(context).read(accountId, context)
-  if (!state) throw new CliRefusal('not_found', messageOf({ code: 'unknown_account' }))
+  if (!state) throw new CliMisuse(messageOf({ code: 'unknown_account' }), {}, 'not_found')
   const wallet = await createWallets(context).read(accountId, context)
   const { reseller, blocked } = state
   const address = await emailOf(context.pool, accountId)

@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { type Cli, type CliContext, listOf, wholeNumber } from '../cli/cli.ts'
-import { type CliOutput, dollars, fields, table } from '../cli/output.ts'
+import { CliMisuse, type CliOutput, dollars, fields, table } from '../cli/output.ts'
 import type { AccountId, KeyId } from '../ids.ts'
-import { done, type keyRow, keyRows } from './cli-output.ts'
+import { done, type keyRow, keyRows, messageOf } from './cli-output.ts'
 import type { Scope } from './events.ts'
 import { createAccounts } from './service.ts'
 import { accountsWithKeys } from './vault.ts'
@@ -15,7 +15,8 @@ type Listed = ReturnType<typeof keyRow> & { readonly accountId: AccountId }
 
 const keysOf = async (context: CliContext, accountId: AccountId): Promise<Listed[]> => {
   const state = await createAccounts(context).read(accountId, context)
-  return state ? keyRows(state).map((row) => ({ accountId, ...row })) : []
+  if (!state) throw new CliMisuse(messageOf({ code: 'unknown_account' }), {}, 'not_found')
+  return keyRows(state).map((row) => ({ accountId, ...row }))
 }
 
 const listKeys = async (context: CliContext, options: { account?: AccountId }): Promise<CliOutput> => {

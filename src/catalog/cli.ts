@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import type { Cli } from '../cli/cli.ts'
-import { CliRefusal } from '../cli/output.ts'
+import { CliMisuse, type CliRefusal } from '../cli/output.ts'
 import type { ImportAnswer } from './decide.ts'
 import { type Problem, problemText } from './problem.ts'
 import type { ProductState } from './product.ts'
@@ -11,17 +11,17 @@ const textOf = async (file: string): Promise<string> => {
   try {
     return await readFile(file, 'utf8')
   } catch (error) {
-    throw new CliRefusal('invalid_file', `${file} cannot be read: ${(error as Error).message}`)
+    throw new CliMisuse(`${file} cannot be read: ${(error as Error).message}`, {}, 'invalid_file')
   }
 }
 
 const refusal = (problems: readonly Problem[]): CliRefusal =>
-  new CliRefusal(
-    'invalid_catalog',
+  new CliMisuse(
     `nothing was changed, ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}:\n${problems
       .map((problem) => `  ${problemText(problem)}`)
       .join('\n')}`,
     { problems },
+    'invalid_catalog',
   )
 
 const accepted = (answer: ImportAnswer): Exclude<ImportAnswer, { status: 'refused' }> => {
@@ -85,7 +85,7 @@ export const registerCatalog = (program: Command, cli: Cli): void => {
           options: { successor?: string },
         ) => {
           if (!['active', 'parked', 'retired'].includes(state))
-            throw new CliRefusal('invalid_state', `${state} is no state: active, parked or retired`)
+            throw new CliMisuse(`${state} is no state: active, parked or retired`, {}, 'invalid_state')
           const { answer } = await createCatalogService(runner).setState(
             { productId, state: state as ProductState, successorId: options.successor ?? null },
             { actor, correlationId },

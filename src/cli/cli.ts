@@ -43,7 +43,7 @@ export type CliContext = {
  *     .action(
  *       cli.action(async ({ runner, actor, correlationId }, options: { account: string; cents: number }) => {
  *         const { answer } = await creditWallet(…)
- *         if (answer.status === 'refused') throw new CliRefusal('not_found', `no account has the id ${options.account}`)
+ *         if (answer.status === 'refused') throw new CliMisuse(`no account has the id ${options.account}`, {}, 'not_found')
  *         return { json: { accountId, balanceCents }, text: `credited ${dollars(cents)}` }
  *       }),
  *     )

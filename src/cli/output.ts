@@ -7,7 +7,7 @@ export type CliOutput = {
 }
 
 /**
- * An expected refusal: nothing was changed. Exit code 1; with `--json` standard output carries `{error, code}`.
+ * An expected refusal of what is well asked for, such as a wallet that is short: nothing was changed. Exit code 1; with `--json` standard output carries `{error, code}`.
  * The message says what to do, in lower case and without a full stop; the code is the API's where it has one.
  */
 export class CliRefusal extends Error {

@@ -30,7 +30,8 @@ const ownId = (text: string): string => {
 
 const resellerOf = async (context: CliContext, accountId: AccountId): Promise<AccountId> => {
   const account = await createAccounts(context).read(accountId, context)
-  if (!account) throw new CliMisuse(`no account has the id ${accountId}; "accounts create" makes one`)
+  if (!account)
+    throw new CliMisuse(`no account has the id ${accountId}; "accounts create" makes one`, {}, 'not_found')
   if (!account.reseller) throw new CliMisuse(`${accountId} is no reseller, it has no customers`)
   return accountId
 }
@@ -48,7 +49,7 @@ const customerOf = async (
   if (customer !== undefined)
     return createCustomers({ pool: context.pool, master: context.keys.master }).ensure(reseller, customer)
   const found = await findCustomer(context.pool, reseller, id ?? '')
-  if (!found) throw new CliMisuse(`${reseller} has no customer with the id ${id}`)
+  if (!found) throw new CliMisuse(`${reseller} has no customer with the id ${id}`, {}, 'not_found')
   return found.customerId
 }
 

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { type Cli, wholeNumber } from '../cli/cli.ts'
-import { type CliOutput, CliRefusal, dollars } from '../cli/output.ts'
+import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../cli/output.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId } from '../ids.ts'
 import type { ManualAnswer, ManualRefusal } from './decide-manual.ts'
@@ -35,9 +35,9 @@ const oneReason = (text: string): AdjustmentReason => {
 export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefusal => {
   switch (refusal.code) {
     case 'unknown_account':
-      return new CliRefusal('not_found', 'no account has this id; "accounts create" makes one')
+      return new CliMisuse('no account has this id; "accounts create" makes one', {}, 'not_found')
     case 'not_a_reseller':
-      return new CliRefusal('reseller_forbidden', 'this account is no reseller, it has no customers')
+      return new CliMisuse('this account is no reseller, it has no customers', {}, 'reseller_forbidden')
     case 'already_applied': {
       const amountCents = microsToCentsFloor(refusal.amountMicros)
       return new CliRefusal(

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
-import { CliRefusal, dollars, fields } from '../cli/output.ts'
+import { CliMisuse, CliRefusal, dollars, fields } from '../cli/output.ts'
 import { customerRefs } from '../customers/vault.ts'
 import { newId, type OrderId, type ProxyId } from '../ids.ts'
 import { createMeter } from '../plans/metering.ts'
@@ -9,7 +9,7 @@ import { orderRecord } from './record.ts'
 import type { RefundRequest } from './refund.ts'
 import { readOrder, refundIdOf, refundOrder } from './refund-service.ts'
 
-const noSuchOrder = (id: string): CliRefusal => new CliRefusal('not_found', `no order has the id ${id}`)
+const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
 
 /** An order with the reseller's own id of its customer, as the vault has it now. */
 type Shown = Order & { readonly customer: string | null }
@@ -67,10 +67,7 @@ type RefundOptions = {
 
 const requestOf = ({ cents, proxy }: RefundOptions): RefundRequest => {
   if (cents !== undefined && proxy !== undefined)
-    throw new CliRefusal(
-      'invalid_parameter',
-      'give --cents or --proxy, not both; neither refunds what is left',
-    )
+    throw new CliMisuse('give --cents or --proxy, not both; neither refunds what is left')
   if (cents !== undefined) return { kind: 'cents', cents }
   if (proxy !== undefined) return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[] }
   return { kind: 'whole' }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Cli, wholeNumber } from '../cli/cli.ts'
-import { CliRefusal, fields } from '../cli/output.ts'
+import { CliMisuse, CliRefusal, fields } from '../cli/output.ts'
 import { newId, type PlanId } from '../ids.ts'
 import { createMeter } from './metering.ts'
 
@@ -33,7 +33,7 @@ Examples:
         })
         if (!answer.metered)
           throw answer.reason === 'unknown_plan'
-            ? new CliRefusal('not_found', `no plan has the id ${plan}`)
+            ? new CliMisuse(`no plan has the id ${plan}`, {}, 'not_found')
             : new CliRefusal('already_applied', 'this report was counted before; nothing was added')
         const { usedBytes, remainingBytes } = answer
         return {

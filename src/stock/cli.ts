@@ -4,7 +4,7 @@ import { type Problem, problemText } from '../catalog/problem.ts'
 import type { Product } from '../catalog/product.ts'
 import { createCatalogService } from '../catalog/service.ts'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
-import { CliRefusal, table } from '../cli/output.ts'
+import { CliMisuse, CliRefusal, table } from '../cli/output.ts'
 import { countStock, type PoolCount } from './counts.ts'
 import { addAddresses } from './stocking.ts'
 import { parseStocking } from './stocking-input.ts'
@@ -25,31 +25,31 @@ const productOf = async (context: CliContext, id: string): Promise<Product> => {
   const catalog = await createCatalogService(context.runner).read(context)
   const product = catalog.resolve(id)
   if (product === undefined)
-    throw new CliRefusal('unknown_product', `no product has the id ${id}; import a catalogue first`)
+    throw new CliMisuse(`no product has the id ${id}; import a catalogue first`, {}, 'unknown_product')
   return product
 }
 
 const textOf = async ({ file, addresses }: AddOptions): Promise<string> => {
   if ((file === undefined) === (addresses === undefined))
-    throw new CliRefusal('invalid_addresses', 'give either --file or --addresses')
+    throw new CliMisuse('give either --file or --addresses', {}, 'invalid_addresses')
   if (file === undefined) return addresses ?? ''
   try {
     return await readFile(file, 'utf8')
   } catch (error) {
-    throw new CliRefusal('invalid_file', `${file} cannot be read: ${(error as Error).message}`)
+    throw new CliMisuse(`${file} cannot be read: ${(error as Error).message}`, {}, 'invalid_file')
   }
 }
 
 const refusal = (problems: readonly Problem[]): CliRefusal =>
-  new CliRefusal(
-    'invalid_addresses',
+  new CliMisuse(
     `nothing was stocked:\n${problems.map((problem) => `  ${problemText(problem)}`).join('\n')}`,
     { problems },
+    'invalid_addresses',
   )
 
 const serviceOf = (service: string | undefined): 'dedicated' | 'shared' | null => {
   if (service === undefined || service === 'dedicated' || service === 'shared') return service ?? null
-  throw new CliRefusal('invalid_addresses', `--service ${service} is not dedicated or shared`)
+  throw new CliMisuse(`--service ${service} is not dedicated or shared`, {}, 'invalid_addresses')
 }
 
 const number = (title: string, value: (row: PoolCount) => number) => ({

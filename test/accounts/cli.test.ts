@@ -177,7 +177,7 @@ test('what does not exist is not_found and says what to do', async (t) => {
     ['wallet', 'credit', '--account', 'acc_none', '--cents', '1', '--reference', 'r'],
   ]) {
     const refused = await run(...args, '--json')
-    assert.deepEqual([refused.code, refused.json.code], [1, 'not_found'])
+    assert.deepEqual([refused.code, refused.json.code], [2, 'not_found'])
     assert.match(refused.err, /accounts create|keys list/)
   }
 })

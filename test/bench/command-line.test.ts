@@ -25,6 +25,15 @@ test('the benchmarks say what there is', () => {
     assert.match(stdout, new RegExp(`^  ${name} +\\S`, 'm'))
 })
 
+test('who reads only the first line gets it, and no trace of the rest', () => {
+  const path = join(import.meta.dirname, '../../bench/run.ts')
+  const { stdout, stderr } = spawnSync('sh', ['-c', '"$0" "$1" --help | head -1', process.execPath, path], {
+    encoding: 'utf8',
+  })
+  assert.match(stdout, /^Usage: npm run bench [^\n]*\n$/)
+  assert.equal(stderr, '')
+})
+
 for (const [what, args, message] of [
   ['an unknown benchmark', ['orders', 'apends'], /no benchmark apends; there are appends, orders, rebuild/],
   ['a size that is no number', ['orders', '--seconds', 'many'], /'--seconds <n>' argument 'many' is invalid/],

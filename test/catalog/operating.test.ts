@@ -69,7 +69,7 @@ test('a catalogue is checked, imported and changed beside a running server, whic
   broken.products[0].tiers[0].unitPriceMicros = 1.5
   broken.products.pop()
   const refused = await farebox('catalog', 'import', await file('broken.json', broken))
-  assert.deepEqual([refused.code, refused.json.code], [1, 'invalid_catalog'])
+  assert.deepEqual([refused.code, refused.json.code], [2, 'invalid_catalog'])
   assert.match(refused.json.error, /products\[0\]\.tiers\[0\]\.unitPriceMicros: found 1\.5/)
   assert.deepEqual(refused.json.problems[0].path, 'products[0].tiers[0].unitPriceMicros')
 
@@ -114,7 +114,7 @@ test('stock is added beside a running server and sold at once', async (t) => {
     { ip: '198.19.250.1', productId: 'isp-static', country: 'USA' },
   ])
   const wrong = await farebox(...inUsa, '--addresses', 'nonsense')
-  assert.deepEqual([wrong.code, wrong.json.code], [1, 'invalid_addresses'])
+  assert.deepEqual([wrong.code, wrong.json.code], [2, 'invalid_addresses'])
   const listed = await farebox('stock', 'list', '--product', 'isp-static', '--country', 'USA')
   assert.deepEqual(listed.json.stock, [
     {

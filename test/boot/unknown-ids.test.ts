@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { registerAccounts } from '../../src/accounts/cli.ts'
+import { registerKeys } from '../../src/accounts/keys-cli.ts'
+import { registerCatalog } from '../../src/catalog/cli.ts'
+import { registerCustomers } from '../../src/customers/cli.ts'
+import { registerExports } from '../../src/exports/cli.ts'
+import { registerLedger } from '../../src/finance/cli.ts'
+import { registerExplain } from '../../src/finance/explain-cli.ts'
+import { registerReplay } from '../../src/finance/replay-cli.ts'
+import { registerFinanceTokens } from '../../src/finance/tokens-cli.ts'
+import { registerWallet } from '../../src/ledger/cli.ts'
+import { registerNotices } from '../../src/notices/cli.ts'
+import { registerOrders } from '../../src/orders/cli.ts'
+import { registerPlans } from '../../src/plans/cli.ts'
+import { registerReseller } from '../../src/resellers/cli.ts'
+import { registerStock } from '../../src/stock/cli.ts'
+import { openStage } from '../contract/stage.ts'
+import { deskOf } from '../resellers/desk.ts'
+
+const account = ['--account', 'acc_none'] as const
+const by = ['--cents', '1', '--reference', 'r'] as const
+
+const commands: readonly (readonly string[])[] = [
+  ['accounts', 'show', 'acc_none'],
+  ['accounts', 'block', 'acc_none'],
+  ['accounts', 'unblock', 'acc_none'],
+  ['keys', 'create', ...account, '--scopes', 'buy'],
+  ['keys', 'list', ...account],
+  ['keys', 'revoke', 'key_none'],
+  ['wallet', 'credit', ...account, ...by],
+  ['wallet', 'adjust', ...account, ...by, '--reason', 'goodwill'],
+  ['customers', 'list', ...account],
+  ['customers', 'adjust', ...account, '--customer', 'ann', ...by, '--reason', 'goodwill'],
+  ['customers', 'credit', ...account, '--customer', 'ann', ...by],
+  ['reseller', 'show', 'acc_none'],
+  ['reseller', 'set', ...account, '--merchant-name', 'Acme'],
+  ['reseller', 'retail', ...account, '--product', 'residential-premium', '--price', '7.00'],
+  ['reseller', 'gateway', ...account, '--rail', 'card', '--remove'],
+  ['orders', 'show', 'ord_none'],
+  ['orders', 'refund', '--order', 'ord_none'],
+  ['plans', 'meter', '--plan', 'pln_none', '--bytes', '1'],
+  ['stock', 'add', '--product', 'none', '--country', 'USA', '--addresses', '203.0.113.7'],
+  ['catalog', 'set-state', 'none', 'active'],
+  ['notices', 'expire', 'ntc_none'],
+  ['finance', 'token', 'revoke', 'fin_none'],
+  ['ledger', 'account', 'acc_none'],
+  ['ledger', 'statement', 'acc_none'],
+  ['ledger', 'explain', 'ord_none'],
+  ['ledger', 'explain', 'acc_none'],
+  ['ledger', 'replay', '--account', 'acc_none'],
+  ['ledger', 'trial-balance', '--book', 'reseller:acc_none'],
+  ['ledger', 'export', '--format', 'csv', '--book', 'reseller:acc_none', '--out', '/dev/null'],
+]
+
+test('every command that is given the id of nothing ends with 2, says so, and writes nothing', async (t) => {
+  const { farebox } = await openStage(t)
+  const { core } = farebox
+  const run = deskOf(core, [
+    registerAccounts,
+    registerKeys,
+    registerWallet,
+    registerCustomers,
+    registerCatalog,
+    registerStock,
+    registerOrders,
+    registerPlans,
+    registerReseller,
+    registerNotices,
+    registerLedger,
+    registerExports,
+    registerReplay,
+    registerExplain,
+    registerFinanceTokens,
+  ])
+  const stage = await core.log.head()
+  for (const args of commands) {
+    const { code, err, json } = await run(...args)
+    assert.equal(code, 2, `${args.join(' ')}: ${err}`)
+    assert.equal(`error: ${json?.error}`, err, args.join(' '))
+  }
+  assert.equal(await core.log.head(), stage)
+})
