@@ -17,6 +17,8 @@ type Checks = {
 /** Routes without a body take none, or an empty object. */
 const noBody = z.strictObject({}).optional()
 
+const noBytes = Buffer.alloc(0)
+
 const orThrow = <Value>(checked: Checked<Value>): Value => {
   if (!checked.ok) throw checked.refusal
   return checked.value
@@ -101,10 +103,8 @@ const run = async (
     after: route.access === 'public' ? null : positionOf(request.raw),
     address: exchange.address,
     headers: request.headers,
-    raw: request.body?.raw ?? Buffer.alloc(0),
-    get log() {
-      return log()
-    },
+    raw: request.body?.raw ?? noBytes,
+    log,
   }) as Promise<Answer>
 }
 

@@ -85,7 +85,11 @@ export type ApiRequest<
   readonly headers: IncomingHttpHeaders
   /** The body's bytes as they came, on a route with `rawBody`; else empty. */
   readonly raw: Buffer
-  readonly log: Logger
+  /**
+   * Makes the request's own logger. Not an accessor: V8 gives each object with one of its own a hidden class, which then
+   * holds the request until the old generation is collected.
+   */
+  readonly log: () => Logger
 }
 
 type Frozen<T> = T extends readonly (infer Item)[]

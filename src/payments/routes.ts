@@ -42,7 +42,7 @@ export const callbackRoutes = (deps: {
       const verdict = live.gateway.verify(raw, headers, deps.clock())
       if (!verdict.ok) {
         const { gatewayId, provider } = live
-        log.warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
+        log().warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
         throw refuse('unauthorized', 'the signature does not fit the body, or is too old')
       }
       const { eventId, reference } = verdict.callback

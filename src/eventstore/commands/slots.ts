@@ -92,12 +92,19 @@ export type Slots = {
 }
 
 /**
+ * V8 links each table that a Map outgrows to the next one, so that one old table holds all that ever stood in those after
+ * it until the old generation is collected: thousands of commands a second. A new Map begins a new chain.
+ */
+const renewAfter = 256
+
+/**
  * The fold cache. A slot in use is always there; unused ones stay as long as they fit, the least recently used go first.
  */
 export const createSlots = (
   limits: Pick<RunnerLimits, 'cacheStreams' | 'cacheEntries' | 'cacheShortStreams' | 'cacheOnceStreams'>,
 ): Slots => {
-  const active = new Map<StreamName, Slot>()
+  let active = new Map<StreamName, Slot>()
+  let wakes = 0
   const long = new LRUCache<StreamName, Slot>({
     max: limits.cacheStreams,
     maxSize: limits.cacheEntries,
@@ -112,6 +119,7 @@ export const createSlots = (
   }
 
   const wake = (ref: StreamRef<unknown>): Slot => {
+    if (++wakes % renewAfter === 0) active = new Map(active)
     // All are looked at: a stream that is used with two folds is a bug, and must not pass for two streams.
     const cached = once.get(ref.stream) ?? short.get(ref.stream) ?? long.get(ref.stream)
     if (cached) idleOf(cached).delete(ref.stream)
