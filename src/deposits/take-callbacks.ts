@@ -73,12 +73,14 @@ const take = async (deps: Deps, entry: InboxEntry): Promise<string> => {
   return report.kind === 'invoice' ? takeInvoice(deps, live, report) : takeDispute(deps, live, report)
 }
 
+const defaultSweepMs = 3_600_000
+
 /**
  * Works the inbox off: asks the provider what a callback is about and credits what it says. A provider or a log that is
  * down is asked again later; everything else is done with, and logged where money was named and none moved.
  */
 export const startCallbackReactor = (
-  deps: Deps & { readonly intervalMs?: number },
+  deps: Deps & { readonly intervalMs?: number; readonly sweepMs?: number },
 ): Poller & { /** Something was stored: do not wait for the next round. */ wake(): void } => {
   const { inbox, logger } = deps
   const one = async (entry: InboxEntry): Promise<void> => {
@@ -133,6 +135,12 @@ export const startCallbackReactor = (
     work,
     logger,
   })
+  const sweeper = startPoller({
+    name: 'old-payment-callbacks',
+    intervalMs: deps.sweepMs ?? defaultSweepMs,
+    work: inbox.sweep,
+    logger,
+  })
   let woken = false
   let stopped = false
   const wake = (): void => {
@@ -144,7 +152,7 @@ export const startCallbackReactor = (
     ...poller,
     stop: async () => {
       stopped = true
-      await poller.stop()
+      await Promise.all([poller.stop(), sweeper.stop()])
       await Promise.all(underWay)
     },
     wake,

@@ -25,14 +25,15 @@ export type Inbox = {
   done(entry: InboxEntry, outcome: string): Promise<void>
   /** Tried again later: after a second, doubling to five minutes. */
   failed(entry: InboxEntry, outcome: string): Promise<void>
-  /** Drops what was done more than 30 days ago; a bounded number a call. */
+  /** Drops what was done more than 30 days ago, longer than any provider sends an event again. */
   sweep(): Promise<void>
 }
 
 const leaseS = 30
 const maxBackoffS = 300
-/** Longer than any provider sends an event again. */
 const keptDays = 30
+/** Rows of one statement, so that it never holds anything up for long. */
+const sweptAtOnce = 1_000
 
 export const createInbox = (pool: pg.Pool): Inbox => ({
   store: async (gatewayId, { eventId, reference }) => {
@@ -96,10 +97,14 @@ export const createInbox = (pool: pg.Pool): Inbox => ({
     })
   },
   sweep: async () => {
-    await pool.query(
-      `delete from work.gateway_inbox where ctid in (
-         select ctid from work.gateway_inbox
-          where done_at < clock_timestamp() - make_interval(days => ${keptDays}) limit 1000)`,
-    )
+    for (;;) {
+      const { rowCount } = await pool.query({
+        name: 'sweep-callbacks',
+        text: `delete from work.gateway_inbox where ctid in (
+                 select ctid from work.gateway_inbox
+                  where done_at < clock_timestamp() - make_interval(days => ${keptDays}) limit ${sweptAtOnce})`,
+      })
+      if ((rowCount ?? 0) < sweptAtOnce) return
+    }
   },
 })
