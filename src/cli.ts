@@ -1,56 +1,12 @@
 #!/usr/bin/env node
-import { registerProjections } from '../projections/cli.ts'
-import { registerAccounts } from './accounts/cli.ts'
-import { registerKeys } from './accounts/keys-cli.ts'
-import { registerSeals } from './audit/seals-cli.ts'
-import { registerVerify } from './audit/verify-cli.ts'
-import { registerBackup } from './backup/cli.ts'
-import { registerCatalog } from './catalog/cli.ts'
 import { openCliContext } from './cli/open-context.ts'
 import { runCli } from './cli/program.ts'
+import { rooms } from './cli-rooms.ts'
 import { readConfig } from './config.ts'
-import { registerCustomers } from './customers/cli.ts'
-import { registerExports } from './exports/cli.ts'
-import { registerLedger } from './finance/cli.ts'
-import { registerExplain } from './finance/explain-cli.ts'
-import { registerReplay } from './finance/replay-cli.ts'
-import { registerFinanceTokens } from './finance/tokens-cli.ts'
-import { registerWallet } from './ledger/cli.ts'
-import { registerNotices } from './notices/cli.ts'
-import { registerOrders } from './orders/cli.ts'
-import { registerPeriods } from './periods/cli.ts'
-import { registerPlans } from './plans/cli.ts'
-import { registerReseller } from './resellers/cli.ts'
-import { registerStock } from './stock/cli.ts'
 
-process.exitCode = await runCli(
-  process.argv.slice(2),
-  [
-    registerAccounts,
-    registerKeys,
-    registerWallet,
-    registerCustomers,
-    registerCatalog,
-    registerStock,
-    registerOrders,
-    registerPlans,
-    registerReseller,
-    registerNotices,
-    registerLedger,
-    registerExports,
-    registerReplay,
-    registerExplain,
-    registerFinanceTokens,
-    registerPeriods,
-    registerSeals,
-    registerVerify,
-    registerBackup,
-    registerProjections,
-  ],
-  {
-    out: (text) => process.stdout.write(`${text}\n`),
-    err: (text) => process.stderr.write(`${text}\n`),
-    config: () => readConfig(process.env),
-    open: () => openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now),
-  },
-)
+process.exitCode = await runCli(process.argv.slice(2), rooms, {
+  out: (text) => process.stdout.write(`${text}\n`),
+  err: (text) => process.stderr.write(`${text}\n`),
+  config: () => readConfig(process.env),
+  open: () => openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now),
+})

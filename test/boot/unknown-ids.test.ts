@@ -1,20 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { registerAccounts } from '../../src/accounts/cli.ts'
-import { registerKeys } from '../../src/accounts/keys-cli.ts'
-import { registerCatalog } from '../../src/catalog/cli.ts'
-import { registerCustomers } from '../../src/customers/cli.ts'
-import { registerExports } from '../../src/exports/cli.ts'
-import { registerLedger } from '../../src/finance/cli.ts'
-import { registerExplain } from '../../src/finance/explain-cli.ts'
-import { registerReplay } from '../../src/finance/replay-cli.ts'
-import { registerFinanceTokens } from '../../src/finance/tokens-cli.ts'
-import { registerWallet } from '../../src/ledger/cli.ts'
-import { registerNotices } from '../../src/notices/cli.ts'
-import { registerOrders } from '../../src/orders/cli.ts'
-import { registerPlans } from '../../src/plans/cli.ts'
-import { registerReseller } from '../../src/resellers/cli.ts'
-import { registerStock } from '../../src/stock/cli.ts'
+import { rooms } from '../../src/cli-rooms.ts'
 import { openStage } from '../contract/stage.ts'
 import { deskOf } from '../resellers/desk.ts'
 
@@ -56,23 +42,7 @@ const commands: readonly (readonly string[])[] = [
 test('every command that is given the id of nothing ends with 2, says so, and writes nothing', async (t) => {
   const { farebox } = await openStage(t)
   const { core } = farebox
-  const run = deskOf(core, [
-    registerAccounts,
-    registerKeys,
-    registerWallet,
-    registerCustomers,
-    registerCatalog,
-    registerStock,
-    registerOrders,
-    registerPlans,
-    registerReseller,
-    registerNotices,
-    registerLedger,
-    registerExports,
-    registerReplay,
-    registerExplain,
-    registerFinanceTokens,
-  ])
+  const run = deskOf(core, rooms)
   const stage = await core.log.head()
   for (const args of commands) {
     const { code, err, json } = await run(...args)

@@ -1,0 +1,44 @@
+import { registerProjections } from '../projections/cli.ts'
+import { registerAccounts } from './accounts/cli.ts'
+import { registerKeys } from './accounts/keys-cli.ts'
+import { registerSeals } from './audit/seals-cli.ts'
+import { registerVerify } from './audit/verify-cli.ts'
+import { registerBackup } from './backup/cli.ts'
+import { registerCatalog } from './catalog/cli.ts'
+import { registerCustomers } from './customers/cli.ts'
+import { registerExports } from './exports/cli.ts'
+import { registerLedger } from './finance/cli.ts'
+import { registerExplain } from './finance/explain-cli.ts'
+import { registerReplay } from './finance/replay-cli.ts'
+import { registerFinanceTokens } from './finance/tokens-cli.ts'
+import { registerWallet } from './ledger/cli.ts'
+import { registerNotices } from './notices/cli.ts'
+import { registerOrders } from './orders/cli.ts'
+import { registerPeriods } from './periods/cli.ts'
+import { registerPlans } from './plans/cli.ts'
+import { registerReseller } from './resellers/cli.ts'
+import { registerStock } from './stock/cli.ts'
+
+/** The commands of every room, in the order in which `--help` lists them. */
+export const rooms = [
+  registerAccounts,
+  registerKeys,
+  registerWallet,
+  registerCustomers,
+  registerCatalog,
+  registerStock,
+  registerOrders,
+  registerPlans,
+  registerReseller,
+  registerNotices,
+  registerLedger,
+  registerExports,
+  registerReplay,
+  registerExplain,
+  registerFinanceTokens,
+  registerPeriods,
+  registerSeals,
+  registerVerify,
+  registerBackup,
+  registerProjections,
+] as const
