@@ -1,9 +1,20 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '../..')
+
+/** The arguments of `npm start`, so that what is measured is what runs: flags of node, then the program. */
+const startArguments = (): readonly string[] => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+    scripts: { start: string }
+  }
+  const [program, ...given] = scripts.start.split(' ')
+  if (program !== 'node') throw new Error(`npm start is "${scripts.start}", not a run of node`)
+  return given
+}
 
 /** The settings of a server to measure: the demo catalogue, no rate limit, keys of its own. */
 export const serverSettings = (database: string, dataDir: string) => ({
@@ -19,11 +30,11 @@ export const serverSettings = (database: string, dataDir: string) => ({
   LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',
 })
 
-/** Starts the real server in a process of its own and waits until it is ready; BENCH_NODE_FLAGS are flags of its node. */
+/** Starts the real server in a process of its own and waits until it is ready; BENCH_NODE_FLAGS are more flags of its node. */
 export const startServer = async (env: NodeJS.ProcessEnv): Promise<{ child: ChildProcess; url: URL }> => {
   const child = spawn(
     process.execPath,
-    [...(process.env.BENCH_NODE_FLAGS ?? '--max-semi-space-size=64').split(' '), join(root, 'src/main.ts')],
+    [...(process.env.BENCH_NODE_FLAGS?.split(' ') ?? []), ...startArguments()],
     {
       cwd: root,
       env,

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto'
 import type { StoredEvent } from '../eventstore/port.ts'
+import { sha256 } from '../hash.ts'
 
 /** SHA-256: 32 bytes. */
 export const digestBytes = 32
@@ -8,7 +8,7 @@ export const digestBytes = 32
 export type DigestedEvent = Pick<StoredEvent, 'stream' | 'revision' | 'id' | 'type' | 'data' | 'metadata'>
 
 /** The digest of a log without events: what the first event is chained to. */
-export const startDigest = (): Buffer => hash('sha256', 'farebox log v1', 'buffer')
+export const startDigest = (): Buffer => sha256('farebox log v1')
 
 /**
  * The running digest of a log after one more event (docs/seals.md has the bytes):
@@ -22,7 +22,7 @@ const firstCapacity = 16_384
 const maxBytesPerUnit = 3
 
 /**
- * Makes the digest function; it keeps one buffer. 2.3 µs an event of 750 bytes, of which SHA-256 takes 1.5
+ * Makes the digest function; it keeps one buffer. 1.8 µs an event of 750 bytes, of which SHA-256 takes 0.9
  * (`npm run bench -- verify`).
  */
 export const createEventDigest = (): EventDigest => {
@@ -47,6 +47,6 @@ export const createEventDigest = (): EventDigest => {
     end = text(type, end)
     end = text(data, end)
     end = text(metadata, end)
-    return hash('sha256', frame.subarray(0, end), 'buffer')
+    return sha256(frame.subarray(0, end))
   }
 }

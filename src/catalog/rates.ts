@@ -15,18 +15,39 @@ export type Rate = { readonly target: Target; readonly tiers: readonly Tier[] }
 
 const sorted = (values: Iterable<number>): number[] => [...new Set(values)].sort((a, b) => a - b)
 
+/** What is worked out of a product once, for as long as the product is used: every order asks for it. */
+const oncePerProduct = <Made>(make: (product: DedicatedProduct) => Made) => {
+  const made = new WeakMap<DedicatedProduct, Made>()
+  return (product: DedicatedProduct): Made => {
+    const known = made.get(product)
+    if (known !== undefined) return known
+    const fresh = make(product)
+    made.set(product, fresh)
+    return fresh
+  }
+}
+
 /** The countries that the product has prices for, alpha-3, in order of their codes. */
-export const countriesOf = (product: DedicatedProduct): readonly string[] =>
+export const countriesOf = oncePerProduct((product): readonly string[] =>
   [
     ...new Set(
       product.shape === 'addresses'
         ? product.rates.flatMap((rate) => rate.countries)
         : product.carriers.map((carrier) => carrier.country),
     ),
-  ].sort()
+  ].sort(),
+)
 
-/** All rates of a product in one country, in the file's order. */
-export const ratesIn = (product: DedicatedProduct, country: string): readonly Rate[] => {
+const ratesByCountry = oncePerProduct(
+  (product): ReadonlyMap<string, readonly Rate[]> =>
+    new Map(countriesOf(product).map((country) => [country, listRates(product, country)])),
+)
+
+/** All rates of a product in one country, in the file's order; none where it is not sold. */
+export const ratesIn = (product: DedicatedProduct, country: string): readonly Rate[] =>
+  ratesByCountry(product).get(country) ?? []
+
+const listRates = (product: DedicatedProduct, country: string): readonly Rate[] => {
   if (product.shape === 'addresses')
     return product.rates
       .filter((rate) => rate.countries.includes(country))

@@ -1,5 +1,6 @@
-import { hash, randomInt } from 'node:crypto'
+import { randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
+import { sha256 } from '../hash.ts'
 
 const randomLength = 34
 const checksumLength = 6
@@ -43,7 +44,7 @@ export const tokenForm = <Token extends string>(prefix: string): TokenForm<Token
       const start = text.slice(0, -checksumLength)
       return checksum(start) === text.slice(-checksumLength) ? (text as Token) : null
     },
-    hash: (token) => hash('sha256', token, 'buffer'),
+    hash: sha256,
     displayPrefixOf: (token) => token.slice(0, displayLength),
   }
 }

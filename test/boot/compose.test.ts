@@ -58,3 +58,10 @@ test('the image holds every file and every package that the program imports', ()
     }
   }
 })
+
+test('the image starts the program just as npm start does', () => {
+  const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8')
+  const command: string[] = JSON.parse(/^CMD (.+)$/m.exec(dockerfile)?.[1] ?? '[]')
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  assert.equal(command.join(' '), scripts.start)
+})

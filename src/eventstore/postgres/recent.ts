@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { revisionBefore } from '../checks.ts'
 import type { AppendItem, StoredEvent } from '../port.ts'
 
@@ -74,10 +73,11 @@ export const createRecent = (): Recent => {
     },
     settled: async (position) => {
       if (underWay === null || position < before + events.length) return
-      const waited = new AbortController()
-      const tooLong = sleep(maxSettleMs, undefined, { signal: waited.signal }).catch(() => undefined)
-      await Promise.race([underWay, tooLong])
-      waited.abort()
+      const over = Promise.withResolvers<void>()
+      const tooLong = setTimeout(over.resolve, maxSettleMs)
+      void underWay.then(() => over.resolve())
+      await over.promise
+      clearTimeout(tooLong)
     },
   }
 }
