@@ -25,8 +25,12 @@ const address = JSON.stringify({
   fulfillment_meta: { country: 'USA', period_days: 30 },
 })
 
-const figure = (value: number, digits = 0): string => value.toFixed(digits).padStart(9)
-const absent = '        –'
+const figure = (value: number, digits = 0): string => value.toFixed(digits).padStart(10)
+const absent = '–'.padStart(10)
+/** What a row is about, then columns of ten. */
+const labelWidth = 49
+const head = (label: string, columns: readonly string[]): string =>
+  label.padEnd(labelWidth) + columns.map((column) => column.padStart(10)).join('')
 const ratio = (ours: number, theirs: number | undefined): string =>
   theirs === undefined ? absent : figure(ours / theirs, 2)
 
@@ -67,9 +71,7 @@ const measureOrders = async (
   peer: Peer | null,
 ): Promise<void> => {
   print(`orders over HTTP, each row beside TPC-B (prepared, scale ${scale}) that ran right before it:`)
-  print(
-    '                                            /s  TPC-B/s  × TPC-B   p50 ms   p99 ms  TPC-B p99  × TPC-B  lag p99 ms',
-  )
+  print(head('', ['/s', 'TPC-B/s', '× TPC-B', 'p50 ms', 'p99 ms', 'its p99', '× TPC-B', 'lag p99']))
   const scenarios = [
     { name: 'plans, 64 wallets', keys, bodies: [plan] },
     { name: 'plans for customers, 64 wallets', keys: resellerKeys, bodies: [plan], customer },
@@ -100,15 +102,15 @@ const measureOrders = async (
     bar.end()
     print(
       [
-        `  ${`${name}, ${n} clients`.padEnd(36)}`,
+        `  ${name}, ${n} clients`.padEnd(labelWidth),
         figure(result.perSecond),
         tpcB ? figure(tpcB.perSecond) : absent,
         ratio(result.perSecond, tpcB?.perSecond),
         figure(result.p50Ms, 1),
         figure(result.p99Ms, 1),
-        tpcB ? ` ${figure(tpcB.p99Ms, 1)}` : ` ${absent}`,
+        tpcB ? figure(tpcB.p99Ms, 1) : absent,
         ratio(result.p99Ms, tpcB?.p99Ms),
-        `   ${figure(p99Ms, 0)}`,
+        figure(p99Ms, 0),
         others.length > 0 ? `  ${JSON.stringify(others)}` : '',
       ].join(''),
     )
@@ -123,7 +125,7 @@ const measureOrders = async (
 
 const measureReads = async ({ print, bar }: BenchContext, { base, keys }: Shop): Promise<void> => {
   print(
-    `\nreads, ${readers} clients:                     /s              p50 ms   p99 ms  × ${getP99Ms} ms (at most 1; p50 at most ${getP50Ms} ms)`,
+    `\n${head(`reads, ${readers} clients; p50 at most ${getP50Ms} ms`, ['/s', 'p50 ms', 'p99 ms', `× ${getP99Ms} ms`])}`,
   )
   const paths = [
     '/api/v1/wallet',
@@ -148,7 +150,11 @@ const measureReads = async ({ print, bar }: BenchContext, { base, keys }: Shop):
     })
     bar.end()
     print(
-      `  ${`GET ${path}`.padEnd(33)}${figure(result.perSecond)}         ${figure(result.p50Ms, 1)}${figure(result.p99Ms, 1)}${figure(result.p99Ms / getP99Ms, 2)}`,
+      `  GET ${path}`.padEnd(labelWidth) +
+        figure(result.perSecond) +
+        figure(result.p50Ms, 1) +
+        figure(result.p99Ms, 1) +
+        figure(result.p99Ms / getP99Ms, 2),
     )
   }
 }
