@@ -60,6 +60,7 @@ export const balancesTable: Table<BalanceRow> = {
   },
   key: ['account_id'],
   indexes: [],
+  rewritten: true,
 }
 
 export const transactionsTable: Table<TransactionRow> = {
@@ -163,7 +164,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
 /** What every account owns, and how it came to it. */
 export const balances: ReadModel = {
   name: 'balances',
-  version: 3,
+  version: 4,
   tables: [balancesTable, transactionsTable],
   reads: (event) => {
     if (!isMoney(event)) return []

@@ -43,6 +43,7 @@ export const customersTable: Table<CustomerRow> = {
   },
   key: ['customer_id'],
   indexes: ['account_id'],
+  rewritten: true,
 }
 
 const customerEvents: ReadonlySet<string> = new Set<CustomerEvent['type']>([
@@ -108,7 +109,7 @@ const fold = (event: RecordedEvent<CustomerEvent>, rows: Rows): void => {
 /** The credit of every reseller's customers, and their totals. */
 export const customers: ReadModel = {
   name: 'customers',
-  version: 1,
+  version: 2,
   tables: [customersTable],
   reads: (event) =>
     isOfCustomer(event) ? [{ table: customersTable.name, key: [event.data.customerId] }] : [],

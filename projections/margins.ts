@@ -73,6 +73,7 @@ export const marginSumsTable: Table<MarginSumRow> = {
   },
   key: ['reseller_id', 'dimension', 'span', 'starts', 'key'],
   indexes: [],
+  rewritten: true,
 }
 
 type MarginEvent = RecordedEvent<CustomerCharged | CustomerRefunded>
@@ -171,7 +172,7 @@ const nothing: readonly never[] = []
  */
 export const margins: ReadModel = {
   name: 'margins',
-  version: 2,
+  version: 3,
   tables: [marginLinesTable, marginSumsTable],
   reads: (event) => {
     if (!isMargin(event)) return nothing

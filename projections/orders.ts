@@ -67,6 +67,7 @@ export const orderCountsTable: Table<OrderCountRow> = {
   },
   key: ['account_id'],
   indexes: [],
+  rewritten: true,
 }
 
 const rowOf = (order: OrderDetails, balanceCents: number, status: OrderStatus): OrderRow => ({
@@ -95,7 +96,7 @@ const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: Orde
 /** Orders with their money and their end, and how many an account has in each status. */
 export const orders: ReadModel = {
   name: 'orders',
-  version: 3,
+  version: 4,
   tables: [ordersTable, orderCountsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<OrderEvent>

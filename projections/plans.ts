@@ -38,6 +38,7 @@ export const plansTable: Table<PlanRow> = {
   },
   key: ['plan_id'],
   indexes: ['account_id, started_at desc, plan_id desc'],
+  rewritten: true,
 }
 
 const prefix = 'plan-'
@@ -45,7 +46,7 @@ const prefix = 'plan-'
 /** Plans, and what was bought and used of them. */
 export const plans: ReadModel = {
   name: 'plans',
-  version: 2,
+  version: 3,
   tables: [plansTable],
   reads: (event) =>
     event.stream.startsWith(prefix) && event.type !== 'PlanActivated'

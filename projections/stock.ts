@@ -53,6 +53,7 @@ export const stockLevelsTable: Table<StockLevelRow> = {
   },
   key: ['product_id', 'country', 'carrier_id', 'service'],
   indexes: [],
+  rewritten: true,
 }
 
 type Pool = Pick<StockLevelRow, 'product_id' | 'country' | 'carrier_id' | 'service'>
@@ -100,7 +101,7 @@ const poolsOf = (event: RecordedEvent<StockEvent>): RowKey[] => {
 /** What is in stock: by address, and counted by what is alike to a buyer. */
 export const stock: ReadModel = {
   name: 'stock',
-  version: 1,
+  version: 2,
   tables: [stockAddressesTable, stockLevelsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>

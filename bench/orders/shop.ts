@@ -2,7 +2,8 @@ import { addAddresses } from '../../src/stock/stocking.ts'
 import { cause, withDesk } from '../accounts.ts'
 
 const wallets = 64
-const addressesInStock = 60_000
+/** More than the quickest machine sells in four loads of ten seconds, each with its warm-up. */
+const addressesInStock = 200_000
 
 /** Whom a reseller's orders are for; each reseller has its own customer of this name. */
 export const customer = 'customer-1'

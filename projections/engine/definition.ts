@@ -13,11 +13,12 @@ export type Definitions = Readonly<Record<string, Definition>>
 /** Rises when the engine makes tables otherwise than before, so that they are made anew. */
 const layout = 1
 
-const tableShape = ({ name, columns, key, indexes }: Table): unknown => [
+const tableShape = ({ name, columns, key, indexes, rewritten }: Table): unknown => [
   name,
   Object.entries(columns),
   key,
   indexes,
+  ...(rewritten ? ['rewritten'] : []),
 ]
 
 export const definitionOf = (model: ReadModel): Definition => ({

@@ -26,7 +26,8 @@ export const createTableSql = (schema: string, table: Table, kind: 'unlogged' | 
     (name) =>
       `${name} ${definedType(table.columns[name]?.type)}${table.columns[name]?.nullable ? '' : ' not null'}`,
   )
-  return `create ${kind} table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${table.key.join(', ')}))`
+  const room = table.rewritten ? ' with (fillfactor = 50)' : ''
+  return `create ${kind} table ${qualified(schema, table)} (${columns.join(', ')}, primary key (${table.key.join(', ')}))${room}`
 }
 
 export const createIndexSql = (schema: string, table: Table): readonly string[] =>
