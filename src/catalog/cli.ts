@@ -1,19 +1,13 @@
-import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import type { Cli } from '../cli/cli.ts'
 import { CliMisuse, type CliRefusal } from '../cli/output.ts'
+import { readText } from '../cli/read-text.ts'
 import type { ImportAnswer } from './decide.ts'
 import { type Problem, problemText } from './problem.ts'
 import type { ProductState } from './product.ts'
 import { createCatalogService } from './service.ts'
 
-const textOf = async (file: string): Promise<string> => {
-  try {
-    return await readFile(file, 'utf8')
-  } catch (error) {
-    throw new CliMisuse(`${file} cannot be read: ${(error as Error).message}`, {}, 'invalid_file')
-  }
-}
+const textOf = (file: string): Promise<string> => readText(file, 'invalid_file')
 
 const refusal = (problems: readonly Problem[]): CliRefusal =>
   new CliMisuse(

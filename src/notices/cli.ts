@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { NoticeRow } from '../../projections/notices.ts'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../cli/output.ts'
+import { readText } from '../cli/read-text.ts'
 import { isoTime } from '../clock.ts'
 import { deriveId, type NoticeId, newId } from '../ids.ts'
 import type { NoticeDecision } from './decide.ts'
@@ -34,12 +34,7 @@ const instant = (text: string): string => {
 const bodyOf = async ({ body, bodyFile }: PublishOptions): Promise<string> => {
   if ((body === undefined) === (bodyFile === undefined))
     throw new CliMisuse('give either --body or --body-file')
-  if (bodyFile === undefined) return body ?? ''
-  try {
-    return (await readFile(bodyFile, 'utf8')).trimEnd()
-  } catch (error) {
-    throw new CliMisuse(`${bodyFile} cannot be read: ${(error as Error).message}`)
-  }
+  return bodyFile === undefined ? (body ?? '') : (await readText(bodyFile)).trimEnd()
 }
 
 const output = (decision: NoticeDecision, done: string, before: string): CliOutput => {

@@ -1,10 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { type Problem, problemText } from '../catalog/problem.ts'
 import type { Product } from '../catalog/product.ts'
 import { createCatalogService } from '../catalog/service.ts'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { CliMisuse, CliRefusal, table } from '../cli/output.ts'
+import { readText } from '../cli/read-text.ts'
 import { countStock, type PoolCount } from './counts.ts'
 import { addAddresses } from './stocking.ts'
 import { parseStocking } from './stocking-input.ts'
@@ -32,12 +32,7 @@ const productOf = async (context: CliContext, id: string): Promise<Product> => {
 const textOf = async ({ file, addresses }: AddOptions): Promise<string> => {
   if ((file === undefined) === (addresses === undefined))
     throw new CliMisuse('give either --file or --addresses', {}, 'invalid_addresses')
-  if (file === undefined) return addresses ?? ''
-  try {
-    return await readFile(file, 'utf8')
-  } catch (error) {
-    throw new CliMisuse(`${file} cannot be read: ${(error as Error).message}`, {}, 'invalid_file')
-  }
+  return file === undefined ? (addresses ?? '') : readText(file, 'invalid_file')
 }
 
 const refusal = (problems: readonly Problem[]): CliRefusal =>
