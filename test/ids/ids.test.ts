@@ -15,6 +15,15 @@ test('derived ids are uuids of version 5, as an independent library makes them',
   )
 })
 
+test('an id is derived of a name of any length and script', () => {
+  for (const length of [1, 300, 1_003, 1_004, 1_005, 5_000, 300])
+    for (const unit of ['a', 'ü', '😀', '\ud800']) {
+      const parts = [unit.repeat(length)]
+      const expected = v5(Buffer.from(JSON.stringify(parts)), namespace).replaceAll('-', '')
+      assert.equal(deriveId('ord', parts), `ord_${expected}`)
+    }
+})
+
 test('the order of a key never changes: this one is written down', () => {
   assert.equal(orderIdOf('acc_1' as AccountId, 'key'), 'ord_8784036924fd5bd195fc3da0bfda460a')
 })
