@@ -4,6 +4,7 @@ import type { CatalogRow } from './catalog.ts'
 import type { CustomerRow } from './customers.ts'
 import type { DepositCountRow, DepositRow } from './deposits.ts'
 import type {
+  JournalAccountRow,
   JournalClockRow,
   JournalEntryRow,
   JournalPostingRow,
@@ -46,6 +47,7 @@ export type ReadDatabase = {
   'read.deposit_counts': DepositCountRow
   'read.webhook_endpoints': WebhookEndpointRow
   'read.journal_entries': JournalEntryRow
+  'read.journal_accounts': JournalAccountRow
   'read.journal_postings': JournalPostingRow
   'read.journal_seconds': JournalSecondRow
   'read.journal_clock': JournalClockRow

@@ -1,5 +1,8 @@
+import type { RecordedEvent } from '../src/eventstore/event.ts'
 import { actorText, type Entry, entryOf, laterOf, ledgerOf, newResellerOf } from '../src/finance/entries.ts'
-import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+import type { AccountId } from '../src/ids.ts'
+import type { Posting } from '../src/ledger/postings.ts'
+import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
 
 /** One entry of the journal: a money event, what it was for and who caused it. Times are accounting times. */
 export type JournalEntryRow = {
@@ -16,13 +19,23 @@ export type JournalEntryRow = {
   readonly correlation_id: string
 }
 
+/**
+ * An account of a book. Its legs name it by its number: its name takes a hundred bytes, and stood in the row and in the
+ * index of every one of them.
+ */
+export type JournalAccountRow = {
+  /** `service` or `reseller:{account}`. */
+  readonly book: string
+  readonly account: string
+  /** From 1 in the order in which the log first names them. */
+  readonly number: number
+}
+
 /** One leg of an entry. Legs of an entry are numbered from 0 over all books. */
 export type JournalPostingRow = {
   readonly position: number
   readonly leg: number
-  /** `service` or `reseller:{account}`. */
-  readonly book: string
-  readonly account: string
+  readonly account_number: number
   /** Micro-dollars: above zero a debit, below a credit. */
   readonly amount_micros: number
 }
@@ -32,8 +45,8 @@ export type JournalPostingRow = {
  */
 export type JournalSecondRow = { readonly position: number; readonly at: string }
 
-/** One row: the accounting time as of the last event that is folded in. */
-export type JournalClockRow = { readonly name: 'now'; readonly at: string }
+/** One row: the accounting time as of the last event that is folded in, and how many accounts have a number. */
+export type JournalClockRow = { readonly name: 'now'; readonly at: string; readonly accounts: number }
 
 export type JournalResellerRow = { readonly account_id: string }
 
@@ -59,17 +72,23 @@ export const journalEntriesTable: Table<JournalEntryRow> = {
   appendOnly: true,
 }
 
+export const journalAccountsTable: Table<JournalAccountRow> = {
+  name: 'journal_accounts',
+  columns: { book: { type: 'text' }, account: { type: 'text' }, number: { type: 'bigint' } },
+  key: ['book', 'account'],
+  indexes: ['number'],
+}
+
 export const journalPostingsTable: Table<JournalPostingRow> = {
   name: 'journal_postings',
   columns: {
     position: { type: 'bigint' },
     leg: { type: 'integer' },
-    book: { type: 'text' },
-    account: { type: 'text' },
+    account_number: { type: 'bigint' },
     amount_micros: { type: 'bigint' },
   },
   key: ['position', 'leg'],
-  indexes: ['book, account, position'],
+  indexes: ['account_number, position'],
   appendOnly: true,
 }
 
@@ -83,7 +102,7 @@ export const journalSecondsTable: Table<JournalSecondRow> = {
 
 export const journalClockTable: Table<JournalClockRow> = {
   name: 'journal_clock',
-  columns: { name: { type: 'text' }, at: { type: 'timestamptz' } },
+  columns: { name: { type: 'text' }, at: { type: 'timestamptz' }, accounts: { type: 'bigint' } },
   key: ['name'],
   indexes: [],
 }
@@ -101,13 +120,24 @@ const secondLength = 19
 
 /** Moves the accounting time on and gives it as of the event. */
 const passTime = (event: Parameters<ReadModel['apply']>[0], rows: Rows): string => {
-  const before = rows.get(journalClockTable, clockKey)?.at ?? null
-  const at = laterOf(before, event.metadata.recordedAt)
-  if (at === before) return at
-  rows.put(journalClockTable, { name: 'now', at })
-  if (before === null || at.slice(0, secondLength) !== before.slice(0, secondLength))
+  const before = rows.get(journalClockTable, clockKey)
+  const at = laterOf(before?.at ?? null, event.metadata.recordedAt)
+  if (at === before?.at) return at
+  rows.put(journalClockTable, { name: 'now', at, accounts: before?.accounts ?? 0 })
+  if (at.slice(0, secondLength) !== before?.at.slice(0, secondLength))
     rows.add(journalSecondsTable, { position: event.position, at })
   return at
+}
+
+/** Numbers an account that no entry named before. */
+const numberOf = ({ book, account }: Posting, rows: Rows): number => {
+  const numbered = rows.get(journalAccountsTable, [book, account])
+  if (numbered) return numbered.number
+  const clock = rows.get(journalClockTable, clockKey) as JournalClockRow
+  const number = clock.accounts + 1
+  rows.put(journalClockTable, { ...clock, accounts: number })
+  rows.put(journalAccountsTable, { book, account, number })
+  return number
 }
 
 const book = (entry: Entry, rows: Rows): void => {
@@ -126,23 +156,32 @@ const book = (entry: Entry, rows: Rows): void => {
     rows.add(journalPostingsTable, {
       position: entry.position,
       leg,
-      book: posting.book,
-      account: posting.account,
+      account_number: numberOf(posting, rows),
       amount_micros: posting.debitMicros - posting.creditMicros,
     })
 }
 
 const nothing: readonly never[] = []
 
+/** The accounts that an event may move: those of a reseller's books too, for only its row tells whether it is one. */
+const accountsOf = (event: RecordedEvent, accountId: AccountId): readonly RowKey[] =>
+  [false, true].flatMap((reseller) =>
+    entryOf(event, { accountId, reseller, at: '' }).postings.map(({ book, account }) => ({
+      table: journalAccountsTable.name,
+      key: [book, account],
+    })),
+  )
+
 /**
  * The double entries of every money event, in every book (design section 4). Its rows only come: on the way of an order
- * it costs one entry and its legs, and no look-up but whether the account is a reseller.
+ * it costs one entry and its legs, and looks up whether the account is a reseller and the numbers of what it moves.
  */
 export const journal: ReadModel = {
   name: 'journal',
-  version: 1,
+  version: 2,
   tables: [
     journalEntriesTable,
+    journalAccountsTable,
     journalPostingsTable,
     journalSecondsTable,
     journalClockTable,
@@ -150,7 +189,8 @@ export const journal: ReadModel = {
   ],
   reads: (event) => {
     const accountId = ledgerOf(event)
-    return accountId === null ? nothing : [{ table: journalResellersTable.name, key: [accountId] }]
+    if (accountId === null) return nothing
+    return [{ table: journalResellersTable.name, key: [accountId] }, ...accountsOf(event, accountId)]
   },
   apply: (event, rows) => {
     const at = passTime(event, rows)

@@ -16,7 +16,9 @@ const sessionName = 'farebox bench journal'
 const questions = [
   [
     'trial balance',
-    'select book, account, sum(amount_micros) from read.journal_postings where position <= 1e15 group by 1, 2',
+    `select book, account, sum from (
+       select account_number, sum(amount_micros) from read.journal_postings where position <= 1e15 group by 1
+     ) each join read.journal_accounts on number = account_number`,
   ],
   [
     'entries of an order',
@@ -24,8 +26,9 @@ const questions = [
   ],
   [
     'a wallet',
-    `select sum(amount_micros) from read.journal_postings where book = 'service' and account = (
-       select account from read.journal_postings where account like 'liabilities:wallet:%' limit 1)`,
+    `select sum(amount_micros) from read.journal_postings where account_number = (
+       select number from read.journal_accounts
+       where book = 'service' and account like 'liabilities:wallet:%' limit 1)`,
   ],
 ] as const
 

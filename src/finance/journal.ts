@@ -52,14 +52,18 @@ export const sumAccounts = async (
     filter.depth === null
       ? 'account'
       : `array_to_string((string_to_array(account, ':'))[1:${Math.trunc(filter.depth)}], ':')`
+  const ofBook =
+    filter.book === null
+      ? ''
+      : 'and account_number in (select number from read.journal_accounts where book = $3::text)'
   const { rows } = await pool.query<SumRow>(
     `select book, account, sum(opening) as opening, sum(debit) as debit, sum(credit) as credit from (
        select book, ${account} as account, opening, debit, credit from (
-         select book, account, ${sums} from read.journal_postings
-         where position <= $2::bigint and ($3::text is null or book = $3::text) group by book, account
-       ) each
+         select account_number, ${sums} from read.journal_postings
+         where position <= $2::bigint ${ofBook} group by account_number
+       ) each join read.journal_accounts a on a.number = each.account_number
      ) named group by book, account order by book, account`,
-    [range.after, range.to, filter.book],
+    filter.book === null ? [range.after, range.to] : [range.after, range.to, filter.book],
   )
   return rows.map(toSums)
 }
@@ -67,17 +71,23 @@ export const sumAccounts = async (
 /** One account, or with `below` all accounts whose names begin with its parts. */
 export type AccountFilter = { readonly book: string; readonly account: string; readonly below: boolean }
 
-/** `a:b` and everything from `a:b:` on; `;` is the character after `:`, so that the index is a range. */
+/**
+ * The legs of `a:b` and of everything from `a:b:` on; `;` is the character after `:`, so that the index is a range. One
+ * account's legs come in the order of the log by their own index, without a sort.
+ */
 const within = (
   { account, below }: AccountFilter,
   first: number,
-): { sql: string; values: readonly string[] } =>
-  below
+): { sql: string; values: readonly string[] } => {
+  const numbers = `select number from read.journal_accounts where book = $${first}::text`
+  return below
     ? {
-        sql: `book = $${first} and (account = $${first + 1} or account >= $${first + 2} and account < $${first + 3})`,
+        sql: `account_number in (${numbers} and (account = $${first + 1}::text
+                or account >= $${first + 2}::text and account < $${first + 3}::text))`,
         values: [account, `${account}:`, `${account};`],
       }
-    : { sql: `book = $${first} and account = $${first + 1}`, values: [account] }
+    : { sql: `account_number = (${numbers} and account = $${first + 1}::text)`, values: [account] }
+}
 
 /** The account itself and every account below it that moved up to the end of the range. */
 export const sumBelow = async (
@@ -87,8 +97,10 @@ export const sumBelow = async (
 ): Promise<readonly AccountSums[]> => {
   const { sql, values } = within({ ...account, below: true }, 3)
   const { rows } = await pool.query<SumRow>(
-    `select book, account, ${sums} from read.journal_postings
-     where position <= $2::bigint and ${sql} group by book, account order by account`,
+    `select book, account, opening, debit, credit from (
+       select account_number, ${sums} from read.journal_postings
+       where position <= $2::bigint and ${sql} group by account_number
+     ) each join read.journal_accounts a on a.number = each.account_number order by account`,
     [range.after, range.to, account.book, ...values],
   )
   return rows.map(toSums)
@@ -124,15 +136,15 @@ export const booksOf = async (
   { below, book }: { readonly below: boolean; readonly book: string | null },
 ): Promise<readonly string[]> => {
   const has = (named: string): string =>
-    `exists (select from read.journal_postings p where p.book = b.book and ${named})`
+    `exists (select from read.journal_accounts a where a.book = b.book and ${named})`
   const { rows } = await pool.query<{ book: string }>(
     `select book from (
        select $3::text as book where $3::text is not null
        union all select $2::text where $3::text is null
        union all select 'reseller:' || account_id from read.journal_resellers where $3::text is null
      ) b
-     where ${has('p.account = $1::text')} or $4::boolean and
-       ${has("p.account >= $1::text || ':' and p.account < $1::text || ';'")}
+     where ${has('a.account = $1::text')} or $4::boolean and
+       ${has("a.account >= $1::text || ':' and a.account < $1::text || ';'")}
      order by book <> $2::text, book limit 10`,
     [account, serviceBook, book, below],
   )
@@ -182,11 +194,13 @@ export const listLines = async (
     [...given, page.offset],
   )
   const { rows } = await pool.query<EntryLine & { account: string; amount: string; against: string[] }>(
-    `select ${entryColumns}, p.account, p.amount_micros::text as amount,
-       array(select o.account from read.journal_postings o
-             where o.position = p.position and o.book = p.book and o.leg <> p.leg order by o.leg) as against
-     from (select position, leg, book, account, amount_micros ${inRange}
+    `select ${entryColumns}, a.account, p.amount_micros::text as amount,
+       array(select other.account
+             from read.journal_postings o join read.journal_accounts other on other.number = o.account_number
+             where o.position = p.position and other.book = a.book and o.leg <> p.leg order by o.leg) as against
+     from (select position, leg, account_number, amount_micros ${inRange}
            order by position, leg limit $${given.length + 1}::bigint offset $${given.length + 2}::bigint) p
+     join read.journal_accounts a on a.number = p.account_number
      join read.journal_entries e using (position) order by p.position, p.leg`,
     [...given, page.limit, page.offset],
   )
@@ -212,7 +226,8 @@ const withPostings = async (
   entries: readonly EntryLine[],
 ): Promise<readonly JournalEntry[]> => {
   const { rows } = await pool.query<PostingRow>(
-    `select position, book, account, amount_micros::text as amount from read.journal_postings
+    `select position, book, account, amount_micros::text as amount
+     from read.journal_postings join read.journal_accounts on number = account_number
      where position = any ($1::bigint[]) order by position, leg`,
     [entries.map(({ position }) => position)],
   )

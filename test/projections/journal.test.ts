@@ -29,7 +29,8 @@ test('law: the journal books each money event in each book, and a rebuild books 
         .filter((entry): entry is Entry => entry !== null)
       const { rows } = await pool.query<{ position: number; at: string; postings: string }>(
         `select e.position, e.at, string_agg(book || ' ' || account || ' ' || amount_micros, ',' order by leg) as postings
-         from read.journal_entries e join read.journal_postings p using (position) group by 1, 2 order by 1`,
+         from read.journal_entries e join read.journal_postings p using (position)
+           join read.journal_accounts a on a.number = p.account_number group by 1, 2 order by 1`,
       )
       assert.deepEqual(
         rows.map(({ position, at, postings }) => [position, at, postings]),
