@@ -163,14 +163,12 @@ const book = (entry: Entry, rows: Rows): void => {
 
 const nothing: readonly never[] = []
 
-/** The accounts that an event may move: those of a reseller's books too, for only its row tells whether it is one. */
+/** The accounts that an event moves, and those that it would move in a reseller's book: a row tells whether it is one. */
 const accountsOf = (event: RecordedEvent, accountId: AccountId): readonly RowKey[] =>
-  [false, true].flatMap((reseller) =>
-    entryOf(event, { accountId, reseller, at: '' }).postings.map(({ book, account }) => ({
-      table: journalAccountsTable.name,
-      key: [book, account],
-    })),
-  )
+  entryOf(event, { accountId, reseller: true, at: '' }).postings.map(({ book, account }) => ({
+    table: journalAccountsTable.name,
+    key: [book, account],
+  }))
 
 /**
  * The double entries of every money event, in every book (design section 4). Its rows only come: on the way of an order

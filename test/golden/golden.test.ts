@@ -60,6 +60,12 @@ describe('events of every release', () => {
       }
     })
 
+  for (const release of releases)
+    test(`those of ${release} fold into the same rows when each event loads what it reads`, async (t) => {
+      const events = await eventsOf(release)
+      assert.deepEqual(await replay(t, events, 'forgetful'), await replay(t, events))
+    })
+
   test('stand for every event type that the code names', async () => {
     const named = new Set<string>()
     for (const file of globSync('src/**/*.ts', { cwd: root }))

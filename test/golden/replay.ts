@@ -7,16 +7,35 @@ import type { GoldenEvent } from './history.ts'
 
 export type GoldenTables = Readonly<Record<string, readonly unknown[]>>
 
-/** Writes the events to a fresh log, folds them as the service does and gives every row of every table. */
-export const replay = async (t: TestContext, events: readonly GoldenEvent[]): Promise<GoldenTables> => {
+/**
+ * Writes the events to a fresh log, folds them and gives every row of every table. `made`: the tables are made of a log
+ * that stands. `forgetful`: each event is folded as it comes, with next to nothing kept in memory, so that it loads the
+ * rows that its model says it reads.
+ */
+export const replay = async (
+  t: TestContext,
+  events: readonly GoldenEvent[],
+  how: 'made' | 'forgetful' = 'made',
+): Promise<GoldenTables> => {
   const { url, pool } = await testDatabase(t)
   const log = await openLog(url)
   t.after(() => log.close())
-  for (const { id, stream, revision, type, data, metadata } of events) {
-    const stored = { id, type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) }
-    await log.append(stream, revision === 0 ? 'noStream' : revision - 1, [stored])
+  const append = async (): Promise<void> => {
+    for (const { id, stream, revision, type, data, metadata } of events) {
+      const stored = { id, type, data: JSON.stringify(data), metadata: JSON.stringify(metadata) }
+      await log.append(stream, revision === 0 ? 'noStream' : revision - 1, [stored])
+    }
   }
-  const engine = await startEngine(t, pool, log, groups)
+  if (how === 'made') await append()
+  const folded = groups.map((group) => ({
+    ...group,
+    ...(how === 'forgetful' && { maxBatch: 1, gatherMs: 0 }),
+  }))
+  const engine = await startEngine(t, pool, log, folded, how === 'forgetful' ? { maxRows: 1 } : {})
+  if (how === 'forgetful') {
+    await caughtUp(engine, log)
+    await append()
+  }
   await caughtUp(engine, log)
   const tables: Record<string, readonly unknown[]> = {}
   for (const { name, key } of groups.flatMap(({ models }) => models.flatMap((model) => model.tables)))
