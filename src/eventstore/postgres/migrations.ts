@@ -177,7 +177,9 @@ export const migrations: Migrations = {
           select unnest(streams) as stream, unnest(expected) as expected, unnest(chained) as chained
         ) a
         where not a.chained and a.expected >= 0 and a.expected <> coalesce(
-          (select e.revision from log.events e where e.stream = a.stream order by e.revision desc limit 1), -1)
+          -- From the expected one on: without that, a page of older revisions is read first.
+          (select e.revision from log.events e
+           where e.stream = a.stream and e.revision >= a.expected order by e.revision desc limit 1), -1)
       );
       if holds then
         begin
