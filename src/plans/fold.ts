@@ -1,4 +1,5 @@
 import { Map as ImmutableMap } from 'immutable'
+import { isoTime } from '../clock.ts'
 import type { Fold } from '../eventstore/fold.ts'
 import {
   emptyRemembered,
@@ -57,7 +58,7 @@ const evolve: Fold<PlanState, PlanEvent>['evolve'] = (before, event) => {
     reports: forget(before.reports, at),
   }
   const fulfilled = (orderId: string) =>
-    remember(state.answers, orderId, { outcome: 'fulfilled', at: new Date(at).toISOString() }, at)
+    remember(state.answers, orderId, { outcome: 'fulfilled', at: isoTime(at) }, at)
   if (event.type === 'PlanActivated') {
     const { planId, orderId, accountId, customerId, productId, shape, renewal, bytes, expiresAt } = event.data
     return {
