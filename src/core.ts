@@ -17,6 +17,7 @@ import type { EventLog } from './eventstore/port.ts'
 import { openPostgresLog } from './eventstore/postgres/log.ts'
 import { newEventId } from './ids.ts'
 import { checkKeys, type Keys, loadKeys } from './keys.ts'
+import { createLulls, type Lulls } from './lulls.ts'
 import { startPeriodGuard } from './periods/guard.ts'
 import { migrate } from './postgres/migrate.ts'
 import { allMigrations } from './postgres/migrations.ts'
@@ -36,6 +37,8 @@ export type Core = {
   readonly runner: CommandRunner & RunnerHealth
   /** The service's clock: the system's and the development offset. */
   readonly clock: Clock
+  /** When the commands of this process leave it time for other work. */
+  readonly lulls: Lulls
   /** Whether this process may decide: its clock is right, and reads no month that is closed. */
   readonly clockGuard: Pick<ClockGuard, 'problem' | 'check'>
   readonly logger: Logger
@@ -164,8 +167,10 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     onTrouble: (what, error) => logger.warn({ err: error }, what),
   })
   closing.add(() => streamLocks.close())
+  const lulls = createLulls()
   const runner = createCommandRunner({
     log,
+    lulls,
     clock,
     newEventId,
     codec,
@@ -186,6 +191,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     codec,
     runner: guarded(runner, timeGuard),
     clock,
+    lulls,
     clockGuard: timeGuard,
     logger,
     failed: postgres.failed,

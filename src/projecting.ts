@@ -57,7 +57,7 @@ export const startProjecting = async (
   core: Core,
   options: { readonly folds: boolean; readonly hooks: CrashHooks },
 ): Promise<Projecting> => {
-  const { pool, log, codec, clock, logger } = core
+  const { pool, log, codec, clock, lulls, logger } = core
   const feed = createLogFeed({
     log,
     decode: codec.decode,
@@ -72,6 +72,7 @@ export const startProjecting = async (
     groups,
     logger,
     clock,
+    giveWay: lulls.giveWay,
     onPoint: (point) => options.hooks.at(point),
   })
   if (options.folds) await runner.start()

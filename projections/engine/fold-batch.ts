@@ -1,5 +1,5 @@
-import { setImmediate } from 'node:timers/promises'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import { type GiveWay, giveTurn } from '../../src/lulls.ts'
 import type { ReadModel, Rows, Table } from './read-model.ts'
 import type { RowCache } from './row-cache.ts'
 import { keyOf, keyText, type Row } from './table-sql.ts'
@@ -45,10 +45,12 @@ export type FoldBatch = {
   readonly events: readonly RecordedEvent[]
   readonly cache: RowCache
   readonly load: LoadRows
+  /** Called between steps of the fold; default: one turn of the event loop. */
+  readonly giveWay?: GiveWay
 }
 
-/** So many events are folded before others of this process get a turn: some milliseconds. */
-const turnLength = 500
+/** So many events are folded in one step: about half a millisecond. */
+const stepEvents = 40
 
 type Key = readonly (string | number)[]
 /** `inserted`: the key had no row before the batch. */
@@ -187,7 +189,13 @@ const createOverlay = (cache: RowCache) => {
  * none. Which rows an event reads is therefore not asked while every row is known.
  * @throws PoisonEvent
  */
-export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Promise<Changes> => {
+export const foldBatch = async ({
+  models,
+  events,
+  cache,
+  load,
+  giveWay = giveTurn,
+}: FoldBatch): Promise<Changes> => {
   const { holds, before, rows, keepLoaded, changed, added, beginEvent, undoEvent } = createOverlay(cache)
 
   const loadRows = async (wanted: Iterable<NamedRow>): Promise<void> => {
@@ -222,7 +230,7 @@ export const foldBatch = async ({ models, events, cache, load }: FoldBatch): Pro
 
   let named: Named | null = null
   for (const [index, event] of events.entries()) {
-    if (index % turnLength === turnLength - 1) await setImmediate()
+    if (index > 0 && index % stepEvents === 0) await giveWay()
     // Each turn loads one more row of the finitely many that the event is about.
     for (let row = applyEvent(event); row; row = applyEvent(event)) {
       if (event === named?.poison?.event) throw named.poison

@@ -1,5 +1,6 @@
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
+import type { GiveWay } from '../../src/lulls.ts'
 import { raiseEpoch, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
 import { foldBatch, PoisonEvent, type TableChange } from './fold-batch.ts'
@@ -26,11 +27,13 @@ export type TenureContext = {
   readonly progress: Progress
   readonly gate: Gate
   readonly logId: string
-  /** Events of one batch at most. It also bounds how long a fold holds up the requests of this process. */
+  /** Events of one batch at most. */
   readonly maxBatch: number
   readonly maxRows: number
   /** How long events are gathered after a batch while nobody waits to read them. */
   readonly gatherMs: number
+  /** Called between steps of folding and before a batch is written. */
+  readonly giveWay: GiveWay
   readonly onBatch?: ((batch: BatchDone) => void) | undefined
   readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
 }
@@ -103,7 +106,7 @@ export const holdTenure = async (
   session: Session,
   signal: AbortSignal,
 ): Promise<TenureEnd> => {
-  const { feed, progress, gate, logId, onBatch, onPoint } = context
+  const { feed, progress, gate, logId, giveWay, onBatch, onPoint } = context
   const { maxBatch = context.maxBatch, gatherMs = context.gatherMs } = group
   const checkpoint = await raiseEpoch(session.client, group.name)
   await refuseForeignLog(group.name, checkpoint, context.log)
@@ -118,10 +121,12 @@ export const holdTenure = async (
 
   const applyBatch = async (events: readonly RecordedEvent[]): Promise<boolean> => {
     const startedMs = performance.now()
-    const changes = await foldBatch({ models: group.models, events, cache, load: writer.load })
+    const { models } = group
+    const changes = await foldBatch({ models, events, cache, load: writer.load, giveWay })
     await onPoint?.('projection-batch-folded')
     const { position: to, id: lastEvent } = events.at(-1) as RecordedEvent
     const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
+    await giveWay()
     // Told before and after: what is read meanwhile may be of either side.
     progress.changed(group.name, changes.tables)
     const written = writer.write(changes.tables, step)
@@ -148,6 +153,7 @@ export const holdTenure = async (
       try {
         await reader.next(position, 1, ended)
         await gather(context, group.name, gatherUntilMs - performance.now(), ended)
+        await giveWay()
         events = await reader.next(position, limit, ended)
       } catch (error) {
         if (error instanceof UndecodableEvent) return { kind: 'poisoned', error, epoch }

@@ -1,6 +1,6 @@
-import { setImmediate } from 'node:timers/promises'
 import type { StoredEvent } from '../eventstore/port.ts'
 import { sealStream } from '../eventstore/streams.ts'
+import { type GiveWay, giveTurn } from '../lulls.ts'
 import { createEventDigest, digestBytes, startDigest } from './digest.ts'
 import { type DigestPlace, type DigestRun, type DigestStore, maxRunEvents } from './digest-store.ts'
 
@@ -20,14 +20,19 @@ export type LogChain = {
 
 const startPlace = (): DigestPlace => ({ ordinal: 0, position: 0, eventId: '', digest: startDigest() })
 
-/** So many events take about a millisecond. */
-const turnLength = 500
+/** So many events are taken in one step: a fifth of a millisecond. */
+const stepEvents = 100
 
 /**
  * Goes on from where the kept digests end, else from the start of the log.
  * @param sealedThrough the ordinal that the last seal covers, 0 without one
+ * @param giveWay called before each step of taking events
  */
-export const openChain = async (store: DigestStore, sealedThrough: number): Promise<LogChain> => {
+export const openChain = async (
+  store: DigestStore,
+  sealedThrough: number,
+  giveWay: GiveWay = giveTurn,
+): Promise<LogChain> => {
   const digestOf = createEventDigest()
   let end = (await store.end()) ?? startPlace()
   /** Whole runs, then one that fills. */
@@ -69,7 +74,7 @@ export const openChain = async (store: DigestStore, sealedThrough: number): Prom
     unsealed: () => Math.max(0, end.ordinal - covered - ofSeals.length),
     async take(events) {
       for (const [at, event] of events.entries()) {
-        if (at % turnLength === turnLength - 1) await setImmediate()
+        if (at % stepEvents === 0) await giveWay()
         takeOne(event)
       }
       // Made anew for events that are sealed: no seal will ask for them, so they need not wait for one.

@@ -8,6 +8,7 @@ import type { Clock } from '../clock.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { newId } from '../ids.ts'
+import type { Lulls } from '../lulls.ts'
 import { createDigestStore } from './digest-store.ts'
 import type { SealKey } from './seal-key.ts'
 import { type Cause, openSealing, type Sealing, SealRefused } from './sealing.ts'
@@ -19,6 +20,7 @@ export type SealerDeps = {
   readonly runner: CommandRunner
   readonly key: SealKey
   readonly clock: Clock
+  readonly lulls: Pick<Lulls, 'giveWay'>
   readonly logger: Logger
   /** A seal is due when so many events are new, or so long after the first of them. */
   readonly every: { readonly events: number; readonly seconds: number }
@@ -44,7 +46,7 @@ const cause = (): Cause => ({ actor: { kind: 'system', name: 'sealer' }, correla
  * time. It stops sealing, and says so, when the log is no longer what was sealed.
  */
 export const startSealer = (deps: SealerDeps): Sealer => {
-  const { pool, log, feed, runner, key, clock, logger, every } = deps
+  const { pool, log, feed, runner, key, clock, lulls, logger, every } = deps
   const stopping = new AbortController()
   const stop = stopping.signal
   let problem: string | null = null
@@ -71,7 +73,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
 
   const sealOn = async (reader: LogReader, signal: AbortSignal): Promise<void> => {
     const store = createDigestStore(pool, await log.logId())
-    const sealing = await openSealing({ log, runner, store, key, clock }, cause())
+    const sealing = await openSealing({ log, runner, store, key, clock, giveWay: lulls.giveWay }, cause())
     while (!signal.aborted) {
       await gather(sealing, reader, signal)
       const seal = await sealing.seal(cause())

@@ -3,6 +3,7 @@ import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { sealStream } from '../eventstore/streams.ts'
+import type { GiveWay } from '../lulls.ts'
 import { type LogChain, openChain } from './chain.ts'
 import { decideSeal, type SealAnswer } from './decide.ts'
 import type { DigestStore } from './digest-store.ts'
@@ -21,6 +22,8 @@ export type SealingDeps = {
   readonly store: DigestStore
   readonly key: SealKey
   readonly clock: Clock
+  /** Called before each step of taking events; default: one turn of the event loop. */
+  readonly giveWay?: GiveWay
 }
 
 export type Cause = { readonly actor: Actor; readonly correlationId: string }
@@ -55,9 +58,9 @@ const differs = (ordinal: number): SealRefused =>
  * @throws SealRefused when the kept digests are not those of the log's seals
  */
 export const openSealing = async (deps: SealingDeps, cause: Cause): Promise<Sealing> => {
-  const { log, runner, store, key, clock } = deps
+  const { log, runner, store, key, clock, giveWay } = deps
   let { last } = await readSeals(runner, cause)
-  const chain = await openChain(store, last?.throughOrdinal ?? 0)
+  const chain = await openChain(store, last?.throughOrdinal ?? 0, giveWay)
   const { ordinal, position, eventId } = chain.end()
   if (ordinal > 0 && (await log.eventAt(position))?.id !== eventId)
     throw new SealRefused(

@@ -5,6 +5,7 @@ import { createLogFeed } from '../../projections/engine/feed.ts'
 import type { LogSealed } from '../../src/audit/events.ts'
 import { startSealer } from '../../src/audit/sealer.ts'
 import type { StoredEvent } from '../../src/eventstore/port.ts'
+import { createLulls } from '../../src/lulls.ts'
 import { codec, runnerOver } from '../commands/world.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -20,7 +21,8 @@ const sealing = async (t: TestContext, every: { events: number; seconds: number 
     const feed = createLogFeed({ log, decode: codec.decode, onError: () => undefined })
     const runner = runnerOver(log)
     const logger = pino({ level: 'silent' })
-    const sealer = startSealer({ pool, log, feed, runner, key, clock: Date.now, logger, every })
+    const lulls = createLulls()
+    const sealer = startSealer({ pool, log, feed, runner, key, clock: Date.now, lulls, logger, every })
     let stopped: Promise<void> | null = null
     const stop = async (): Promise<void> => {
       await sealer.stop()

@@ -126,6 +126,22 @@ test('a row that comes and goes within a batch is not written at all', async () 
   )
 })
 
+test('a long batch gives way again and again while it is folded', async () => {
+  const names = Array.from({ length: 200 }, (_, n) => `thing ${n}`)
+  let ways = 0
+  const { tables } = await foldBatch({
+    models: [model],
+    events: names.map((name, index) => eventOf({ act: 'insert', name, look: false }, index + 1)),
+    cache: createRowCache({ maxRows: 10, complete: false }),
+    load: async () => assert.fail('nothing needs to be loaded'),
+    giveWay: async () => {
+      ways += 1
+    },
+  })
+  assert.deepEqual(tables[0]?.inserted.length, 200)
+  assert.ok(ways >= 4, `it gave way ${ways} times`)
+})
+
 test('a row that is inserted twice within a batch is a poison event', async () => {
   const list: Act[] = [
     { act: 'insert', name: 'a', look: false },

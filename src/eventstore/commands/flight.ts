@@ -44,7 +44,10 @@ export const createSafeSettle =
     }
   }
 
-type FlightDeps = Pick<CommandRunnerDeps, 'clock' | 'codec' | 'newEventId' | 'metrics' | 'hooks'> & {
+type FlightDeps = Pick<
+  CommandRunnerDeps,
+  'clock' | 'codec' | 'newEventId' | 'metrics' | 'hooks' | 'lulls'
+> & {
   readonly limits: RunnerLimits
   readonly answers: Answers
   readonly queue: Queue
@@ -61,7 +64,7 @@ type FlightDeps = Pick<CommandRunnerDeps, 'clock' | 'codec' | 'newEventId' | 'me
 export const createFlight =
   (deps: FlightDeps) =>
   async (pendings: readonly Pending[]): Promise<void> => {
-    const { answers, hooks, metrics } = deps
+    const { answers, hooks, metrics, lulls } = deps
     const batch = decideBatch(deps, pendings)
     for (const { pending, error } of batch.failed) answers.reject(pending, error)
     for (const { pending, answer } of batch.answered) answers.resolve(pending, answer, null)
@@ -73,7 +76,9 @@ export const createFlight =
     const sentTick = deps.nextTick()
     const sentMs = deps.monotonicMs()
     hooks?.at('before-append')
+    lulls?.begin()
     const outcomes = await deps.send(batch.items)
+    lulls?.end()
     hooks?.at('after-append')
     const { commands, events } = batch
     metrics?.onBatch?.({ commands, items: batch.items.length, events, ms: deps.monotonicMs() - sentMs })

@@ -1,4 +1,5 @@
 import type { Clock } from '../../clock.ts'
+import type { Lulls } from '../../lulls.ts'
 import type { EventCodec } from '../codec.ts'
 import type { EventLog, StreamName } from '../port.ts'
 import type { RunnerLimits } from './limits.ts'
@@ -83,6 +84,8 @@ export type CommandRunnerDeps = {
   readonly streamLocks?: StreamLocks
   readonly metrics?: RunnerMetrics
   readonly hooks?: CrashHooks
+  /** Told while a batch is under way: the time for work that can wait. */
+  readonly lulls?: Pick<Lulls, 'begin' | 'end'>
   /** Overrides of `defaultLimits`. */
   readonly limits?: Partial<RunnerLimits>
 }

@@ -1,0 +1,56 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+/** Gives the rest of the process a turn, and resolves when work that can wait may go on. */
+export type GiveWay = () => Promise<void>
+
+/** One turn of the event loop: for work in a process that serves nobody. */
+export const giveTurn: GiveWay = () => nextTurn()
+
+/**
+ * Under load the main thread decides a batch of commands, sends it, and has nothing to do until the log answers, for
+ * some milliseconds. Folding and sealing wait for these lulls: done between the answers of one batch and the next one
+ * they hold up every client, and Postgres idles meanwhile.
+ */
+export type Lulls = {
+  /** A batch of commands goes to the log. */
+  begin(): void
+  /** The log has answered it. */
+  end(): void
+  /** At once while a batch is under way or nothing was of late; else with the next batch, or when none comes. */
+  readonly giveWay: GiveWay
+}
+
+/** @param comeBackMs clients that were answered come back within this time, or not at all; a batch gathers for 4 of it */
+export const createLulls = ({
+  monotonicMs = (): number => performance.now(),
+  comeBackMs = 6,
+} = {}): Lulls => {
+  let underWay = 0
+  let endedMs = Number.NEGATIVE_INFINITY
+  let waiting: (() => void)[] = []
+  return {
+    begin() {
+      underWay += 1
+      const woken = waiting
+      waiting = []
+      // In the next turn: what is to be sent goes out in this one.
+      if (woken.length > 0) setImmediate(() => woken.forEach((wake) => void wake()))
+    },
+    end() {
+      underWay -= 1
+      endedMs = monotonicMs()
+    },
+    async giveWay() {
+      await nextTurn()
+      const leftMs = endedMs + comeBackMs - monotonicMs()
+      if (underWay > 0 || leftMs <= 0) return
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, leftMs)
+        waiting.push(() => {
+          clearTimeout(timer)
+          resolve()
+        })
+      })
+    },
+  }
+}
