@@ -7,6 +7,18 @@ export type GiveWay = () => Promise<void>
 export const giveTurn: GiveWay = () => nextTurn()
 
 /**
+ * Gives way until `untilMs` of the monotonic clock, then for one turn at a time: work that the lulls are too short for
+ * takes the time that it needs, else it falls behind for as long as the load lasts.
+ */
+export const patientUntil =
+  (giveWay: GiveWay, untilMs: number, monotonicMs = (): number => performance.now()): GiveWay =>
+  () =>
+    monotonicMs() < untilMs ? giveWay() : giveTurn()
+
+/** How long work that is due waits for lulls before it takes its turns whenever it can. */
+export const patienceMs = 60
+
+/**
  * Under load the main thread decides a batch of commands, sends it, and has nothing to do until the log answers, for
  * some milliseconds. Folding and sealing wait for these lulls: done between the answers of one batch and the next one
  * they hold up every client, and Postgres idles meanwhile.

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
-import type { GiveWay } from '../../src/lulls.ts'
+import { type GiveWay, patienceMs, patientUntil } from '../../src/lulls.ts'
 import { raiseEpoch, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
 import { foldBatch, PoisonEvent, type TableChange } from './fold-batch.ts'
@@ -106,7 +106,7 @@ export const holdTenure = async (
   session: Session,
   signal: AbortSignal,
 ): Promise<TenureEnd> => {
-  const { feed, progress, gate, logId, giveWay, onBatch, onPoint } = context
+  const { feed, progress, gate, logId, onBatch, onPoint } = context
   const { maxBatch = context.maxBatch, gatherMs = context.gatherMs } = group
   const checkpoint = await raiseEpoch(session.client, group.name)
   await refuseForeignLog(group.name, checkpoint, context.log)
@@ -117,9 +117,11 @@ export const holdTenure = async (
   let { position } = checkpoint
   let limit = maxBatch
   let gatherUntilMs = 0
+  /** When the log was last read: what came since waits to be folded. */
+  let readMs = performance.now()
   let writing = false
 
-  const applyBatch = async (events: readonly RecordedEvent[]): Promise<boolean> => {
+  const applyBatch = async (events: readonly RecordedEvent[], giveWay: GiveWay): Promise<boolean> => {
     const startedMs = performance.now()
     const { models } = group
     const changes = await foldBatch({ models, events, cache, load: writer.load, giveWay })
@@ -150,11 +152,14 @@ export const holdTenure = async (
   const fold = async (ended: AbortSignal): Promise<TenureEnd> => {
     for (;;) {
       let events: readonly RecordedEvent[]
+      let giveWay: GiveWay
       try {
         await reader.next(position, 1, ended)
         await gather(context, group.name, gatherUntilMs - performance.now(), ended)
+        giveWay = patientUntil(context.giveWay, readMs + gatherMs + patienceMs)
         await giveWay()
         events = await reader.next(position, limit, ended)
+        readMs = performance.now()
       } catch (error) {
         if (error instanceof UndecodableEvent) return { kind: 'poisoned', error, epoch }
         throw error
@@ -163,7 +168,7 @@ export const holdTenure = async (
         const write = async (): Promise<boolean> => {
           writing = true
           await fence.looked()
-          return applyBatch(events)
+          return applyBatch(events, giveWay)
         }
         if (!(await gate.pass(ended, write))) return { kind: 'fenced' }
         // A full batch means that more than can be folded at once is there already.

@@ -1,6 +1,6 @@
 import type { StoredEvent } from '../eventstore/port.ts'
 import { sealStream } from '../eventstore/streams.ts'
-import { type GiveWay, giveTurn } from '../lulls.ts'
+import { type GiveWay, giveTurn, patienceMs, patientUntil } from '../lulls.ts'
 import { createEventDigest, digestBytes, startDigest } from './digest.ts'
 import { type DigestPlace, type DigestRun, type DigestStore, maxRunEvents } from './digest-store.ts'
 
@@ -73,8 +73,9 @@ export const openChain = async (
     // the two, what is kept past the last seal is not of seals alone.
     unsealed: () => Math.max(0, end.ordinal - covered - ofSeals.length),
     async take(events) {
+      const wait = patientUntil(giveWay, performance.now() + patienceMs)
       for (const [at, event] of events.entries()) {
-        if (at % stepEvents === 0) await giveWay()
+        if (at % stepEvents === 0) await wait()
         takeOne(event)
       }
       // Made anew for events that are sealed: no seal will ask for them, so they need not wait for one.

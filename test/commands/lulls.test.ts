@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createLulls } from '../../src/lulls.ts'
+import { createLulls, patientUntil } from '../../src/lulls.ts'
 import { move, purse, runnerOver } from './purse.ts'
 import { postgresWorld } from './world.ts'
 
@@ -76,6 +76,21 @@ test('of two batches under way, the end of one leaves time', async () => {
   end()
   const work = giving(giveWay)
   await turns(2)
+  assert.equal(work.done, true)
+})
+
+test('patience ends: work that is late takes a turn of the event loop and goes on', async () => {
+  const { world, giveWay, begin, end } = lullsAt(longMs)
+  const patient = patientUntil(giveWay, 100, () => world.nowMs)
+  begin()
+  end()
+  const work = giving(patient)
+  await turns(3)
+  assert.equal(work.done, false)
+  world.nowMs = 100
+  await patient()
+  begin()
+  await turns(3)
   assert.equal(work.done, true)
 })
 
