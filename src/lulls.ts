@@ -3,19 +3,22 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 /** Gives the rest of the process a turn, and resolves when work that can wait may go on. */
 export type GiveWay = () => Promise<void>
 
-/** One turn of the event loop: for work in a process that serves nobody. */
+/** One turn of the event loop, which under load is all that came in meanwhile. */
 export const giveTurn: GiveWay = () => nextTurn()
 
+/** Not at all. */
+export const goOn: GiveWay = () => Promise.resolve()
+
 /**
- * Gives way until `untilMs` of the monotonic clock, then for one turn at a time: work that the lulls are too short for
- * takes the time that it needs, else it falls behind for as long as the load lasts.
+ * Gives way until `untilMs` of the clock, then no more: work that the lulls are too short for takes the time that it
+ * needs, else it falls behind for as long as the load lasts.
  */
 export const patientUntil =
-  (giveWay: GiveWay, untilMs: number, monotonicMs = (): number => performance.now()): GiveWay =>
+  (giveWay: GiveWay, untilMs: number, clockMs: () => number): GiveWay =>
   () =>
-    monotonicMs() < untilMs ? giveWay() : giveTurn()
+    clockMs() < untilMs ? giveWay() : goOn()
 
-/** How long work that is due waits for lulls before it takes its turns whenever it can. */
+/** How long work that is due waits for lulls. */
 export const patienceMs = 60
 
 /**

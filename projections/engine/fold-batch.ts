@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import { type GiveWay, giveTurn } from '../../src/lulls.ts'
+import { type GiveWay, giveTurn, goOn } from '../../src/lulls.ts'
 import type { ReadModel, Rows, Table } from './read-model.ts'
 import type { RowCache } from './row-cache.ts'
 import { keyOf, keyText, type Row } from './table-sql.ts'
@@ -45,12 +45,14 @@ export type FoldBatch = {
   readonly events: readonly RecordedEvent[]
   readonly cache: RowCache
   readonly load: LoadRows
-  /** Called between steps of the fold; default: one turn of the event loop. */
+  /** Called between steps of the fold. */
   readonly giveWay?: GiveWay
 }
 
 /** So many events are folded in one step: about half a millisecond. */
 const stepEvents = 40
+/** After so many others of this process get a turn in any case: some milliseconds. */
+const turnEvents = 480
 
 type Key = readonly (string | number)[]
 /** `inserted`: the key had no row before the batch. */
@@ -194,7 +196,7 @@ export const foldBatch = async ({
   events,
   cache,
   load,
-  giveWay = giveTurn,
+  giveWay = goOn,
 }: FoldBatch): Promise<Changes> => {
   const { holds, before, rows, keepLoaded, changed, added, beginEvent, undoEvent } = createOverlay(cache)
 
@@ -230,7 +232,7 @@ export const foldBatch = async ({
 
   let named: Named | null = null
   for (const [index, event] of events.entries()) {
-    if (index > 0 && index % stepEvents === 0) await giveWay()
+    if (index > 0 && index % stepEvents === 0) await (index % turnEvents === 0 ? giveTurn() : giveWay())
     // Each turn loads one more row of the finitely many that the event is about.
     for (let row = applyEvent(event); row; row = applyEvent(event)) {
       if (event === named?.poison?.event) throw named.poison

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import type { Clock } from '../../src/clock.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
-import { type GiveWay, giveTurn } from '../../src/lulls.ts'
+import { type GiveWay, goOn } from '../../src/lulls.ts'
 import { ensureCheckpoint, ProjectionsRefused, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import type { LogFeed } from './feed.ts'
 import { createGate } from './gate.ts'
@@ -57,7 +57,7 @@ export type RunnerOptions = {
   readonly maxBatch?: number
   /** Rows of a group kept in memory; default 20,000. */
   readonly maxRows?: number
-  /** Called between steps of folding and before a batch is written; default: one turn of the event loop. */
+  /** Called between steps of folding and before a batch is written. */
   readonly giveWay?: GiveWay
   /** How long events gather between batches while nobody waits to read them; default 40. */
   readonly gatherMs?: number
@@ -122,7 +122,8 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
       maxBatch: options.maxBatch ?? 500,
       maxRows: options.maxRows ?? 20_000,
       gatherMs: options.gatherMs ?? 40,
-      giveWay: options.giveWay ?? giveTurn,
+      giveWay: options.giveWay ?? goOn,
+      clock,
       onBatch: options.onBatch,
       onPoint: options.onPoint,
     }

@@ -1,3 +1,4 @@
+import type { Clock } from '../../src/clock.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
 import { type GiveWay, patienceMs, patientUntil } from '../../src/lulls.ts'
@@ -32,8 +33,9 @@ export type TenureContext = {
   readonly maxRows: number
   /** How long events are gathered after a batch while nobody waits to read them. */
   readonly gatherMs: number
-  /** Called between steps of folding and before a batch is written. */
+  /** Called between steps of folding and before a batch is written, while the batch is in good time by the clock. */
   readonly giveWay: GiveWay
+  readonly clock: Clock
   readonly onBatch?: ((batch: BatchDone) => void) | undefined
   readonly onPoint?: ((point: BatchPoint) => void | Promise<void>) | undefined
 }
@@ -117,8 +119,6 @@ export const holdTenure = async (
   let { position } = checkpoint
   let limit = maxBatch
   let gatherUntilMs = 0
-  /** When the log was last read: what came since waits to be folded. */
-  let readMs = performance.now()
   let writing = false
 
   const applyBatch = async (events: readonly RecordedEvent[], giveWay: GiveWay): Promise<boolean> => {
@@ -149,17 +149,20 @@ export const holdTenure = async (
     return true
   }
 
+  /** Until then its fold may wait for lulls. */
+  const dueMs = ({ metadata }: RecordedEvent): number =>
+    Date.parse(metadata.recordedAt) + gatherMs + patienceMs
+
   const fold = async (ended: AbortSignal): Promise<TenureEnd> => {
     for (;;) {
       let events: readonly RecordedEvent[]
       let giveWay: GiveWay
       try {
-        await reader.next(position, 1, ended)
+        const [first] = await reader.next(position, 1, ended)
         await gather(context, group.name, gatherUntilMs - performance.now(), ended)
-        giveWay = patientUntil(context.giveWay, readMs + gatherMs + patienceMs)
+        giveWay = patientUntil(context.giveWay, dueMs(first as RecordedEvent), context.clock)
         await giveWay()
         events = await reader.next(position, limit, ended)
-        readMs = performance.now()
       } catch (error) {
         if (error instanceof UndecodableEvent) return { kind: 'poisoned', error, epoch }
         throw error

@@ -1,6 +1,6 @@
 import type { StoredEvent } from '../eventstore/port.ts'
 import { sealStream } from '../eventstore/streams.ts'
-import { type GiveWay, giveTurn, patienceMs, patientUntil } from '../lulls.ts'
+import { type GiveWay, giveTurn, goOn, patienceMs, patientUntil } from '../lulls.ts'
 import { createEventDigest, digestBytes, startDigest } from './digest.ts'
 import { type DigestPlace, type DigestRun, type DigestStore, maxRunEvents } from './digest-store.ts'
 
@@ -22,6 +22,8 @@ const startPlace = (): DigestPlace => ({ ordinal: 0, position: 0, eventId: '', d
 
 /** So many events are taken in one step: a fifth of a millisecond. */
 const stepEvents = 100
+/** After so many others of this process get a turn in any case. */
+const turnEvents = 500
 
 /**
  * Goes on from where the kept digests end, else from the start of the log.
@@ -31,7 +33,7 @@ const stepEvents = 100
 export const openChain = async (
   store: DigestStore,
   sealedThrough: number,
-  giveWay: GiveWay = giveTurn,
+  giveWay: GiveWay = goOn,
 ): Promise<LogChain> => {
   const digestOf = createEventDigest()
   let end = (await store.end()) ?? startPlace()
@@ -73,9 +75,10 @@ export const openChain = async (
     // the two, what is kept past the last seal is not of seals alone.
     unsealed: () => Math.max(0, end.ordinal - covered - ofSeals.length),
     async take(events) {
-      const wait = patientUntil(giveWay, performance.now() + patienceMs)
+      const wait = patientUntil(giveWay, performance.now() + patienceMs, () => performance.now())
       for (const [at, event] of events.entries()) {
-        if (at % stepEvents === 0) await wait()
+        if (at % turnEvents === turnEvents - 1) await giveTurn()
+        else if (at % stepEvents === 0) await wait()
         takeOne(event)
       }
       // Made anew for events that are sealed: no seal will ask for them, so they need not wait for one.

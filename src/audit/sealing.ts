@@ -22,7 +22,7 @@ export type SealingDeps = {
   readonly store: DigestStore
   readonly key: SealKey
   readonly clock: Clock
-  /** Called before each step of taking events; default: one turn of the event loop. */
+  /** Called before each step of taking events. */
   readonly giveWay?: GiveWay
 }
 

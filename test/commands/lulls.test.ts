@@ -79,7 +79,7 @@ test('of two batches under way, the end of one leaves time', async () => {
   assert.equal(work.done, true)
 })
 
-test('patience ends: work that is late takes a turn of the event loop and goes on', async () => {
+test('patience ends: work that is late goes on', async () => {
   const { world, giveWay, begin, end } = lullsAt(longMs)
   const patient = patientUntil(giveWay, 100, () => world.nowMs)
   begin()
