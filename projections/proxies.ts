@@ -48,7 +48,8 @@ export const proxiesTable: Table<ProxyRow> = {
     released_at: { type: 'timestamptz', nullable: true },
   },
   key: ['proxy_id'],
-  indexes: ['account_id, created_at desc, proxy_id desc', 'order_id', 'released_at, expires_at'],
+  // Those of an order are found by the ids in its row.
+  indexes: ['account_id, created_at desc, proxy_id desc', 'released_at, expires_at'],
 }
 
 const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
@@ -56,7 +57,7 @@ const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
 /** Rentals of dedicated addresses. */
 export const proxies: ReadModel = {
   name: 'proxies',
-  version: 1,
+  version: 2,
   tables: [proxiesTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>
@@ -75,7 +76,7 @@ export const proxies: ReadModel = {
       case 'AddressesAllocated': {
         const { data } = event
         for (const allocation of data.allocations)
-          rows.put(proxiesTable, {
+          rows.insert(proxiesTable, {
             proxy_id: allocation.proxyId,
             account_id: data.accountId,
             customer_id: data.customerId,

@@ -39,6 +39,7 @@ export const stockAddressesTable: Table<StockAddressRow> = {
   key: ['ip'],
   // Those that rest now are found by time; what can be sold is the level less the rented and the resting.
   indexes: ['available_from'],
+  rewritten: true,
 }
 
 export const stockLevelsTable: Table<StockLevelRow> = {
@@ -101,7 +102,7 @@ const poolsOf = (event: RecordedEvent<StockEvent>): RowKey[] => {
 /** What is in stock: by address, and counted by what is alike to a buyer. */
 export const stock: ReadModel = {
   name: 'stock',
-  version: 2,
+  version: 3,
   tables: [stockAddressesTable, stockLevelsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>

@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId } from '../ids.ts'
@@ -26,7 +26,10 @@ const proxiesOf = (db: ProxyQueries, account: AccountId, filter: ProxyFilter, no
   const { family, productId, orderId, country, status, expiresBeforeMs, proxyIds } = filter
   if (family !== undefined) fitting = fitting.where('proxy.family', '=', family)
   if (productId !== undefined) fitting = fitting.where('proxy.product_id', '=', productId)
-  if (orderId !== undefined) fitting = fitting.where('proxy.order_id', '=', orderId)
+  if (orderId !== undefined)
+    // An order that extends rentals names those of other orders.
+    fitting = fitting.where('proxy.order_id', '=', orderId).where(sql<boolean>`proxy.proxy_id = any (array(
+        select unnest(proxy_ids) from read.orders where order_id = ${orderId}::text))`)
   if (country !== undefined) fitting = fitting.where('proxy.country', '=', country)
   if (proxyIds !== undefined) fitting = fitting.where('proxy.proxy_id', 'in', [...proxyIds])
   if (expiresBeforeMs !== undefined)
