@@ -6,6 +6,7 @@ import { messageDb } from './append/message-db.ts'
 import { installPeers } from './append/peers.ts'
 import type { Bench } from './bench.ts'
 import { withDatabase } from './database.ts'
+import { percentile } from './percentile.ts'
 
 const writers = [1, 32, 256]
 /** More tells no more: each append is the same. */
@@ -18,9 +19,6 @@ type AppendResult = {
   readonly p50Ms: number
   readonly p99Ms: number
 }
-
-const percentile = (sorted: readonly number[], share: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 
 const measure = async (
   contender: Contender,

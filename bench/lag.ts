@@ -7,6 +7,7 @@ import { withDatabase } from './database.ts'
 import { runLoad } from './orders/load.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
 import { prepare } from './orders/shop.ts'
+import { percentile } from './percentile.ts'
 
 const connections = 32
 const peakS = 6
@@ -41,9 +42,7 @@ const watchLag = (url: URL) => {
 }
 
 const at = (sorted: readonly number[], share: number): string =>
-  (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN)
-    .toFixed(0)
-    .padStart(8)
+  percentile(sorted, share).toFixed(0).padStart(8)
 
 /** How far the read models are behind the log at half of the most orders a second. */
 export const lag: Bench = {

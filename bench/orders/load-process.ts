@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { percentile } from '../percentile.ts'
 
 /**
  * A closed-loop HTTP client of its own process: each connection sends its next request when the last one is answered.
@@ -29,6 +30,8 @@ export type LoadResult = {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
+  /** Of every measured request, rising. */
+  readonly latenciesMs: readonly number[]
   readonly statuses: Readonly<Record<string, number>>
 }
 
@@ -114,11 +117,11 @@ const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> 
   await Promise.all(Array.from({ length: job.connections }, connection))
   const tookMs = Math.min(performance.now(), endMs) - startMs
   latenciesMs.sort((a, b) => a - b)
-  const at = (share: number) => latenciesMs[Math.floor(latenciesMs.length * share)] ?? Number.NaN
   return {
     perSecond: latenciesMs.length / (tookMs / 1000),
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
+    p50Ms: percentile(latenciesMs, 0.5),
+    p99Ms: percentile(latenciesMs, 0.99),
+    latenciesMs,
     statuses,
   }
 }

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
+import { readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
-
-export type TpcB = { readonly perSecond: number; readonly p50Ms: number; readonly p99Ms: number }
 
 /** Whether `pgbench` is on the path (Debian: postgresql-contrib or postgresql-client-common with a client). */
 export const hasPgbench = async (): Promise<boolean> =>
@@ -36,40 +36,59 @@ export const initialisePgbench = async (url: string, scale: number): Promise<voi
   await run('psql', ['--quiet', '--command=checkpoint'], { env: environment(url) })
 }
 
-/** TPC-B, prepared statements: transactions a second and their latency, from the log of every transaction. */
+export type TpcB = {
+  readonly perSecond: number
+  /** Of every measured transaction, rising. */
+  readonly latenciesMs: readonly number[]
+}
+
+/** When each transaction ended and how long it took, from the lines of pgbench's log. */
+const transactionsIn = (log: string): { endedMs: number; latencyMs: number }[] =>
+  log
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => {
+      const [, , latencyMicros, , seconds, micros] = line.split(' ').map(Number)
+      return { endedMs: seconds! * 1000 + micros! / 1000, latencyMs: latencyMicros! / 1000 }
+    })
+
+/** Its time begins before all clients are connected, so that it would end before the last measured second is full. */
+const marginMs = 1_000
+
+/** TPC-B, prepared statements: transactions a second and their latencies, from the log of every transaction. */
 export const runTpcB = async (
   url: string,
   clients: number,
-  seconds: number,
+  { warmUpMs, measureMs }: { readonly warmUpMs: number; readonly measureMs: number },
   directory: string,
 ): Promise<TpcB> => {
-  const { readdir, readFile, rm } = await import('node:fs/promises')
-  const { join } = await import('node:path')
-  const prefix = join(directory, `tpcb-${clients}`)
-  const { stdout } = await run(
+  const prefix = `tpcb-${clients}`
+  await run(
     'pgbench',
     [
       '--protocol=prepared',
       '--no-vacuum',
       `--client=${clients}`,
       '--jobs=2',
-      `--time=${seconds}`,
+      `--time=${Math.ceil((warmUpMs + measureMs + marginMs) / 1000)}`,
       '--log',
-      `--log-prefix=${prefix}`,
+      `--log-prefix=${join(directory, prefix)}`,
     ],
     { env: environment(url), cwd: directory, maxBuffer: 64 * 1024 * 1024 },
   )
-  const perSecond = Number(/tps = ([\d.]+) \(without/.exec(stdout)?.[1])
-  const latenciesMs: number[] = []
+  const transactions: { endedMs: number; latencyMs: number }[] = []
   for (const name of await readdir(directory)) {
-    if (!name.startsWith(`tpcb-${clients}.`)) continue
-    for (const line of (await readFile(join(directory, name), 'utf8')).split('\n')) {
-      const micros = Number(line.split(' ')[2])
-      if (Number.isFinite(micros)) latenciesMs.push(micros / 1000)
-    }
+    if (!name.startsWith(`${prefix}.`)) continue
+    for (const each of transactionsIn(await readFile(join(directory, name), 'utf8'))) transactions.push(each)
     await rm(join(directory, name))
   }
-  latenciesMs.sort((a, b) => a - b)
-  const at = (share: number) => latenciesMs[Math.floor(latenciesMs.length * share)] ?? Number.NaN
-  return { perSecond, p50Ms: at(0.5), p99Ms: at(0.99) }
+  const begunMs = Math.min(
+    ...transactions.slice(0, 1000).map(({ endedMs, latencyMs }) => endedMs - latencyMs),
+  )
+  const startMs = begunMs + warmUpMs
+  const latenciesMs = transactions
+    .filter(({ endedMs }) => endedMs >= startMs && endedMs < startMs + measureMs)
+    .map(({ latencyMs }) => latencyMs)
+    .sort((a, b) => a - b)
+  return { perSecond: latenciesMs.length / (measureMs / 1000), latenciesMs }
 }

@@ -2,7 +2,7 @@ import { addAddresses } from '../../src/stock/stocking.ts'
 import { cause, withDesk } from '../accounts.ts'
 
 const wallets = 64
-/** More than the quickest machine sells in four loads of ten seconds, each with its warm-up. */
+/** More than a quick machine sells in four rows of ten seconds, all their warm-ups and two first loads. */
 const addressesInStock = 200_000
 
 /** Whom a reseller's orders are for; each reseller has its own customer of this name. */
