@@ -49,7 +49,10 @@ export const createLulls = ({
       const woken = waiting
       waiting = []
       // In the next turn: what is to be sent goes out in this one.
-      if (woken.length > 0) setImmediate(() => woken.forEach((wake) => void wake()))
+      if (woken.length > 0)
+        setImmediate(() => {
+          for (const wake of woken) wake()
+        })
     },
     end() {
       underWay -= 1
