@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 export type GiveWay = () => Promise<void>
 
 /** One turn of the event loop, which under load is all that came in meanwhile. */
-export const giveTurn: GiveWay = () => nextTurn()
+const giveTurn: GiveWay = () => nextTurn()
 
 /** Not at all. */
 export const goOn: GiveWay = () => Promise.resolve()
@@ -17,6 +17,15 @@ export const patientUntil =
   (giveWay: GiveWay, untilMs: number, clockMs: () => number): GiveWay =>
   () =>
     clockMs() < untilMs ? giveWay() : goOn()
+
+/** As `giveWay`, but each n-th time the others of this process get one turn in any case. */
+export const turnEach = (n: number, giveWay: GiveWay): GiveWay => {
+  let steps = 0
+  return () => {
+    steps += 1
+    return steps % n === 0 ? giveTurn() : giveWay()
+  }
+}
 
 /** How long work that is due waits for lulls. */
 export const patienceMs = 60

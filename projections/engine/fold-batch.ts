@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import { type GiveWay, giveTurn, goOn } from '../../src/lulls.ts'
+import { type GiveWay, goOn, turnEach } from '../../src/lulls.ts'
 import type { ReadModel, Rows, Table } from './read-model.ts'
 import type { RowCache } from './row-cache.ts'
 import { keyOf, keyText, type Row } from './table-sql.ts'
@@ -51,8 +51,8 @@ export type FoldBatch = {
 
 /** So many events are folded in one step: about half a millisecond. */
 const stepEvents = 40
-/** After so many others of this process get a turn in any case: some milliseconds. */
-const turnEvents = 480
+/** After so many steps others of this process get a turn in any case: some milliseconds. */
+const turnSteps = 12
 
 type Key = readonly (string | number)[]
 /** `inserted`: the key had no row before the batch. */
@@ -230,9 +230,10 @@ export const foldBatch = async ({
     return null
   }
 
+  const rest = turnEach(turnSteps, giveWay)
   let named: Named | null = null
   for (const [index, event] of events.entries()) {
-    if (index > 0 && index % stepEvents === 0) await (index % turnEvents === 0 ? giveTurn() : giveWay())
+    if (index > 0 && index % stepEvents === 0) await rest()
     // Each turn loads one more row of the finitely many that the event is about.
     for (let row = applyEvent(event); row; row = applyEvent(event)) {
       if (event === named?.poison?.event) throw named.poison

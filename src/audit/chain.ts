@@ -1,6 +1,6 @@
 import type { StoredEvent } from '../eventstore/port.ts'
 import { sealStream } from '../eventstore/streams.ts'
-import { type GiveWay, giveTurn, goOn, patienceMs, patientUntil } from '../lulls.ts'
+import { type GiveWay, goOn, patienceMs, patientUntil, turnEach } from '../lulls.ts'
 import { createEventDigest, digestBytes, startDigest } from './digest.ts'
 import { type DigestPlace, type DigestRun, type DigestStore, maxRunEvents } from './digest-store.ts'
 
@@ -22,8 +22,8 @@ const startPlace = (): DigestPlace => ({ ordinal: 0, position: 0, eventId: '', d
 
 /** So many events are taken in one step: a fifth of a millisecond. */
 const stepEvents = 100
-/** After so many others of this process get a turn in any case. */
-const turnEvents = 500
+/** After so many steps others of this process get a turn in any case. */
+const turnSteps = 5
 
 /**
  * Goes on from where the kept digests end, else from the start of the log.
@@ -75,10 +75,10 @@ export const openChain = async (
     // the two, what is kept past the last seal is not of seals alone.
     unsealed: () => Math.max(0, end.ordinal - covered - ofSeals.length),
     async take(events) {
-      const wait = patientUntil(giveWay, performance.now() + patienceMs, () => performance.now())
+      const patient = patientUntil(giveWay, performance.now() + patienceMs, () => performance.now())
+      const rest = turnEach(turnSteps, patient)
       for (const [at, event] of events.entries()) {
-        if (at % turnEvents === turnEvents - 1) await giveTurn()
-        else if (at % stepEvents === 0) await wait()
+        if (at % stepEvents === 0) await rest()
         takeOne(event)
       }
       // Made anew for events that are sealed: no seal will ask for them, so they need not wait for one.
