@@ -8,7 +8,7 @@ import type { Bench, BenchContext } from './bench.ts'
 import { withDatabase, withLogOf } from './database.ts'
 import { sampleLag } from './orders/lag.ts'
 import { runLoad } from './orders/load.ts'
-import type { LoadResult } from './orders/load-process.ts'
+import type { LoadResult, Times } from './orders/load-process.ts'
 import { hasPgbench, initialisePgbench, runTpcB, type TpcB } from './orders/pgbench.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
 import { customer, prepare } from './orders/shop.ts'
@@ -55,8 +55,6 @@ const preparePeer = async (
   bar.end()
   return (clients, times) => runTpcB(database, clients, times, directory)
 }
-
-type Times = { readonly warmUpMs: number; readonly measureMs: number }
 
 const rising = (a: number, b: number): number => a - b
 
@@ -128,7 +126,8 @@ const measureOrders = async (
     const ours: LoadResult[] = []
     const lagsMs: number[] = []
     for (let turn = 0; turn < turns; turn += 1) {
-      step(scenarios.length + at * turns + turn, scenarios.length + at * turns + turn)
+      const done = scenarios.length + at * turns + turn
+      step(done, done)
       const peers = await peer?.(n, times)
       if (peers) theirs.push(peers)
       const lag = sampleLag(base)

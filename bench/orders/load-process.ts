@@ -1,17 +1,18 @@
 import { connect, type Socket } from 'node:net'
 import { percentile } from '../percentile.ts'
 
+/** How long a load runs before it counts, and then. */
+export type Times = { readonly warmUpMs: number; readonly measureMs: number }
+
 /**
  * A closed-loop HTTP client of its own process: each connection sends its next request when the last one is answered.
  * Hand-written on sockets, since a general client takes as much of the two cores as the server.
  * In: a job on IPC, and anything after it to stop before its time. Out: what it measured, then it ends.
  */
-export type LoadJob = {
+export type LoadJob = Times & {
   readonly host: string
   readonly port: number
   readonly connections: number
-  readonly warmUpMs: number
-  readonly measureMs: number
   /** One for all, or several that are taken in turn. */
   readonly path: string | readonly string[]
   /** Requests take turns over these keys. */

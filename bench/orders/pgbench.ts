@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { Times } from './load-process.ts'
 
 const run = promisify(execFile)
 
@@ -59,7 +60,7 @@ const marginMs = 1_000
 export const runTpcB = async (
   url: string,
   clients: number,
-  { warmUpMs, measureMs }: { readonly warmUpMs: number; readonly measureMs: number },
+  { warmUpMs, measureMs }: Times,
   directory: string,
 ): Promise<TpcB> => {
   const prefix = `tpcb-${clients}`
@@ -82,8 +83,9 @@ export const runTpcB = async (
     for (const each of transactionsIn(await readFile(join(directory, name), 'utf8'))) transactions.push(each)
     await rm(join(directory, name))
   }
-  const begunMs = Math.min(
-    ...transactions.slice(0, 1000).map(({ endedMs, latencyMs }) => endedMs - latencyMs),
+  const begunMs = transactions.reduce(
+    (first, { endedMs, latencyMs }) => Math.min(first, endedMs - latencyMs),
+    Number.POSITIVE_INFINITY,
   )
   const startMs = begunMs + warmUpMs
   const latenciesMs = transactions
