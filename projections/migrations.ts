@@ -29,4 +29,18 @@ export const migrations: Migrations = {
     create trigger last_event_of_position before update of position on engine.checkpoints for each row
       when (new.position <> old.position and new.last_event is not distinct from old.last_event)
       execute function engine.forget_last_event();`,
+  // Raised, not answered: rows that are copied behind it in the same transaction must not land either.
+  '1302_move_checkpoint': `
+    create function engine.move_checkpoint(
+      of_group text, of_log text, of_epoch bigint, from_position bigint, to_position bigint, to_event uuid
+    ) returns void language plpgsql as $$
+    begin
+      update engine.checkpoints set position = to_position, last_event = to_event
+      where name = of_group and log_id = of_log and epoch = of_epoch and position = from_position;
+      if not found then
+        raise exception 'group % does not stand at position % of log % in epoch %: another process folds it',
+          of_group, from_position, of_log, of_epoch using errcode = 'FB001';
+      end if;
+    end
+    $$;`,
 }

@@ -22,7 +22,7 @@ const element = (value: unknown): string =>
   value === null ? 'NULL' : `"${String(value).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 
 /** An array of texts as Postgres reads it from a text (its manual, "Array Value Input"). */
-export const arrayLiteral = (values: readonly unknown[]): string => `{${values.map(element).join(',')}}`
+const arrayLiteral = (values: readonly unknown[]): string => `{${values.map(element).join(',')}}`
 
 /** Types that travel as a text, which Postgres casts. */
 const literals: Partial<Record<ColumnType, (value: unknown) => string>> = {
@@ -44,6 +44,14 @@ const toArrayOf = (type: ColumnType): ToArray => {
 /** SQLSTATE of a value that has no binary form of its type: what Postgres would say of it. */
 const invalidBinaryRepresentation = '22P03'
 
+/** An error of a row that Postgres would refuse with its SQLSTATE. */
+export const invalidRow = (table: Table, name: string, cause: unknown): Error => {
+  const why = cause instanceof Error ? cause.message : cause
+  const { type } = table.columns[name] as Column
+  const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}: ${why}`, { cause })
+  return Object.assign(error, { code: invalidBinaryRepresentation })
+}
+
 /**
  * One column of rows as an array in Postgres's binary format; what is missing is null.
  * @throws an error with an SQLSTATE when a value is not of the column's type
@@ -53,8 +61,6 @@ export const columnArray = (table: Table, name: string, rows: readonly Row[]): B
   try {
     return toArrayOf(type)(rows.map((row) => row[name] ?? null))
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : cause
-    const error = new Error(`a row of ${table.name} has a ${name} that is no ${type}: ${why}`, { cause })
-    throw Object.assign(error, { code: invalidBinaryRepresentation })
+    throw invalidRow(table, name, cause)
   }
 }

@@ -1,9 +1,10 @@
 import type pg from 'pg'
+import { inOneTrip, type Step, type Value } from '../../src/postgres/in-one-trip.ts'
 import { createStatementNames } from '../../src/postgres/statement-names.ts'
 import { columnArray, elementType } from './column-array.ts'
-import { copyRows } from './copy-rows.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Column, Table } from './read-model.ts'
+import { tableRows } from './table-rows.ts'
 import { columnList, columnNames, qualified, type Row } from './table-sql.ts'
 
 /** The step of a checkpoint that must hold for the rows to land: same log, same owner, same position as folded from. */
@@ -17,72 +18,63 @@ export type CheckpointStep = {
   readonly lastEvent: string
 }
 
-type Statement = { readonly text: string; readonly values: readonly unknown[] }
+type Statement = { readonly text: string; readonly values: readonly Value[] }
+
+/** Raises `movedOn` when the checkpoint is not where the step starts: then nothing after it is written. */
+const checkpointSql =
+  'select engine.move_checkpoint($1::text, $2::text, $3::bigint, $4::bigint, $5::bigint, $6::uuid)'
+
+/** SQLSTATE of engine.move_checkpoint (projections/migrations.ts). */
+const movedOn = 'FB001'
+
+const copySql = (schema: string, table: Table): string =>
+  `copy ${qualified(schema, table)} (${columnNames(table).join(', ')}) from stdin (format binary)`
 
 /**
  * Rows as one binary array a column: nothing is looked up by name, and only what has no binary form is parsed. The
  * arrays are unnested side by side in the list of columns: in `from` their rows would be written down first.
  */
-const insertSql = (schema: string, table: Table, firstParameter: number, guard: string): string => {
+const upsertSql = (schema: string, table: Table): string => {
   const names = columnNames(table)
   const values = names.map((name, index) => {
     const { type } = table.columns[name] as Column
-    const value = `unnest($${firstParameter + index}::${elementType(type)}[])`
+    const value = `unnest($${index + 1}::${elementType(type)}[])`
     return elementType(type) === type ? value : `${value}::${type}`
   })
-  return `insert into ${qualified(schema, table)} (${names.join(', ')})
-    select ${values.join(', ')} where ${guard}`
-}
-
-const upsertSql = (schema: string, table: Table, firstParameter: number, guard: string): string => {
-  const rest = columnNames(table).filter((name) => !table.key.includes(name))
+  const rest = names.filter((name) => !table.key.includes(name))
   const update = rest.map((name) => `${name} = excluded.${name}`).join(', ')
-  return `${insertSql(schema, table, firstParameter, guard)}
+  return `insert into ${qualified(schema, table)} (${names.join(', ')}) select ${values.join(', ')}
     on conflict (${table.key.join(', ')}) do ${rest.length > 0 ? `update set ${update}` : 'nothing'}`
 }
 
-const deleteSql = (schema: string, table: Table, parameter: number, guard: string): string => {
+const deleteSql = (schema: string, table: Table): string => {
   const names = table.key.join(', ')
   return `delete from ${qualified(schema, table)} where (${names}) in
-    (select ${names} from json_to_recordset($${parameter}::json) as k (${columnList(table, table.key)})) and ${guard}`
+    (select ${names} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
 }
 
 const keyObject = (table: Table, key: readonly (string | number)[]): Row =>
   Object.fromEntries(table.key.map((name, index) => [name, key[index]]))
 
-/**
- * One statement, and so one transaction, for a whole batch: an insert, an upsert and a delete a table, and the
- * checkpoint. A checkpoint that does not move as expected leaves every table alone.
- */
-const writeStatement = (
-  schema: string,
-  tables: readonly TableChange[],
-  step: CheckpointStep | null,
-): Statement => {
-  const values: unknown[] = step
-    ? [step.to, step.group, step.logId, step.epoch, step.from, step.lastEvent]
-    : []
-  const parts: string[] = []
-  const guard = step ? 'exists (select from moved)' : 'true'
-  if (step)
-    parts.push(`moved as (update engine.checkpoints set position = $1::bigint, last_event = $6::uuid
-      where name = $2::text and log_id = $3::text and epoch = $4::bigint and position = $5::bigint returning 1)`)
-  for (const { table, added, inserted, put, removed } of tables) {
-    const rowsTo = (kind: string, sql: typeof insertSql, rows: readonly Row[]): void => {
-      if (rows.length === 0) return
-      parts.push(`${table.name}_${kind} as (${sql(schema, table, values.length + 1, guard)})`)
-      for (const name of columnNames(table)) values.push(columnArray(table, name, rows))
-    }
-    rowsTo('added', insertSql, added)
-    rowsTo('new', insertSql, inserted)
-    rowsTo('put', upsertSql, put)
-    if (removed.length > 0) {
-      values.push(JSON.stringify(removed.map((key) => keyObject(table, key))))
-      parts.push(`${table.name}_removed as (${deleteSql(schema, table, values.length, guard)})`)
-    }
-  }
-  const result = step ? 'select 1 from moved' : 'select 1'
-  return { text: parts.length > 0 ? `with ${parts.join(',\n')}\n${result}` : result, values }
+const checkpointStatement = ({ group, logId, epoch, from, to, lastEvent }: CheckpointStep): Statement => ({
+  text: checkpointSql,
+  values: [group, logId, String(epoch), String(from), String(to), lastEvent],
+})
+
+/** What replaces and what removes rows of a table. */
+const changeStatements = (schema: string, { table, put, removed }: TableChange): Statement[] => {
+  const statements: Statement[] = []
+  if (put.length > 0)
+    statements.push({
+      text: upsertSql(schema, table),
+      values: columnNames(table).map((name) => columnArray(table, name, put)),
+    })
+  if (removed.length > 0)
+    statements.push({
+      text: deleteSql(schema, table),
+      values: [JSON.stringify(removed.map((key) => keyObject(table, key)))],
+    })
+  return statements
 }
 
 const selectSql = (schema: string, table: Table): string => {
@@ -95,21 +87,10 @@ const selectSql = (schema: string, table: Table): string => {
     select ${table.key.join(', ')} from json_to_recordset($1::json) as k (${columnList(table, table.key)}))`
 }
 
-/** Where no checkpoint guards the batch, new rows go ahead of it by `copy`. Gives what is left to write. */
-const copyInserted = async (
-  client: pg.ClientBase,
-  schema: string,
-  tables: readonly TableChange[],
-): Promise<readonly TableChange[]> => {
-  for (const { table, inserted } of tables)
-    if (inserted.length > 0) await copyRows(client, schema, table, inserted)
-  return tables.map((change) => ({ ...change, inserted: [] }))
-}
-
 export type BatchWriter = {
   readonly load: LoadRows
-  /** Resolves false when the checkpoint was not where the step starts: then nothing was written. */
-  write(tables: readonly TableChange[], step: CheckpointStep | null): Promise<boolean>
+  /** In one transaction. Resolves false when the checkpoint was not where the step starts: then nothing was written. */
+  write(tables: readonly TableChange[], checkpoint: CheckpointStep | null): Promise<boolean>
 }
 
 /**
@@ -119,12 +100,34 @@ export type BatchWriter = {
 export const createBatchWriter = (client: pg.Client, schema: string): BatchWriter => {
   const named = createStatementNames()
   let underWay: Promise<unknown> = Promise.resolve()
-  const writeBatch = async (given: readonly TableChange[], step: CheckpointStep | null): Promise<boolean> => {
-    const tables = step === null ? await copyInserted(client, schema, given) : given
-    const { text, values } = writeStatement(schema, tables, step)
-    const { rowCount } = await client.query({ ...named(text), values: [...values] })
-    return rowCount === 1
+
+  /** In one transaction: the checkpoint, then of each table the rows that are new, those replaced and those removed. */
+  const stepsOf = (tables: readonly TableChange[], checkpoint: CheckpointStep | null): Step[] => {
+    const run = ({ text, values }: Statement): Step => ({ statement: named(text), values })
+    const steps = checkpoint ? [run(checkpointStatement(checkpoint))] : []
+    for (const change of tables) {
+      const { table, added, inserted } = change
+      for (const rows of [added, inserted])
+        if (rows.length > 0)
+          steps.push({ statement: named(copySql(schema, table)), copied: tableRows(table, rows) })
+      steps.push(...changeStatements(schema, change).map(run))
+    }
+    return steps
   }
+
+  const writeBatch = async (
+    tables: readonly TableChange[],
+    checkpoint: CheckpointStep | null,
+  ): Promise<boolean> => {
+    try {
+      await inOneTrip(client, stepsOf(tables, checkpoint))
+      return true
+    } catch (error) {
+      if ((error as { code?: unknown }).code === movedOn) return false
+      throw error
+    }
+  }
+
   return {
     load: async (table, keys) => {
       await underWay
@@ -132,8 +135,8 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
       const { rows } = await client.query<Row>({ ...named(selectSql(schema, table)), values: [parameter] })
       return rows
     },
-    write: (given, step) => {
-      const written = writeBatch(given, step)
+    write: (tables, checkpoint) => {
+      const written = writeBatch(tables, checkpoint)
       underWay = written.catch(() => undefined) // whoever wrote it is told
       return written
     },

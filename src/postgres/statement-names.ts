@@ -1,3 +1,5 @@
+import type { Prepared } from './in-one-trip.ts'
+
 /** Texts beyond this many go unnamed: each name holds a plan in every session. */
 const maxNames = 300
 
@@ -5,12 +7,12 @@ const maxNames = 300
  * Names statements by their text, so that Postgres parses and plans each once a session: most of what a small read
  * costs there.
  */
-export const createStatementNames = (): ((text: string) => { name?: string; text: string }) => {
+export const createStatementNames = (): ((text: string) => Prepared) => {
   const names = new Map<string, string>()
   return (text) => {
     const known = names.get(text)
     if (known) return { name: known, text }
-    if (names.size >= maxNames) return { text }
+    if (names.size >= maxNames) return { name: '', text }
     const name = `farebox_${names.size}`
     names.set(text, name)
     return { name, text }

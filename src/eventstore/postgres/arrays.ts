@@ -56,12 +56,16 @@ export const textArray = (values: readonly (string | null)[]): Buffer => {
   return buffer
 }
 
+export const writeUuid = (buffer: Buffer, value: string, offset: number): void => {
+  buffer.write(value.replaceAll('-', ''), offset, 16, 'hex')
+}
+
 export const uuidArray = (values: readonly string[]): Buffer => {
   const buffer = withHeader(oids.uuid, values.length, 20 * values.length)
   let offset = headerBytes
   for (const value of values) {
     buffer.writeInt32BE(16, offset)
-    buffer.write(value.replaceAll('-', ''), offset + 4, 16, 'hex')
+    writeUuid(buffer, value, offset + 4)
     offset += 20
   }
   return buffer
@@ -89,14 +93,18 @@ const fixedArray = <Value>(
   return buffer
 }
 
-/** As two halves: a `bigint` for each would be garbage. */
-const writeInt8 = (buffer: Buffer, value: number, offset: number): void => {
+/** Safe integers, as two halves: a `bigint` for each would be garbage. */
+export const writeInt8 = (buffer: Buffer, value: number, offset: number): void => {
   buffer.writeInt32BE(Math.floor(value / 0x1_0000_0000), offset)
   buffer.writeUInt32BE(value >>> 0, offset + 4)
 }
 
+export const writeInt4 = (buffer: Buffer, value: number, offset: number): void => {
+  buffer.writeInt32BE(value, offset)
+}
+
 export const int4Array = (values: readonly (number | null)[]): Buffer =>
-  fixedArray(oids.int4, 4, values, (buffer, value, offset) => buffer.writeInt32BE(value, offset))
+  fixedArray(oids.int4, 4, values, writeInt4)
 
 /** Safe integers. */
 export const int8Array = (values: readonly (number | null)[]): Buffer =>
@@ -104,15 +112,21 @@ export const int8Array = (values: readonly (number | null)[]): Buffer =>
 
 const postgresEpochMs = Date.UTC(2000, 0, 1)
 
-/** ISO 8601 instants with at most milliseconds. */
+/** An ISO 8601 instant with at most milliseconds. */
+export const writeTimestamptz = (buffer: Buffer, value: string, offset: number): void => {
+  const ms = Date.parse(value) - postgresEpochMs
+  if (Number.isNaN(ms)) throw new RangeError(`${value} is no instant`)
+  const micros = ms * 1000
+  if (Number.isSafeInteger(micros)) writeInt8(buffer, micros, offset)
+  else buffer.writeBigInt64BE(BigInt(ms) * 1000n, offset)
+}
+
 export const timestamptzArray = (values: readonly (string | null)[]): Buffer =>
-  fixedArray(oids.timestamptz, 8, values, (buffer, value, offset) => {
-    const ms = Date.parse(value) - postgresEpochMs
-    if (Number.isNaN(ms)) throw new RangeError(`${value} is no instant`)
-    const micros = ms * 1000
-    if (Number.isSafeInteger(micros)) writeInt8(buffer, micros, offset)
-    else buffer.writeBigInt64BE(BigInt(ms) * 1000n, offset)
-  })
+  fixedArray(oids.timestamptz, 8, values, writeTimestamptz)
+
+export const writeBoolean = (buffer: Buffer, value: boolean, offset: number): void => {
+  buffer.writeUInt8(value ? 1 : 0, offset)
+}
 
 export const booleanArray = (values: readonly (boolean | null)[]): Buffer =>
-  fixedArray(oids.boolean, 1, values, (buffer, value, offset) => buffer.writeUInt8(value ? 1 : 0, offset))
+  fixedArray(oids.boolean, 1, values, writeBoolean)

@@ -1,19 +1,60 @@
+import type { Prepared, Step } from '../../postgres/in-one-trip.ts'
 import { expectedFrom, revisionBefore } from '../checks.ts'
 import type { Appended, AppendItem, ItemOutcome, StreamName } from '../port.ts'
 import { booleanArray, int4Array, int8Array, textArray, uuidArray } from './arrays.ts'
+import { eventColumns, eventRows } from './event-rows.ts'
 
-/** Calls `log.append` (migrations.ts); the parameters are those of `batchParameters`. */
-export const appendSql = `
-  select base, verdicts from log.append(
+/** Takes the head and looks at what is expected (migrations.ts); its parameters are those of `batchSteps`. */
+const open: Prepared = {
+  name: 'farebox-open-batch',
+  text: 'select log.open_batch($1::text[], $2::bigint[], $3::boolean[], $4::bigint)',
+}
+
+const copyEvents: Prepared = {
+  name: 'farebox-copy-events',
+  // Positions come from log.open_batch; below zero when an expectation does not hold.
+  text: `copy log.events (${eventColumns}) from stdin (format binary) where position > 0`,
+}
+
+type Expectations = { streams: StreamName[]; expected: number[]; chained: boolean[] }
+
+/** What each append expects, in the order in which they are written; `chained` ones follow another of their stream. */
+const expectationsOf = (items: readonly AppendItem[]): Expectations => {
+  const found: Expectations = { streams: [], expected: [], chained: [] }
+  const seen = new Set<StreamName>()
+  for (const { appends } of items)
+    for (const { stream, expected } of appends) {
+      found.streams.push(stream)
+      found.expected.push(revisionBefore(expected))
+      found.chained.push(seen.has(stream))
+      seen.add(stream)
+    }
+  return found
+}
+
+/** The steps that write items whose every expectation holds; the first one answers the position before them, or null. */
+export const batchSteps = (items: readonly AppendItem[]): readonly Step[] => {
+  const { streams, expected, chained } = expectationsOf(items)
+  const { rows, count } = eventRows(items)
+  return [
+    {
+      statement: open,
+      values: [textArray(streams), int8Array(expected), booleanArray(chained), String(count)],
+    },
+    { statement: copyEvents, copied: rows },
+  ]
+}
+
+/** Calls `log.append_judged` (migrations.ts); the parameters are those of `judgedParameters`. */
+export const judgedSql = `
+  select base, verdicts from log.append_judged(
     $1::int[], $2::text[], $3::bigint[], $4::boolean[], $5::int[],
     $6::int[], $7::text[], $8::bigint[], $9::uuid[], $10::text[], $11::text[], $12::text[])`
 
 /** The items flattened in the order in which they are written. */
-export const batchParameters = (items: readonly AppendItem[]): Buffer[] => {
+export const judgedParameters = (items: readonly AppendItem[]): Buffer[] => {
+  const { streams, expected, chained } = expectationsOf(items)
   const itemOf: number[] = []
-  const streams: string[] = []
-  const expected: number[] = []
-  const chained: boolean[] = []
   const counts: number[] = []
   const appendOf: number[] = []
   const eventStreams: string[] = []
@@ -22,18 +63,13 @@ export const batchParameters = (items: readonly AppendItem[]): Buffer[] => {
   const types: string[] = []
   const data: string[] = []
   const metadata: string[] = []
-  const seen = new Set<StreamName>()
   for (const [index, item] of items.entries())
     for (const append of item.appends) {
       const before = revisionBefore(append.expected)
       itemOf.push(index)
-      streams.push(append.stream)
-      expected.push(before)
-      chained.push(seen.has(append.stream))
       counts.push(append.events.length)
-      seen.add(append.stream)
       for (const [offset, event] of append.events.entries()) {
-        appendOf.push(streams.length)
+        appendOf.push(counts.length)
         eventStreams.push(append.stream)
         revisions.push(before + 1 + offset)
         ids.push(event.id)
@@ -63,10 +99,7 @@ export type Verdict = readonly ['landed' | 'withheld', null] | readonly ['stands
 
 const landedHere: Verdict = ['landed', null]
 
-/**
- * The outcomes of a batch from the answer of `log.append`: the position before it and a verdict for each append, or
- * null when all landed.
- */
+/** The outcomes of a batch from the position before it and a verdict for each append, or null when all landed. */
 export const batchOutcomes = (
   items: readonly AppendItem[],
   base: number,

@@ -35,3 +35,7 @@ export const failureOf = (error: unknown): Failure => {
   if (dataClasses.has(group)) return 'data'
   return undoneClasses.has(group) || undoneCodes.has(error.code) ? 'unavailable' : 'unknown'
 }
+
+/** Whether Postgres refused a row whose key stands already. */
+export const isDuplicate = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === '23505'

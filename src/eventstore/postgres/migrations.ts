@@ -202,4 +202,40 @@ export const migrations: Migrations = {
     end
     $$;
   `,
+  // Events by `copy`, which writes many rows with one record of the write-ahead log and lengthens the table by several
+  // pages at once: a fifth of an append's time (docs/decisions/0008-orders-a-second.md). What a batch expects is looked
+  // at before, in the same transaction, by `log.open_batch`: it takes the head to the end of the batch and answers the
+  // position before it, and the copy's events get the positions that follow. When an expectation does not hold it
+  // answers null, and positions below zero, which the copy leaves out; then `log.append_judged` is called. As before, a
+  // stream that must not exist is refused by the index of (stream, revision). `log.append` stays for processes of the
+  // version before.
+  //
+  // The sequence is set under the lock of the head, for each batch anew: what it says between batches means nothing.
+  '1301_append_by_copy': `
+    create sequence log.positions minvalue -9223372036854775808;
+    alter table log.events alter column position set default nextval('log.positions');
+
+    create function log.open_batch(
+      streams text[], expected bigint[], chained boolean[], events bigint, out base bigint
+    ) language plpgsql as $$
+    begin
+      select h.last_position into strict base from log.head h for update;
+      if exists (
+        select from (
+          select unnest(streams) as stream, unnest(expected) as expected, unnest(chained) as chained
+        ) a
+        where not a.chained and a.expected >= 0 and a.expected <> coalesce(
+          (select e.revision from log.events e
+           where e.stream = a.stream and e.revision >= a.expected order by e.revision desc limit 1), -1)
+      ) then
+        base := null;
+        perform setval('log.positions', -9223372036854775808, false);
+        return;
+      end if;
+      perform setval('log.positions', base + 1, false);
+      update log.head set last_position = base + events;
+      perform pg_notify('farebox_log', (base + events)::text);
+    end
+    $$;
+  `,
 }

@@ -1,8 +1,9 @@
 import type pg from 'pg'
+import { inOneTrip } from '../../postgres/in-one-trip.ts'
 import type { AppendItem, ItemOutcome } from '../port.ts'
-import { appendSql, batchOutcomes, batchParameters, type Verdict } from './batch.ts'
+import { batchOutcomes, batchSteps, judgedParameters, judgedSql, type Verdict } from './batch.ts'
 import { type Connection, connect, withTimeout } from './connection.ts'
-import { failureOf } from './failure.ts'
+import { failureOf, isDuplicate } from './failure.ts'
 
 export type SenderOptions = {
   readonly connection: pg.ClientConfig
@@ -26,7 +27,7 @@ export type Sender = {
 
 /**
  * Whatever the database's defaults say: an acknowledged append is on disk (a stricter setting stays), and each statement
- * of `log.append` sees what was committed before it.
+ * of `log.open_batch` sees what was committed before it.
  */
 const sessionSql = `
   select
@@ -63,13 +64,33 @@ export const createSender = (options: SenderOptions): Sender => {
     return opened
   }
 
-  const write = async ({ client }: Connection, items: readonly AppendItem[]) => {
-    const query = { name: 'farebox-append', text: appendSql, values: batchParameters(items) }
-    const answer = client.query<{ base: number | string; verdicts: Verdict[] | null }>(query)
-    const { rows } = await withTimeout(answer, answerTimeoutMs, 'Postgres does not answer')
+  /** Gives the position before the batch, or null when an expectation does not hold: then nothing was written. */
+  const writeAsExpected = async (client: pg.Client, items: readonly AppendItem[]): Promise<number | null> => {
+    try {
+      const [opened] = await inOneTrip(client, batchSteps(items))
+      const base = opened![0]![0]
+      return base === null ? null : Number(base)
+    } catch (error) {
+      // A stream that must not exist stands already.
+      if (isDuplicate(error)) return null
+      throw error
+    }
+  }
+
+  const writeJudged = async (client: pg.Client, items: readonly AppendItem[]) => {
+    const query = { name: 'farebox-append-judged', text: judgedSql, values: judgedParameters(items) }
+    const { rows } = await client.query<{ base: number | string; verdicts: Verdict[] | null }>(query)
     const { base, verdicts } = rows[0]!
-    if (verdicts === null) onLanded(Number(base), items)
     return batchOutcomes(items, Number(base), verdicts)
+  }
+
+  const write = async ({ client }: Connection, items: readonly AppendItem[]) => {
+    const inTime = <Value>(answer: Promise<Value>): Promise<Value> =>
+      withTimeout(answer, answerTimeoutMs, 'Postgres does not answer')
+    const base = await inTime(writeAsExpected(client, items))
+    if (base === null) return inTime(writeJudged(client, items))
+    onLanded(base, items)
+    return batchOutcomes(items, base, null)
   }
 
   /** After a batch that Postgres refused: each item alone, so that only those at fault fail. */

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
+import { ensureCheckpoint, readCheckpoint } from '../../projections/engine/checkpoint.ts'
 import type { Table } from '../../projections/engine/read-model.ts'
 import { openSession } from '../../projections/engine/session.ts'
 import { createTableSql } from '../../projections/engine/table-sql.ts'
@@ -56,12 +58,12 @@ const rows = [
     at: `2026-11-21T02:30:00.${String(n).padStart(3, '0')}Z`,
     json: { words, list: [words, null, 1.5] },
     list: n === 0 ? [] : odd.slice(0, n),
-    address: `10.0.0.${n}`,
+    address: n % 2 === 0 ? `10.0.0.${n}` : `2001:db8::${n}`,
     words,
   })),
 ]
 
-test('new rows are the same, byte for byte, whether they come by copy or as JSON', async (t) => {
+test('rows are the same, byte for byte, whether they are copied or upserted', async (t) => {
   const { pool } = await testDatabase(t)
   const session = await openSession(pool, 'test')
   t.after(() => session.close())
@@ -93,4 +95,51 @@ test('a load that is asked for while a batch is written sees all of it', async (
   )
   for (const table of tables) assert.equal((await writer.load(table, [['row 1999']])).length, 1, table.name)
   assert.equal(await writing, true)
+})
+
+test('behind a checkpoint that moved on, nothing is written: no new row, no replaced one, none removed', async (t) => {
+  const { pool } = await testDatabase(t)
+  const session = await openSession(pool, 'test')
+  t.after(() => session.close())
+  const table = tableOf('guarded')
+  await session.client.query(createTableSql('read', table))
+  await ensureCheckpoint(pool, 'hot', 'a log')
+  const writer = createBatchWriter(session.client, 'read')
+  const none = { table, added: [], inserted: [], put: [], removed: [] }
+  const step = (from: number, to: number) => ({
+    group: 'hot',
+    logId: 'a log',
+    epoch: 0,
+    from,
+    to,
+    lastEvent: randomUUID(),
+  })
+  const words = async () =>
+    (await pool.query('select id, words from read.guarded order by id')).rows.map(({ id, words }) => [
+      id,
+      words,
+    ])
+  const first = [
+    { id: 'a', words: 'first' },
+    { id: 'b', words: 'first' },
+  ]
+  assert.equal(await writer.write([{ ...none, inserted: first }], step(0, 7)), true)
+  const second = {
+    ...none,
+    inserted: [{ id: 'c', words: 'second' }],
+    put: [{ id: 'a', words: 'second' }],
+    removed: [['b']],
+  }
+  for (const stale of [step(0, 9), { ...step(7, 9), epoch: 1 }, { ...step(7, 9), logId: 'another log' }])
+    assert.equal(await writer.write([second], stale), false)
+  assert.deepEqual(await words(), [
+    ['a', 'first'],
+    ['b', 'first'],
+  ])
+  assert.equal((await readCheckpoint(pool, 'hot'))?.position, 7)
+  assert.equal(await writer.write([second], step(7, 9)), true)
+  assert.deepEqual(await words(), [
+    ['a', 'second'],
+    ['c', 'second'],
+  ])
 })
