@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '../src/eventstore/event.ts'
+import { compactUuid } from '../src/ids.ts'
 import type { LedgerEvent } from '../src/ledger/events.ts'
 import { movementOf } from '../src/ledger/movement.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
@@ -152,7 +153,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
   if (described === null) return
   rows.add(transactionsTable, {
     ...described,
-    transaction_id: `txn_${event.id.replaceAll('-', '')}`,
+    transaction_id: `txn_${compactUuid(event.id)}`,
     account_id: accountId,
     position: event.position,
     amount_micros: movement.availableMicros,

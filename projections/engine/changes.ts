@@ -1,6 +1,9 @@
 import type { TableChange } from './fold-batch.ts'
 import type { Row } from './table-sql.ts'
 
+/** Whom a batch's rows are about: accounts, and tables whose rows are of no account; or anything. */
+export type Subjects = ReadonlySet<string> | 'all'
+
 /** Counts changes of read tables by whom they are about, so that what was read from them can be told to be current. */
 export type ChangeCounter = {
   /**
@@ -8,8 +11,8 @@ export type ChangeCounter = {
    * (`notices`). It only rises.
    */
   version(subject: string): number
-  /** These rows are about to be written, or have just been. */
-  changed(tables: readonly TableChange[]): void
+  /** Rows about these are about to be written, or have just been. */
+  changed(subjects: Subjects): void
   /** Anything may have changed. */
   changedAll(): void
 }
@@ -18,6 +21,26 @@ export type ChangeCounter = {
 const defaultMaxSubjects = 100_000
 
 const accountColumn = 'account_id'
+
+/** Whom these changes are about. */
+export const subjectsOf = (tables: readonly TableChange[]): Subjects => {
+  const subjects = new Set<string>()
+  const add = (rows: readonly Row[]): void => {
+    for (const row of rows) {
+      const account = row[accountColumn]
+      if (account !== null) subjects.add(account as string)
+    }
+  }
+  for (const { table, added, inserted, put, removed } of tables)
+    if (accountColumn in table.columns) {
+      // Only the key of a removed row is at hand. Rows of accounts are rarely removed.
+      if (removed.length > 0) return 'all'
+      add(added)
+      add(inserted)
+      add(put)
+    } else if (added.length + inserted.length + put.length + removed.length > 0) subjects.add(table.name)
+  return subjects
+}
 
 export const createChangeCounter = (maxSubjects = defaultMaxSubjects): ChangeCounter => {
   const versions = new Map<string, number>()
@@ -29,27 +52,13 @@ export const createChangeCounter = (maxSubjects = defaultMaxSubjects): ChangeCou
     rest = ++last
     versions.clear()
   }
-  const changedRows = (rows: readonly Row[]): void => {
-    for (const row of rows) {
-      const account = row[accountColumn]
-      if (account !== null) versions.set(account as string, last)
-    }
-  }
 
   return {
     version: (subject) => versions.get(subject) ?? rest,
-    changed: (tables) => {
+    changed: (subjects) => {
+      if (subjects === 'all') return changedAll()
       last += 1
-      for (const { table, added, inserted, put, removed } of tables) {
-        if (accountColumn in table.columns) {
-          changedRows(added)
-          changedRows(inserted)
-          changedRows(put)
-          // Only the key of a removed row is at hand. Rows of accounts are rarely removed.
-          if (removed.length > 0) changedAll()
-        } else if (added.length + inserted.length + put.length + removed.length > 0)
-          versions.set(table.name, last)
-      }
+      for (const subject of subjects) versions.set(subject, last)
       if (versions.size > maxSubjects) changedAll()
     },
     changedAll,

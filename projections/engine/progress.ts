@@ -1,6 +1,5 @@
 import type pg from 'pg'
-import { type ChangeCounter, createChangeCounter } from './changes.ts'
-import type { TableChange } from './fold-batch.ts'
+import { type ChangeCounter, createChangeCounter, type Subjects } from './changes.ts'
 
 type Waiter = { readonly position: number; resolve(reached: boolean): void }
 type GroupProgress = {
@@ -22,8 +21,8 @@ export type Progress = {
   advance(group: string, position: number): void
   /** As `advance`, by the owner: its changes were told. */
   advanceOwn(group: string, position: number): void
-  /** The owner is about to write these rows, or has written them. */
-  changed(group: string, tables: readonly TableChange[]): void
+  /** The owner is about to write rows about these, or has written them. */
+  changed(group: string, subjects: Subjects): void
   /**
    * Another number after every change of rows of these subjects: accounts, and tables whose rows are of no account. What
    * was read while it stood at a number is what would be read again while it stands there. Null where this process does
@@ -141,7 +140,7 @@ export const createProgress = (options: {
     },
     advance,
     advanceOwn: (name, position) => moveTo(groupNamed(name), position),
-    changed: (name, tables) => groupNamed(name).changes.changed(tables),
+    changed: (name, subjects) => groupNamed(name).changes.changed(subjects),
     versionOf: (name, subjects) => {
       const { owned, usable, changes } = groupNamed(name)
       if (!owned || !usable) return null

@@ -1,11 +1,6 @@
 import ipaddr from 'ipaddr.js'
-import {
-  textArray,
-  writeBoolean,
-  writeInt4,
-  writeInt8,
-  writeTimestamptz,
-} from '../../src/eventstore/postgres/arrays.ts'
+import { writeInt8 } from '../../src/binary.ts'
+import { textArray, writeBoolean, writeInt4, writeTimestamptz } from '../../src/eventstore/postgres/arrays.ts'
 import { type CopyColumn, copyRows, type Format } from '../../src/postgres/copy-rows.ts'
 import { invalidRow } from './column-array.ts'
 import type { Column, ColumnType, Table } from './read-model.ts'

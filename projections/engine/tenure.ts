@@ -2,6 +2,7 @@ import type { Clock } from '../../src/clock.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
 import { type GiveWay, patienceMs, patientUntil } from '../../src/lulls.ts'
+import { subjectsOf } from './changes.ts'
 import { raiseEpoch, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
 import { foldBatch, PoisonEvent, type TableChange } from './fold-batch.ts'
@@ -130,7 +131,8 @@ export const holdTenure = async (
     const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
     await giveWay()
     // Told before and after: what is read meanwhile may be of either side.
-    progress.changed(group.name, changes.tables)
+    const subjects = subjectsOf(changes.tables)
+    progress.changed(group.name, subjects)
     const written = writer.write(changes.tables, step)
     // It is awaited below; a failure while the point is passed is not unhandled.
     written.catch(() => undefined)
@@ -138,7 +140,7 @@ export const holdTenure = async (
     if (!(await written)) return false
     changes.commit()
     position = to
-    progress.changed(group.name, changes.tables)
+    progress.changed(group.name, subjects)
     progress.advanceOwn(group.name, to)
     onBatch?.({
       group: group.name,

@@ -1,3 +1,4 @@
+import { writeInt8, writeUuid } from '../binary.ts'
 import type { StoredEvent } from '../eventstore/port.ts'
 import { sha256 } from '../hash.ts'
 
@@ -39,10 +40,9 @@ export const createEventDigest = (): EventDigest => {
     const needed = textsAt + 16 + maxBytesPerUnit * units
     if (needed > frame.length) frame = Buffer.allocUnsafe(2 * needed)
     frame.set(previous, 0)
-    frame.writeBigUInt64BE(BigInt(ordinal), digestBytes)
-    frame.writeBigUInt64BE(BigInt(revision), digestBytes + 8)
-    if (frame.write(id.replaceAll('-', ''), digestBytes + 16, 16, 'hex') !== 16)
-      throw new RangeError(`event id ${JSON.stringify(id)} is no uuid`)
+    writeInt8(frame, ordinal, digestBytes)
+    writeInt8(frame, revision, digestBytes + 8)
+    writeUuid(frame, id, digestBytes + 16)
     let end = text(stream, textsAt)
     end = text(type, end)
     end = text(data, end)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { writeInt8, writeUuid } from '../../src/binary.ts'
 import { int8Array, textArray, timestamptzArray } from '../../src/eventstore/postgres/arrays.ts'
 import { testDatabase } from '../support/postgres.ts'
 
@@ -29,4 +30,26 @@ test('law: Postgres reads an array as it was given, whatever it holds', async (t
     ),
     { numRuns: 200 },
   )
+})
+
+test('law: safe integers and uuids are the bytes that Postgres and the seals know', () => {
+  const buffer = Buffer.alloc(16)
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), fc.uuid(), fc.boolean(), (number, uuid, upper) => {
+      writeInt8(buffer, number, 4)
+      assert.equal(buffer.readBigInt64BE(4), BigInt(number))
+      writeUuid(buffer, upper ? uuid.toUpperCase() : uuid, 0)
+      assert.equal(buffer.toString('hex'), uuid.replaceAll('-', ''))
+    }),
+  )
+  const uuid = '0199aabb-ccdd-7eef-8001-020304050607'
+  for (const odd of [
+    '',
+    uuid.slice(1),
+    `${uuid}0`,
+    uuid.replace('7', 'g'),
+    uuid.replace('0', 'é'),
+    'x'.repeat(36),
+  ])
+    assert.throws(() => writeUuid(buffer, odd, 0), RangeError, odd)
 })

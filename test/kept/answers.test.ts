@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createChangeCounter } from '../../projections/engine/changes.ts'
+import { createChangeCounter, subjectsOf } from '../../projections/engine/changes.ts'
 import { createProgress } from '../../projections/engine/progress.ts'
 import type { Table } from '../../projections/engine/read-model.ts'
 import type { AccountId } from '../../src/ids.ts'
@@ -26,7 +26,8 @@ const notices = {
 } satisfies Table<{ readonly id: string }> as Table
 
 const none = { added: [], inserted: [], put: [], removed: [] }
-const written = (account: string) => [{ ...none, table: orders, put: [{ id: '1', account_id: account }] }]
+const written = (account: string) =>
+  subjectsOf([{ ...none, table: orders, put: [{ id: '1', account_id: account }] }])
 
 /** Answers over a group that this process folds, and a counter of readings. */
 const world = () => {
@@ -76,7 +77,7 @@ test('what was read while a batch was on its way is not kept past it', async () 
 test('a removed row, whose account is not at hand, changes every answer', async () => {
   const { here, ask } = world()
   assert.equal(await ask(), 1)
-  here.progress.changed('hot', [{ ...none, table: orders, removed: [['1']] }])
+  here.progress.changed('hot', subjectsOf([{ ...none, table: orders, removed: [['1']] }]))
   assert.equal(await ask(), 2)
 })
 
@@ -84,7 +85,7 @@ test('a table of no account changes the answers that are made of it', async () =
   const { here, ask } = world()
   const feed = { as: 'announcements', tables: ['notices'] }
   assert.deepEqual([await ask(), await ask(feed)], [1, 2])
-  here.progress.changed('hot', [{ ...none, table: notices, inserted: [{ id: 'ntc_1' }] }])
+  here.progress.changed('hot', subjectsOf([{ ...none, table: notices, inserted: [{ id: 'ntc_1' }] }]))
   assert.deepEqual([await ask(), await ask(feed)], [1, 3])
 })
 

@@ -1,3 +1,5 @@
+import { writeInt8, writeUuid } from '../../binary.ts'
+
 const oids = { boolean: 16, int8: 20, int4: 23, text: 25, timestamptz: 1184, uuid: 2950 } as const
 
 const headerBytes = 20
@@ -56,10 +58,6 @@ export const textArray = (values: readonly (string | null)[]): Buffer => {
   return buffer
 }
 
-export const writeUuid = (buffer: Buffer, value: string, offset: number): void => {
-  buffer.write(value.replaceAll('-', ''), offset, 16, 'hex')
-}
-
 export const uuidArray = (values: readonly string[]): Buffer => {
   const buffer = withHeader(oids.uuid, values.length, 20 * values.length)
   let offset = headerBytes
@@ -91,12 +89,6 @@ const fixedArray = <Value>(
     offset += size
   }
   return buffer
-}
-
-/** Safe integers, as two halves: a `bigint` for each would be garbage. */
-export const writeInt8 = (buffer: Buffer, value: number, offset: number): void => {
-  buffer.writeInt32BE(Math.floor(value / 0x1_0000_0000), offset)
-  buffer.writeUInt32BE(value >>> 0, offset + 4)
 }
 
 export const writeInt4 = (buffer: Buffer, value: number, offset: number): void => {

@@ -1,7 +1,7 @@
+import { writeInt8, writeUuid } from '../../binary.ts'
 import { type CopyColumn, copyRows, type Format } from '../../postgres/copy-rows.ts'
 import { revisionBefore } from '../checks.ts'
 import type { AppendItem, NewEvent, StreamName } from '../port.ts'
-import { writeInt8, writeUuid } from './arrays.ts'
 
 type EventRow = { readonly stream: StreamName; readonly revision: number; readonly event: NewEvent }
 
