@@ -151,6 +151,22 @@ test('an item that the database refuses for its data is rejected alone, its neig
   await gapless(pool)
 })
 
+test('a batch is undone when somebody else takes a position out of its middle', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const log = await opened(t, url)
+  await log.appendAll([itemFor()])
+  await pool.query(`
+    create function take_position() returns trigger language plpgsql as
+      $$ begin perform nextval('log.positions'); return null; end $$;
+    create trigger take_position before insert on log.events for each statement execute function take_position()`)
+  const items = [itemFor(), itemFor()]
+  assert.deepEqual(statuses(await log.appendAll(items)), ['unavailable', 'unavailable'])
+  await gapless(pool)
+  await pool.query('drop trigger take_position on log.events')
+  assert.deepEqual(statuses(await log.appendAll(items)), ['landed', 'landed'])
+  await gapless(pool)
+})
+
 test('what one process writes without a word reaches a subscription by the poll', async (t) => {
   const { url, pool } = await testDatabase(t)
   const log = await opened(t, url, { pollMs: 20 })

@@ -16,6 +16,9 @@ const copyEvents: Prepared = {
   text: `copy log.events (${eventColumns}) from stdin (format binary) where position > 0`,
 }
 
+/** Refuses the batch when its events did not get the positions up to the head. */
+const close: Prepared = { name: 'farebox-close-batch', text: 'select log.close_batch()' }
+
 type Expectations = { streams: StreamName[]; expected: number[]; chained: boolean[] }
 
 /** What each append expects, in the order in which they are written; `chained` ones follow another of their stream. */
@@ -42,6 +45,7 @@ export const batchSteps = (items: readonly AppendItem[]): readonly Step[] => {
       values: [textArray(streams), int8Array(expected), booleanArray(chained), String(count)],
     },
     { statement: copyEvents, copied: rows },
+    { statement: close, values: [] },
   ]
 }
 

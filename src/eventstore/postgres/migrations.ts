@@ -1,8 +1,8 @@
 import type { Migrations } from '../../postgres/migrate.ts'
 
 /**
- * The log. `log.append` writes one batch of items: docs/decisions/0002-postgres-log.md argues its shape and holds the
- * figures.
+ * The log. One batch of items is written by `log.open_batch`, a copy and `log.close_batch`, or by `log.append_judged`:
+ * docs/decisions/0002-postgres-log.md argues its shape and holds the figures.
  *
  * - The head row is locked first and to the commit, so positions are handed out in commit order: a reader that sees a
  *   position sees every lower one, and there are no gaps. Each later statement of the function takes a new snapshot
@@ -11,7 +11,7 @@ import type { Migrations } from '../../postgres/migrate.ts'
  * - Appends come flattened in the order in which they are written: `expected` is -1 for a stream that must not exist;
  *   `chained` appends follow an earlier one of their item in the same stream. Events carry the ordinal of their append
  *   and the revision that they get.
- * - It answers the position before the batch, and null when every expectation held: then all events landed in the
+ * - `log.append_judged` answers the position before the batch, and null when every expectation held: then all events landed in the
  *   order given. Otherwise `verdicts` holds a pair for each append, [verdict, number]:
  *   ['landed', null] (now, its events follow one another from `base` on, in the order given),
  *   ['stands', position of its last event] (these very events stand at their place: it was sent before),
@@ -211,6 +211,8 @@ export const migrations: Migrations = {
   // version before.
   //
   // The sequence is set under the lock of the head, for each batch anew: what it says between batches means nothing.
+  // `log.close_batch` refuses a batch whose last position is not the head: then somebody else, an operator's insert say,
+  // took a position in between, and the batch would have a gap.
   '1301_append_by_copy': `
     create sequence log.positions minvalue -9223372036854775808;
     alter table log.events alter column position set default nextval('log.positions');
@@ -235,6 +237,18 @@ export const migrations: Migrations = {
       perform setval('log.positions', base + 1, false);
       update log.head set last_position = base + events;
       perform pg_notify('farebox_log', (base + events)::text);
+    end
+    $$;
+
+    create function log.close_batch() returns void language plpgsql as $$
+    declare
+      given bigint := (select last_value from log.positions);
+      head bigint := (select last_position from log.head);
+    begin
+      if given > 0 and given <> head then
+        raise exception 'positions up to % were given out, but the batch ends at %', given, head
+          using errcode = 'transaction_rollback', hint = 'Only log.open_batch may use the sequence log.positions.';
+      end if;
     end
     $$;
   `,
