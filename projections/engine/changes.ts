@@ -31,14 +31,13 @@ export const subjectsOf = (tables: readonly TableChange[]): Subjects => {
       if (account !== null) subjects.add(account as string)
     }
   }
-  for (const { table, added, inserted, put, removed } of tables)
+  for (const { table, inserted, put, removed } of tables)
     if (accountColumn in table.columns) {
       // Only the key of a removed row is at hand. Rows of accounts are rarely removed.
       if (removed.length > 0) return 'all'
-      add(added)
       add(inserted)
       add(put)
-    } else if (added.length + inserted.length + put.length + removed.length > 0) subjects.add(table.name)
+    } else if (inserted.length + put.length + removed.length > 0) subjects.add(table.name)
   return subjects
 }
 

@@ -5,12 +5,10 @@ import type { RowCache } from './row-cache.ts'
 import { keyOf, keyText, type Row } from './table-sql.ts'
 
 /**
- * What a batch changes in one table: new rows, rows to insert or replace, keys to delete (each key stands once), or,
- * where rows only come, rows to add.
+ * What a batch changes in one table: new rows, rows to insert or replace, keys to delete. Each key stands once.
  */
 export type TableChange = {
   readonly table: Table
-  readonly added: readonly Row[]
   readonly inserted: readonly Row[]
   readonly put: readonly Row[]
   readonly removed: readonly (readonly (string | number)[])[]
@@ -254,9 +252,9 @@ export const foldBatch = async ({
           else if (row) put.push(row)
           else removed.push(key)
         }
-        return { table, added: [], inserted: inserts, put, removed }
+        return { table, inserted: inserts, put, removed }
       }),
-      ...[...added].map(([table, list]) => ({ table, added: list, inserted: [], put: [], removed: [] })),
+      ...[...added].map(([table, list]) => ({ table, inserted: list, put: [], removed: [] })),
     ],
     commit: () => {
       for (const [{ name }, changes] of changed)

@@ -93,11 +93,7 @@ const gather = async (
 }
 
 const countRows = (tables: readonly TableChange[]): number =>
-  tables.reduce(
-    (sum, { added, inserted, put, removed }) =>
-      sum + added.length + inserted.length + put.length + removed.length,
-    0,
-  )
+  tables.reduce((sum, { inserted, put, removed }) => sum + inserted.length + put.length + removed.length, 0)
 
 /**
  * Folds the log into the group's tables as their only writer, until the signal, an error of the connection (thrown),

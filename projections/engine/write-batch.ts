@@ -106,10 +106,9 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
     const run = ({ text, values }: Statement): Step => ({ statement: named(text), values })
     const steps = checkpoint ? [run(checkpointStatement(checkpoint))] : []
     for (const change of tables) {
-      const { table, added, inserted } = change
-      for (const rows of [added, inserted])
-        if (rows.length > 0)
-          steps.push({ statement: named(copySql(schema, table)), copied: tableRows(table, rows) })
+      const { table, inserted } = change
+      if (inserted.length > 0)
+        steps.push({ statement: named(copySql(schema, table)), copied: tableRows(table, inserted) })
       steps.push(...changeStatements(schema, change).map(run))
     }
     return steps

@@ -25,7 +25,7 @@ const notices = {
   indexes: [],
 } satisfies Table<{ readonly id: string }> as Table
 
-const none = { added: [], inserted: [], put: [], removed: [] }
+const none = { inserted: [], put: [], removed: [] }
 const written = (account: string) =>
   subjectsOf([{ ...none, table: orders, put: [{ id: '1', account_id: account }] }])
 

@@ -22,7 +22,7 @@ test('most rows of a rewritten table are replaced where they stand, so that no i
   t.after(() => session.close())
   await session.client.query(createTableSql('read', sums))
   const writer = createBatchWriter(session.client, 'read')
-  const nothing = { table: sums, added: [], inserted: [], put: [], removed: [] }
+  const nothing = { table: sums, inserted: [], put: [], removed: [] }
   await writer.write([{ ...nothing, inserted: rowsAt(0) }], null)
   for (let sum = 1; sum <= 10; sum++) await writer.write([{ ...nothing, put: rowsAt(sum) }], null)
 

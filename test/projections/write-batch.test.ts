@@ -70,7 +70,7 @@ test('rows are the same, byte for byte, whether they are copied or upserted', as
   const table = tableOf('odd')
   await session.client.query('create schema a; create schema b')
   for (const schema of ['a', 'b']) await session.client.query(createTableSql(schema, table))
-  const change = { table, added: [], inserted: [], put: [], removed: [] }
+  const change = { table, inserted: [], put: [], removed: [] }
   await createBatchWriter(session.client, 'a').write([{ ...change, inserted: rows }], null)
   const other = await openSession(pool, 'test')
   t.after(() => other.close())
@@ -90,7 +90,7 @@ test('a load that is asked for while a batch is written sees all of it', async (
   const writer = createBatchWriter(session.client, 'read')
   const inserted = Array.from({ length: 2000 }, (_, n) => ({ id: `row ${n}`, words: 'x'.repeat(500) }))
   const writing = writer.write(
-    tables.map((table) => ({ table, added: [], inserted, put: [], removed: [] })),
+    tables.map((table) => ({ table, inserted, put: [], removed: [] })),
     null,
   )
   for (const table of tables) assert.equal((await writer.load(table, [['row 1999']])).length, 1, table.name)
@@ -105,7 +105,7 @@ test('behind a checkpoint that moved on, nothing is written: no new row, no repl
   await session.client.query(createTableSql('read', table))
   await ensureCheckpoint(pool, 'hot', 'a log')
   const writer = createBatchWriter(session.client, 'read')
-  const none = { table, added: [], inserted: [], put: [], removed: [] }
+  const none = { table, inserted: [], put: [], removed: [] }
   const step = (from: number, to: number) => ({
     group: 'hot',
     logId: 'a log',
