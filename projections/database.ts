@@ -21,7 +21,7 @@ import type { OrderCountRow, OrderRow } from './orders.ts'
 import type { PlanRow } from './plans.ts'
 import type { ProxyRow } from './proxies.ts'
 import type { ResellerTermsRow } from './reseller-terms.ts'
-import type { StockAddressRow, StockLevelRow } from './stock.ts'
+import type { RestingAddressRow, StockLevelRow } from './stock.ts'
 import type { OpenPeriodRow, SubscriptionRow } from './subscriptions.ts'
 import type { WebhookEndpointRow } from './webhooks.ts'
 
@@ -40,7 +40,7 @@ export type ReadDatabase = {
   'read.open_movements': OpenMovementRow
   'read.plans': PlanRow
   'read.proxies': ProxyRow
-  'read.stock_addresses': StockAddressRow
+  'read.resting_addresses': RestingAddressRow
   'read.stock_levels': StockLevelRow
   'read.catalog': CatalogRow
   'read.deposits': DepositRow

@@ -25,7 +25,7 @@ export const createLiveStock = (deps: { readonly pool: pg.Pool; readonly clock: 
       text: `
         with resting as (
           select product_id, country, carrier_id, service, count(*) as count
-          from read.stock_addresses where available_from > $1::timestamptz
+          from read.resting_addresses where available_from > $1::timestamptz
           group by product_id, country, carrier_id, service)
         select l.product_id, l.country, l.carrier_id, l.service,
                l.total - l.rented - coalesce(r.count, 0) as available

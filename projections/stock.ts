@@ -1,40 +1,41 @@
 import type { RecordedEvent } from '../src/eventstore/event.ts'
 import type { StockEvent } from '../src/stock/events.ts'
-import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
+import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
-/** One stocked address. It can be sold when it is not rented and `available_from` is past or null. */
-export type StockAddressRow = {
+/**
+ * An address that was given back: it rests until `available_from` and cannot be sold before. The row stays when it is
+ * sold again, and is replaced when it comes back.
+ */
+export type RestingAddressRow = {
   readonly ip: string
   readonly product_id: string
   readonly country: string
-  /** Empty but for mobile, so that it can stand in a key. */
+  /** Empty but for mobile, as in a stock level. */
   readonly carrier_id: string
   readonly service: string
-  readonly rented: boolean
-  /** The end of the rest after its last rental; null when it was never rented. */
-  readonly available_from: string | null
+  readonly available_from: string
 }
 
 /** How many addresses that are alike to a buyer there are, and how many of them are rented. */
 export type StockLevelRow = {
   readonly product_id: string
   readonly country: string
+  /** Empty but for mobile, so that it can stand in a key. */
   readonly carrier_id: string
   readonly service: string
   readonly total: number
   readonly rented: number
 }
 
-export const stockAddressesTable: Table<StockAddressRow> = {
-  name: 'stock_addresses',
+export const restingAddressesTable: Table<RestingAddressRow> = {
+  name: 'resting_addresses',
   columns: {
     ip: { type: 'text' },
     product_id: { type: 'text' },
     country: { type: 'text' },
     carrier_id: { type: 'text' },
     service: { type: 'text' },
-    rented: { type: 'boolean' },
-    available_from: { type: 'timestamptz', nullable: true },
+    available_from: { type: 'timestamptz' },
   },
   key: ['ip'],
   // Those that rest now are found by time; what can be sold is the level less the rented and the resting.
@@ -77,98 +78,66 @@ const change = (rows: Rows, pool: Pool, total: number, rented: number): void => 
 
 const streamParts = /^stock-(.+)-([A-Z]{3})$/
 
-/** Every pool of a stock stream's product and country that an event of it can touch is read from its addresses. */
-const poolsOf = (event: RecordedEvent<StockEvent>): RowKey[] => {
+/** A release names its addresses and what they are; their product and country stand in the stream's name. */
+const releasedPoolOf = (
+  stream: string,
+  release: { readonly carrierId: string | null; readonly service: string | null },
+): Pool => {
+  const [, productId, country] = streamParts.exec(stream) ?? []
+  if (productId === undefined || country === undefined) throw new Error(`${stream} is no stock stream`)
+  return poolOf(productId, country, release)
+}
+
+/** The pools that an event changes. */
+const poolsOf = (event: RecordedEvent<StockEvent>): readonly Pool[] => {
   switch (event.type) {
     case 'AddressesStocked': {
       const { productId, country, addresses } = event.data
-      return addresses.map((address) => ({
-        table: stockLevelsTable.name,
-        key: levelKey(poolOf(productId, country, address)),
-      }))
+      return addresses.map((address) => poolOf(productId, country, address))
     }
     case 'AddressesAllocated': {
       const { productId, country, allocations } = event.data
-      return allocations.map((address) => ({
-        table: stockLevelsTable.name,
-        key: levelKey(poolOf(productId, country, address)),
-      }))
+      return allocations.map((address) => poolOf(productId, country, address))
     }
+    case 'AddressesReleased':
+      return event.data.releases.map((release) => releasedPoolOf(event.stream, release))
     default:
       return []
   }
 }
 
-/** What is in stock: by address, and counted by what is alike to a buyer. */
+/**
+ * What is in stock, counted by what is alike to a buyer, and which addresses rest. Which one is rented by whom stands in
+ * `proxies`; a sale changes a count here and no address.
+ */
 export const stock: ReadModel = {
   name: 'stock',
-  version: 3,
-  tables: [stockAddressesTable, stockLevelsTable],
-  reads: (recorded) => {
-    const event = recorded as RecordedEvent<StockEvent>
-    const address = ({ ip }: { readonly ip: string }): RowKey => ({
-      table: stockAddressesTable.name,
-      key: [ip],
-    })
-    if (event.type === 'AddressesReleased')
-      return event.data.releases.flatMap((release) => [
-        address(release),
-        {
-          table: stockLevelsTable.name,
-          key: levelKey({ ...streamPool(event.stream), ...linePool(release) }),
-        },
-      ])
-    return poolsOf(event)
-  },
+  version: 4,
+  tables: [restingAddressesTable, stockLevelsTable],
+  formerTables: ['stock_addresses'],
+  reads: (recorded) =>
+    poolsOf(recorded as RecordedEvent<StockEvent>).map((pool) => ({
+      table: stockLevelsTable.name,
+      key: levelKey(pool),
+    })),
   apply: (recorded, rows) => {
     const event = recorded as RecordedEvent<StockEvent>
     switch (event.type) {
-      case 'AddressesStocked': {
-        const { productId, country, addresses } = event.data
-        for (const address of addresses) {
-          const pool = poolOf(productId, country, address)
-          rows.put(stockAddressesTable, { ip: address.ip, ...pool, rented: false, available_from: null })
-          change(rows, pool, 1, 0)
-        }
+      case 'AddressesStocked':
+        for (const pool of poolsOf(event)) change(rows, pool, 1, 0)
         return
-      }
-      case 'AddressesAllocated': {
-        const { productId, country, allocations } = event.data
-        // An allocation says all that the row holds, so that the hottest event of stock reads no address.
-        for (const address of allocations) {
-          const pool = poolOf(productId, country, address)
-          rows.put(stockAddressesTable, { ip: address.ip, ...pool, rented: true, available_from: null })
-          change(rows, pool, 0, 1)
-        }
+      case 'AddressesAllocated':
+        for (const pool of poolsOf(event)) change(rows, pool, 0, 1)
         return
-      }
       case 'AddressesReleased': {
-        for (const { ip } of event.data.releases) {
-          const address = rows.get(stockAddressesTable, [ip])
-          if (!address) throw new Error(`address ${ip} was released and never stocked`)
-          rows.put(stockAddressesTable, {
-            ...address,
-            rented: false,
-            available_from: event.data.availableFrom,
-          })
-          change(rows, address, 0, -1)
+        const { releases, availableFrom } = event.data
+        for (const release of releases) {
+          const pool = releasedPoolOf(event.stream, release)
+          rows.put(restingAddressesTable, { ip: release.ip, ...pool, available_from: availableFrom })
+          change(rows, pool, 0, -1)
         }
         return
       }
     }
   },
 }
-
-const streamPool = (stream: string): Pick<Pool, 'product_id' | 'country'> => {
-  const [, productId, country] = streamParts.exec(stream) ?? []
-  if (productId === undefined || country === undefined) throw new Error(`${stream} is no stock stream`)
-  return { product_id: productId, country }
-}
-
-const linePool = (release: {
-  readonly carrierId: string | null
-  readonly service: string | null
-}): Pick<Pool, 'carrier_id' | 'service'> => ({
-  carrier_id: release.carrierId ?? '',
-  service: release.service ?? '',
-})

@@ -25,11 +25,12 @@ export type Exchange = {
 
 const lockNotAvailable = '55P03'
 
+/** The live tables that go: those of the models, and what they had before. */
 const existing = async ({ session, models }: Exchange): Promise<readonly string[]> => {
   const { rows } = await session.client.query<{ name: string }>(
     `select format('read.%I', tablename) as name from pg_tables
      where schemaname = 'read' and tablename = any ($1::text[])`,
-    [models.flatMap((model) => model.tables.map(({ name }) => name))],
+    [models.flatMap(({ tables, formerTables = [] }) => [...tables.map(({ name }) => name), ...formerTables])],
   )
   return rows.map(({ name }) => name)
 }

@@ -62,6 +62,8 @@ export type ReadModel = {
   readonly version: number
   // biome-ignore lint/suspicious/noExplicitAny: tables of many row types stand in one list
   readonly tables: readonly Table<any>[]
+  /** Names of tables that earlier versions had: they go when the tables of this version come. */
+  readonly formerTables?: readonly string[]
   /** The rows that `apply` will look at, as far as the event alone tells; none for events that only insert. */
   reads(event: RecordedEvent): Iterable<RowKey>
   apply(event: RecordedEvent, rows: Rows): void

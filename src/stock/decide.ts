@@ -19,7 +19,9 @@ export type StockDecision = {
 const sellable = (state: StockState, target: Target, limit: number, nowMs: number): string[] => {
   const pool = state.pools.get(poolKey(target))
   if (!pool) return []
-  const ips = pool.ready.slice(0, limit).toArray()
+  const ips: string[] = []
+  const ready = Math.min(limit, pool.ready.size)
+  while (ips.length < ready) ips.push(pool.ready.get(ips.length) as string)
   for (const { ip, availableFromMs } of pool.resting) {
     if (ips.length >= limit || availableFromMs > nowMs) break
     ips.push(ip)

@@ -82,10 +82,7 @@ const withoutTaken = <Item>(
   ipOf: (item: Item) => string,
 ): List<Item> => {
   let front = 0
-  for (const item of queue) {
-    if (!taken.has(ipOf(item))) break
-    front += 1
-  }
+  while (front < queue.size && taken.has(ipOf(queue.get(front) as Item))) front += 1
   const rest = queue.slice(front)
   return front === taken.size ? rest : rest.filter((item) => !taken.has(ipOf(item)))
 }

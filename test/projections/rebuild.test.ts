@@ -264,6 +264,36 @@ test('a table that was changed without a new version is filled anew as well', as
   assert.equal(rows.length, 1)
 })
 
+test('a table that a model no longer has goes when the tables of its new version come', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const old = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(old, log)
+  await old.stop()
+  const renamed: ReadModelGroup = {
+    ...both,
+    models: both.models.map((model) =>
+      model === tallies
+        ? {
+            ...tallies,
+            tables: [{ ...talliesTable, name: 'renamed' }],
+            formerTables: [talliesTable.name],
+            reads: () => [],
+            apply: () => undefined,
+          }
+        : model,
+    ),
+  }
+  const young = await startEngine(t, pool, log, [renamed])
+  await caughtUp(young, log)
+  const { rows } = await pool.query(
+    `select tablename from pg_tables where schemaname = 'read' and tablename = any ($1::text[])`,
+    [[talliesTable.name, 'renamed']],
+  )
+  assert.deepEqual(rows, [{ tablename: 'renamed' }])
+})
+
 test('dropped read tables come back', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
