@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { StockEvent } from '../src/stock/events.ts'
+import type { StockEvent, StockedAddress } from '../src/stock/events.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /**
@@ -58,13 +58,11 @@ export const stockLevelsTable: Table<StockLevelRow> = {
   rewritten: true,
 }
 
+/** What tells the addresses of one product and country apart for a buyer. */
+type Kind = Pick<StockedAddress, 'carrierId' | 'service'>
 type Pool = Pick<StockLevelRow, 'product_id' | 'country' | 'carrier_id' | 'service'>
 const levelKey = (pool: Pool) => [pool.product_id, pool.country, pool.carrier_id, pool.service]
-const poolOf = (
-  productId: string,
-  country: string,
-  address: { readonly carrierId: string | null; readonly service: string | null },
-): Pool => ({
+const poolOf = (productId: string, country: string, address: Kind): Pool => ({
   product_id: productId,
   country,
   carrier_id: address.carrierId ?? '',
@@ -79,10 +77,7 @@ const change = (rows: Rows, pool: Pool, total: number, rented: number): void => 
 const streamParts = /^stock-(.+)-([A-Z]{3})$/
 
 /** A release names its addresses and what they are; their product and country stand in the stream's name. */
-const releasedPoolOf = (
-  stream: string,
-  release: { readonly carrierId: string | null; readonly service: string | null },
-): Pool => {
+const releasedPoolOf = (stream: string, release: Kind): Pool => {
   const [, productId, country] = streamParts.exec(stream) ?? []
   if (productId === undefined || country === undefined) throw new Error(`${stream} is no stock stream`)
   return poolOf(productId, country, release)

@@ -186,6 +186,12 @@ test('a row that was changed behind the log is found, reported and repaired', as
   assert.deepEqual(rows, [{ sum: 7 }])
 })
 
+/** The group `both` with another model in the place of `tallies`. */
+const bothWith = (other: ReadModel): ReadModelGroup => ({
+  ...both,
+  models: both.models.map((model) => (model === tallies ? other : model)),
+})
+
 const doubled: ReadModel = {
   ...tallies,
   version: 2,
@@ -226,10 +232,7 @@ test('a new version of a model is filled beside the old one at start, and the ol
   const old = await startEngine(t, pool, log, [both])
   await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
   await caughtUp(old, log)
-  const renewed: ReadModelGroup = {
-    ...both,
-    models: both.models.map((model) => (model === tallies ? doubled : model)),
-  }
+  const renewed = bothWith(doubled)
   const young = await startEngine(t, pool, log, [renewed])
   await until(() => young.progress.position('both') >= 1)
   await until(() => stateOf(old, 'both') === 'superseded')
@@ -250,12 +253,7 @@ test('a table that was changed without a new version is filled anew as well', as
   await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
   await caughtUp(old, log)
   await old.stop()
-  const indexed: ReadModelGroup = {
-    ...both,
-    models: both.models.map((model) =>
-      model === tallies ? { ...tallies, tables: [{ ...talliesTable, indexes: ['facts'] }] } : model,
-    ),
-  }
+  const indexed = bothWith({ ...tallies, tables: [{ ...talliesTable, indexes: ['facts'] }] })
   const young = await startEngine(t, pool, log, [indexed])
   await caughtUp(young, log)
   const { rows } = await pool.query(
@@ -271,20 +269,13 @@ test('a table that a model no longer has goes when the tables of its new version
   await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
   await caughtUp(old, log)
   await old.stop()
-  const renamed: ReadModelGroup = {
-    ...both,
-    models: both.models.map((model) =>
-      model === tallies
-        ? {
-            ...tallies,
-            tables: [{ ...talliesTable, name: 'renamed' }],
-            formerTables: [talliesTable.name],
-            reads: () => [],
-            apply: () => undefined,
-          }
-        : model,
-    ),
-  }
+  const renamed = bothWith({
+    ...tallies,
+    tables: [{ ...talliesTable, name: 'renamed' }],
+    formerTables: [talliesTable.name],
+    reads: () => [],
+    apply: () => undefined,
+  })
   const young = await startEngine(t, pool, log, [renamed])
   await caughtUp(young, log)
   const { rows } = await pool.query(
