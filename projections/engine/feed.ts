@@ -21,6 +21,8 @@ export type Selection = {
   readonly through: number
   readonly lastEvent: string
   readonly events: readonly RecordedEvent[]
+  /** As many were looked at as were asked for: more may be there already. */
+  readonly full: boolean
 }
 
 export type LogReads = {
@@ -187,7 +189,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return { events, whole: true }
   }
 
-  const selected = (entries: readonly Entry[], types: ReadonlySet<string>): Selection => {
+  const selected = (entries: readonly Entry[], types: ReadonlySet<string>, limit: number): Selection => {
     const events: RecordedEvent[] = []
     let last: StoredEvent | null = null
     for (const entry of entries) {
@@ -201,7 +203,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
       last = entry.stored
     }
     if (last === null) throw new Error('nothing to select from')
-    return { through: last.position, lastEvent: last.id, events }
+    return { through: last.position, lastEvent: last.id, events, full: entries.length === limit }
   }
 
   const firstAfter = (position: number): number => {
@@ -271,7 +273,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
         (from) => keptAfter(from, limit),
         async (from) => (await log.readAll(from, limit)).map((stored): Entry => ({ stored })),
       )
-      return selected(entries, types)
+      return selected(entries, types, limit)
     },
     nextStored: (after, limit, signal) =>
       nextOf(
