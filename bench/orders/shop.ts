@@ -3,7 +3,7 @@ import { cause, withDesk } from '../accounts.ts'
 
 const wallets = 64
 /** More than a quick machine sells in four rows of ten seconds, all their warm-ups and two first loads. */
-const addressesInStock = 200_000
+const addressesInStock = 400_000
 
 /** Whom a reseller's orders are for; each reseller has its own customer of this name. */
 export const customer = 'customer-1'
