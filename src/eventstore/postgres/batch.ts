@@ -3,6 +3,7 @@ import { expectedFrom, revisionBefore } from '../checks.ts'
 import type { Appended, AppendItem, ItemOutcome, StreamName } from '../port.ts'
 import { booleanArray, int4Array, int8Array, textArray, uuidArray } from './arrays.ts'
 import { eventColumns, eventRows } from './event-rows.ts'
+import type { OwnTails } from './own-tails.ts'
 
 /** Takes the head and looks at what is expected (migrations.ts); its parameters are those of `batchSteps`. */
 const open: Prepared = {
@@ -35,9 +36,26 @@ const expectationsOf = (items: readonly AppendItem[]): Expectations => {
   return found
 }
 
-/** The steps that write items whose every expectation holds; the first one answers the position before them, or null. */
-export const batchSteps = (items: readonly AppendItem[]): readonly Step[] => {
+/**
+ * What must be looked at before a batch is written: whether streams reach the revisions that it expects. That they go no
+ * further, and that new ones do not exist, the index of (stream, revision) says when the events are written.
+ */
+const lookedAt = (items: readonly AppendItem[], tails: OwnTails): Expectations => {
+  const looked: Expectations = { streams: [], expected: [], chained: [] }
   const { streams, expected, chained } = expectationsOf(items)
+  for (const [index, stream] of streams.entries()) {
+    const revision = expected[index]!
+    if (revision < 0 || chained[index] || tails.reaches(stream, revision)) continue
+    looked.streams.push(stream)
+    looked.expected.push(revision)
+    looked.chained.push(false)
+  }
+  return looked
+}
+
+/** The steps that write items whose every expectation holds; the first one answers the position before them, or null. */
+export const batchSteps = (items: readonly AppendItem[], tails: OwnTails): readonly Step[] => {
+  const { streams, expected, chained } = lookedAt(items, tails)
   const { rows, count } = eventRows(items)
   return [
     {

@@ -4,6 +4,7 @@ import type { AppendItem, ItemOutcome } from '../port.ts'
 import { batchOutcomes, batchSteps, judgedParameters, judgedSql, type Verdict } from './batch.ts'
 import { type Connection, connect, withTimeout } from './connection.ts'
 import { failureOf, isDuplicate } from './failure.ts'
+import { createOwnTails } from './own-tails.ts'
 
 export type SenderOptions = {
   readonly connection: pg.ClientConfig
@@ -45,6 +46,7 @@ const failed = (
 export const createSender = (options: SenderOptions): Sender => {
   const { statementTimeoutMs, answerTimeoutMs, onHead, onLanded, onTrouble } = options
   let connection: Connection | null = null
+  let tails = createOwnTails()
 
   const open = async (): Promise<Connection> => {
     if (connection?.isOpen()) return connection
@@ -61,13 +63,14 @@ export const createSender = (options: SenderOptions): Sender => {
       throw error
     }
     connection = opened
+    tails = createOwnTails()
     return opened
   }
 
   /** Gives the position before the batch, or null when an expectation does not hold: then nothing was written. */
   const writeAsExpected = async (client: pg.Client, items: readonly AppendItem[]): Promise<number | null> => {
     try {
-      const [opened] = await inOneTrip(client, batchSteps(items))
+      const [opened] = await inOneTrip(client, batchSteps(items, tails))
       const base = opened![0]![0]
       return base === null ? null : Number(base)
     } catch (error) {
@@ -88,7 +91,11 @@ export const createSender = (options: SenderOptions): Sender => {
     const inTime = <Value>(answer: Promise<Value>): Promise<Value> =>
       withTimeout(answer, answerTimeoutMs, 'Postgres does not answer')
     const base = await inTime(writeAsExpected(client, items))
-    if (base === null) return inTime(writeJudged(client, items))
+    if (base === null) {
+      tails.forget(items)
+      return inTime(writeJudged(client, items))
+    }
+    tails.landed(items)
     onLanded(base, items)
     return batchOutcomes(items, base, null)
   }

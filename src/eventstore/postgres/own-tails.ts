@@ -1,0 +1,34 @@
+import { revisionBefore } from '../checks.ts'
+import type { AppendItem, StreamName } from '../port.ts'
+
+/**
+ * How far streams reach at least, from what one connection appended to them. Nothing is ever taken out of the log, so
+ * what landed over a connection stands for as long as that connection lives: a log that was restored to an earlier
+ * point has ended all of them.
+ */
+export type OwnTails = {
+  /** Whether the stream is known to have this revision. */
+  reaches(stream: StreamName, revision: number): boolean
+  /** These landed. Streams that did not exist before are not remembered: most of them are hardly appended to again. */
+  landed(items: readonly AppendItem[]): void
+  /** Somebody else appends to one of these: they are looked at again. */
+  forget(items: readonly AppendItem[]): void
+}
+
+const maxStreams = 20_000
+
+export const createOwnTails = (): OwnTails => {
+  const tails = new Map<StreamName, number>()
+  return {
+    reaches: (stream, revision) => (tails.get(stream) ?? -1) >= revision,
+    landed: (items) => {
+      if (tails.size > maxStreams) tails.clear()
+      for (const { appends } of items)
+        for (const { stream, expected, events } of appends)
+          if (expected !== 'noStream') tails.set(stream, revisionBefore(expected) + events.length)
+    },
+    forget: (items) => {
+      for (const { appends } of items) for (const { stream } of appends) tails.delete(stream)
+    },
+  }
+}

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { expectedFrom } from '../../src/eventstore/checks.ts'
+import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { allAfter, freshStream, someEvents, streamOf } from './contract/events.ts'
+import { openLog } from './open-postgres.ts'
+
+/** Appends at an expectation; gives the revision where the stream ended, or what the conflict says that it is at. */
+const tryAppend = async (log: EventLog, stream: StreamName, after: number, count: number) => {
+  const append = { stream, expected: expectedFrom(after), events: someEvents(count) }
+  const [outcome] = await log.appendAll([{ appends: [append] }])
+  if (outcome!.status === 'landed') return { landed: outcome!.appended[0]!.revision }
+  assert.equal(outcome!.status, 'conflict', JSON.stringify(outcome))
+  return { conflict: outcome!.status === 'conflict' ? outcome!.actual : null }
+}
+
+test('whoever of two processes appended last, an append lands at the end of its stream or is told where that is', async (t) => {
+  const { url } = await testDatabase(t)
+  const logs = [await openLog(url), await openLog(url)]
+  for (const log of logs) t.after(() => log.close())
+  const step = fc.record({
+    process: fc.nat({ max: 1 }),
+    stream: fc.nat({ max: 1 }),
+    /** How far the expectation is from the truth: most are right, some behind or ahead. */
+    off: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: -2, max: 2 })),
+    count: fc.integer({ min: 1, max: 3 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
+      const streams = [freshStream(), freshStream()]
+      const ends = [-1, -1]
+      for (const { process, stream, off, count } of steps) {
+        const end = ends[stream]!
+        const expected = Math.max(end + off, -1)
+        const answer = await tryAppend(logs[process]!, streams[stream]!, expected, count)
+        if (expected === end) ends[stream] = end + count
+        assert.deepEqual(answer, expected === end ? { landed: end + count } : { conflict: expectedFrom(end) })
+      }
+      for (const [index, stream] of streams.entries()) {
+        const revisions = (await streamOf(logs[0]!, stream)).map(({ revision }) => revision)
+        assert.deepEqual(
+          revisions,
+          Array.from({ length: ends[index]! + 1 }, (_, n) => n),
+        )
+      }
+    }),
+    { numRuns: 40 },
+  )
+  const positions = (await allAfter(logs[0]!, 0)).map(({ position }) => position)
+  assert.deepEqual(
+    positions,
+    positions.map((_, n) => n + 1),
+  )
+})
+
+test('what a process appended before its log was restored to an earlier point is not taken for granted', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const log = await openLog(url)
+  t.after(() => log.close())
+  const stream = freshStream()
+  for (const after of [-1, 0, 1])
+    assert.deepEqual(await tryAppend(log, stream, after, 1), { landed: after + 1 })
+  // A restore ends every connection and takes the last event away.
+  await pool.query(`
+    alter table log.events disable trigger append_only;
+    delete from log.events where position = 3;
+    alter table log.events enable trigger append_only;
+    update log.head set last_position = 2;
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and application_name = 'farebox-append'`)
+  const answer = await until(async () => {
+    const append = { stream, expected: 2, events: someEvents(1) }
+    const [outcome] = await log.appendAll([{ appends: [append] }])
+    return outcome!.status === 'unavailable' || outcome!.status === 'unknown' ? null : outcome
+  })
+  assert.deepEqual(answer, { status: 'conflict', stream, actual: 1, landed: [] })
+})
