@@ -43,14 +43,11 @@ export const hot: ReadModelGroup = {
   ],
 }
 
-/**
- * What finance reads: it may lag, and never holds up the hot group. Nearly all of its rows only come, so large batches cost least; at
- * 5,000 orders a second a tenth of a second is 2,000 events, which the feed still has in memory.
- */
+/** What finance reads: it may lag, and never holds up the hot group. Nearly all of its rows only come, so large batches cost least. */
 export const books: ReadModelGroup = {
   name: 'books',
   models: [journal, margins],
-  gatherMs: 100,
+  gatherMs: 75,
   maxBatch: 5000,
 }
 

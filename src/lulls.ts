@@ -10,13 +10,13 @@ const giveTurn: GiveWay = () => nextTurn()
 export const goOn: GiveWay = () => Promise.resolve()
 
 /**
- * Gives way until `untilMs` of the clock, then no more: work that the lulls are too short for takes the time that it
- * needs, else it falls behind for as long as the load lasts.
+ * Gives way for as long as the work is in good time, then no more: work that the lulls are too short for takes the time
+ * that it needs, else it falls behind for as long as the load lasts.
  */
-export const patientUntil =
-  (giveWay: GiveWay, untilMs: number, clockMs: () => number): GiveWay =>
+export const patientWhile =
+  (giveWay: GiveWay, isInTime: () => boolean): GiveWay =>
   () =>
-    clockMs() < untilMs ? giveWay() : goOn()
+    isInTime() ? giveWay() : goOn()
 
 /** As `giveWay`, but each n-th time the others of this process get one turn in any case. */
 export const turnEach = (n: number, giveWay: GiveWay): GiveWay => {

@@ -21,8 +21,6 @@ export type Selection = {
   readonly through: number
   readonly lastEvent: string
   readonly events: readonly RecordedEvent[]
-  /** As many were looked at as were asked for: more may be there already. */
-  readonly full: boolean
 }
 
 export type LogReads = {
@@ -48,12 +46,28 @@ export type LogReads = {
 }
 
 /** Reads on and on from one place to the next. `close` when no more is read. */
-export type LogReader = LogReads & { close(): void }
+export type LogReader = LogReads & {
+  /** Whether something stands after a position: for sure what was appended lately, else perhaps. */
+  mayHave(after: number): boolean
+  /**
+   * Resolves when something may stand after a position and it is time to read it: as long after the last read as the
+   * reader lets events gather, and without a wait while it is behind, which it is as long as each read gives as many as
+   * it asked for. One that waits while it is behind passes so many events a second at most, and may never catch up.
+   * @throws the signal's reason when it is aborted
+   */
+  arrived(after: number, signal: AbortSignal): Promise<void>
+  close(): void
+}
+
+export type Pace = {
+  /** How long events gather between one read and the next, so that a busy log is not looked at with every append. Default 0. */
+  readonly gatherMs?: number
+}
 
 /** One reader of the log for everything in this process that follows it: projections, reactors, the sealer. */
 export type LogFeed = LogReads & {
   /** What the last of all readers has passed is let go, so that it dies young; one far behind holds nothing back. */
-  reader(): LogReader
+  reader(pace?: Pace): LogReader
   close(): Promise<void>
 }
 
@@ -189,7 +203,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return { events, whole: true }
   }
 
-  const selected = (entries: readonly Entry[], types: ReadonlySet<string>, limit: number): Selection => {
+  const selected = (entries: readonly Entry[], types: ReadonlySet<string>): Selection => {
     const events: RecordedEvent[] = []
     let last: StoredEvent | null = null
     for (const entry of entries) {
@@ -203,7 +217,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
       last = entry.stored
     }
     if (last === null) throw new Error('nothing to select from')
-    return { through: last.position, lastEvent: last.id, events, full: entries.length === limit }
+    return { through: last.position, lastEvent: last.id, events }
   }
 
   const firstAfter = (position: number): number => {
@@ -232,6 +246,18 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return whole && stored.length === limit ? cutAtCommand(events) : events
   }
 
+  /** What is older than the tail is not known here, so it may be there. */
+  const mayHave = (position: number): boolean => position < tailAfter || firstAfter(position) < tail.length
+
+  const somethingAfter = async (position: number, signal: AbortSignal): Promise<void> => {
+    await start()
+    for (;;) {
+      closing.signal.throwIfAborted()
+      if (mayHave(position)) return
+      await waitFor(arrival.promise, signal)
+    }
+  }
+
   /** The first events after a position that one of the two finds: in what is kept, or in the log before it. */
   const nextOf = async <Found>(
     after: number,
@@ -239,17 +265,14 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     kept: (from: number) => readonly Found[],
     older: (from: number) => Promise<readonly Found[]>,
   ): Promise<readonly Found[]> => {
-    await start()
     let from = after
     for (;;) {
-      if (closing.signal.aborted) throw closing.signal.reason
-      const { promise: arrived } = arrival
+      await somethingAfter(from, signal)
       const begin = tailAfter
       const events = from < begin ? await older(from) : kept(from)
       if (events.length > 0) return events
       // What is older than the tail was read and is not there, so nothing lies in between.
       if (from < begin) from = begin
-      else await waitFor(arrived, signal)
     }
   }
 
@@ -273,7 +296,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
         (from) => keptAfter(from, limit),
         async (from) => (await log.readAll(from, limit)).map((stored): Entry => ({ stored })),
       )
-      return selected(entries, types, limit)
+      return selected(entries, types)
     },
     nextStored: (after, limit, signal) =>
       nextOf(
@@ -284,20 +307,42 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
       ),
   }
 
-  const openReader = (): LogReader => {
+  const openReader = ({ gatherMs = 0 }: Pace = {}): LogReader => {
     const standing = { after: 0 }
     readers.add(standing)
-    const from =
-      <Rest extends readonly unknown[], Found>(read: (after: number, ...rest: Rest) => Found) =>
-      (after: number, ...rest: Rest): Found => {
-        standing.after = after
-        letGo()
-        return read(after, ...rest)
-      }
+    let isBehind = true
+    let readMs = Number.NEGATIVE_INFINITY
+
+    const standAt = (after: number): void => {
+      standing.after = after
+      letGo()
+    }
+    const reading = async <Found>(
+      after: number,
+      read: Promise<Found>,
+      lastOf: (found: Found) => number,
+    ): Promise<Found> => {
+      standAt(after)
+      const found = await read
+      isBehind = mayHave(lastOf(found))
+      readMs = performance.now()
+      return found
+    }
+    const lastPosition = (events: readonly { readonly position: number }[]): number => events.at(-1)!.position
+
     return {
-      next: from(reads.next),
-      nextOfTypes: from(reads.nextOfTypes),
-      nextStored: from(reads.nextStored),
+      mayHave,
+      arrived: async (after, signal) => {
+        standAt(after)
+        await somethingAfter(after, signal)
+        const waitMs = isBehind ? 0 : readMs + gatherMs - performance.now()
+        if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted())
+      },
+      next: (after, limit, signal) => reading(after, reads.next(after, limit, signal), lastPosition),
+      nextOfTypes: (after, limit, types, signal) =>
+        reading(after, reads.nextOfTypes(after, limit, types, signal), ({ through }) => through),
+      nextStored: (after, limit, signal) =>
+        reading(after, reads.nextStored(after, limit, signal), lastPosition),
       close: () => void readers.delete(standing),
     }
   }

@@ -38,13 +38,26 @@ export type LoadRows = (
   keys: readonly (readonly (string | number)[])[],
 ) => Promise<readonly Row[]>
 
-export type FoldBatch = {
+/** A batch that is being folded, while its events come. */
+export type Fold = {
+  /** So many events were taken. */
+  readonly events: number
+  /** The last one that was. */
+  readonly last: RecordedEvent | null
+  /**
+   * Folds the next events in log order.
+   * @param giveWay called between steps
+   * @throws PoisonEvent; what was taken before that event stands
+   */
+  take(events: readonly RecordedEvent[], giveWay?: GiveWay): Promise<void>
+  /** What all of them together change. */
+  changes(): Changes
+}
+
+export type FoldOptions = {
   readonly models: readonly ReadModel[]
-  readonly events: readonly RecordedEvent[]
   readonly cache: RowCache
   readonly load: LoadRows
-  /** Called between steps of the fold. */
-  readonly giveWay?: GiveWay
 }
 
 /** So many events are folded in one step: about half a millisecond. */
@@ -185,18 +198,13 @@ const createOverlay = (cache: RowCache) => {
 
 /**
  * Folds events into row changes in memory, in log order. Rows that are neither changed by this batch nor cached are
- * loaded when the first event asks for one, then for all events that remain at once: mostly one select a table, or
- * none. Which rows an event reads is therefore not asked while every row is known.
- * @throws PoisonEvent
+ * loaded when the first event asks for one, then for all events at hand at once: mostly one select a table, or none.
+ * Which rows an event reads is therefore not asked while every row is known.
  */
-export const foldBatch = async ({
-  models,
-  events,
-  cache,
-  load,
-  giveWay = goOn,
-}: FoldBatch): Promise<Changes> => {
+export const startFold = ({ models, cache, load }: FoldOptions): Fold => {
   const { holds, before, rows, keepLoaded, changed, added, beginEvent, undoEvent } = createOverlay(cache)
+  let taken = 0
+  let last: RecordedEvent | null = null
 
   const loadRows = async (wanted: Iterable<NamedRow>): Promise<void> => {
     const missing = new Map<Table, Map<string, Key>>()
@@ -221,32 +229,37 @@ export const foldBatch = async ({
       try {
         model.apply(event, rows)
       } catch (cause) {
-        if (!(cause instanceof RowNotLoaded)) throw new PoisonEvent(event, model.name, cause)
         undoEvent()
+        if (!(cause instanceof RowNotLoaded)) throw new PoisonEvent(event, model.name, cause)
         return cause.row
       }
     return null
   }
 
-  const rest = turnEach(turnSteps, giveWay)
-  let named: Named | null = null
-  for (const [index, event] of events.entries()) {
-    if (index > 0 && index % stepEvents === 0) await rest()
-    // Each turn loads one more row of the finitely many that the event is about.
-    for (let row = applyEvent(event); row; row = applyEvent(event)) {
-      if (event === named?.poison?.event) throw named.poison
-      const isFirst = named === null
-      named ??= nameRows(models, events.slice(index))
-      await loadRows(isFirst ? [row, ...named.rows] : [row])
+  const take = async (events: readonly RecordedEvent[], giveWay: GiveWay = goOn): Promise<void> => {
+    const rest = turnEach(turnSteps, giveWay)
+    let named: Named | null = null
+    for (const [index, event] of events.entries()) {
+      if (index > 0 && index % stepEvents === 0) await rest()
+      // Each turn loads one more row of the finitely many that the event is about.
+      for (let row = applyEvent(event); row; row = applyEvent(event)) {
+        if (event === named?.poison?.event) throw named.poison
+        const isFirst = named === null
+        named ??= nameRows(models, events.slice(index))
+        await loadRows(isFirst ? [row, ...named.rows] : [row])
+      }
+      taken += 1
+      last = event
     }
   }
-  return {
+
+  const changes = (): Changes => ({
     tables: [
-      ...[...changed].map(([table, changes]) => {
+      ...[...changed].map(([table, ofTable]) => {
         const inserts: Row[] = []
         const put: Row[] = []
         const removed: Key[] = []
-        for (const [text, { key, row, inserted }] of changes) {
+        for (const [text, { key, row, inserted }] of ofTable) {
           if (row && inserted) inserts.push(row)
           else if (isSame(before(table, text), row)) continue
           else if (row) put.push(row)
@@ -257,10 +270,34 @@ export const foldBatch = async ({
       ...[...added].map(([table, list]) => ({ table, inserted: list, put: [], removed: [] })),
     ],
     commit: () => {
-      for (const [{ name }, changes] of changed)
-        for (const [text, { row, inserted }] of changes)
+      for (const [{ name }, ofTable] of changed)
+        for (const [text, { row, inserted }] of ofTable)
           if (inserted) cache.leaveOut(name, text)
           else cache.keep(name, text, row)
     },
+  })
+
+  return {
+    get events() {
+      return taken
+    },
+    get last() {
+      return last
+    },
+    take,
+    changes,
   }
+}
+
+/**
+ * Folds a batch whose events are all at hand.
+ * @throws PoisonEvent
+ */
+export const foldBatch = async ({
+  events,
+  ...options
+}: FoldOptions & { readonly events: readonly RecordedEvent[] }): Promise<Changes> => {
+  const fold = startFold(options)
+  await fold.take(events)
+  return fold.changes()
 }

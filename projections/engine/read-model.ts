@@ -73,8 +73,8 @@ export type ReadModel = {
 export type ReadModelGroup = {
   readonly name: string
   readonly models: readonly ReadModel[]
-  /** How long events gather between batches while nobody waits to read them; else the runner's own. */
+  /** A batch takes what comes for so long after the last one was written, unless somebody waits; else the runner's own. */
   readonly gatherMs?: number
-  /** Events of one batch at most; else the runner's own. */
+  /** A batch that has so many events is written; else the runner's own. */
   readonly maxBatch?: number
 }

@@ -53,16 +53,13 @@ export type RunnerOptions = {
   readonly groups: readonly ReadModelGroup[]
   readonly logger: EngineLogger
   readonly clock: Clock
-  /**
-   * Events of one batch at most; default 1,000: at 5,000 orders a second a batch of 500 was full before its events had
-   * gathered, and rows that change again and again were written twice as often.
-   */
+  /** A batch that has so many events is written, however long they have gathered; default 4,000. */
   readonly maxBatch?: number
   /** Rows of a group kept in memory; default 20,000. */
   readonly maxRows?: number
   /** Called between steps of folding and before a batch is written. */
   readonly giveWay?: GiveWay
-  /** How long events gather between batches while nobody waits to read them; default 40. */
+  /** A batch takes what comes for so long after the last one was written, unless somebody waits to read; default 60. */
   readonly gatherMs?: number
   readonly onBatch?: (batch: BatchDone) => void
   readonly onState?: (health: GroupHealth) => void
@@ -122,9 +119,9 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
       logId,
       logger,
       setState,
-      maxBatch: options.maxBatch ?? 1_000,
+      maxBatch: options.maxBatch ?? 4_000,
       maxRows: options.maxRows ?? 20_000,
-      gatherMs: options.gatherMs ?? 40,
+      gatherMs: options.gatherMs ?? 60,
       giveWay: options.giveWay ?? goOn,
       clock,
       onBatch: options.onBatch,

@@ -1,11 +1,11 @@
 import type { Clock } from '../../src/clock.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
-import { type GiveWay, patienceMs, patientUntil } from '../../src/lulls.ts'
+import { type GiveWay, patienceMs, patientWhile } from '../../src/lulls.ts'
 import { subjectsOf } from './changes.ts'
 import { raiseEpoch, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
-import { foldBatch, PoisonEvent, type TableChange } from './fold-batch.ts'
+import { type Fold, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
 import type { Gate } from './gate.ts'
 import type { Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
@@ -17,7 +17,6 @@ export type BatchDone = {
   readonly group: string
   readonly events: number
   readonly rows: number
-  readonly durationMs: number
 }
 
 /** Named points of a batch, for tests that kill the process there. `sent`: the transaction is on its way. */
@@ -29,10 +28,10 @@ export type TenureContext = {
   readonly progress: Progress
   readonly gate: Gate
   readonly logId: string
-  /** Events of one batch at most. */
+  /** A batch that has so many events is written. */
   readonly maxBatch: number
   readonly maxRows: number
-  /** How long events are gathered after a batch while nobody waits to read them. */
+  /** A batch takes what comes for so long after the last one was written, unless somebody waits to read. */
   readonly gatherMs: number
   /** Called between steps of folding and before a batch is written, while the batch is in good time by the clock. */
   readonly giveWay: GiveWay
@@ -54,7 +53,7 @@ const isDataError = (error: unknown): boolean =>
 const fenceCheckMs = 500
 
 /** Aborts its signal when the group's epoch is no longer this one. */
-const watchFence = (session: Session, group: string, epoch: number, isWriting: () => boolean) => {
+const watchFence = (session: Session, group: string, epoch: number, isBusy: () => boolean) => {
   const fenced = new AbortController()
   const look = async (): Promise<void> => {
     const checkpoint = await readCheckpoint(session.client, group)
@@ -62,34 +61,42 @@ const watchFence = (session: Session, group: string, epoch: number, isWriting: (
   }
   let looking: Promise<void> = Promise.resolve()
   const timer = setInterval(() => {
-    // A session takes one statement at a time, and a batch on its way looks at the epoch by itself.
-    if (isWriting()) return
+    // A session takes one statement at a time, and a batch looks at the epoch when it is written.
+    if (isBusy()) return
     // A query that fails ends with its session, which the tenure notices by itself.
     looking = look().catch(() => undefined)
   }, fenceCheckMs)
   return { signal: fenced.signal, looked: () => looking, stop: () => clearInterval(timer) }
 }
 
+/** While it is open a batch takes what comes. */
+type Window = {
+  isOver(): boolean
+  readonly over: Promise<void>
+  close(): void
+}
+
 /**
- * Lets events gather between batches, so that rows which change again and again are written once: wallets, counts and
- * plans under load. It ends at once when a read waits, and never stands before the first batch after a quiet time.
+ * Events gather between batches, so that rows which change again and again are written once: wallets, counts and plans
+ * under load. It is over at once when a read waits, and for the first batch after a quiet time.
  */
-const gather = async (
-  { progress }: Pick<TenureContext, 'progress'>,
-  group: string,
-  waitMs: number,
-  ended: AbortSignal,
-): Promise<void> => {
-  if (waitMs <= 0 || ended.aborted) return
-  const over = Promise.withResolvers<void>()
-  const stop = (): void => over.resolve()
-  const timer = setTimeout(stop, waitMs)
-  ended.addEventListener('abort', stop, { once: true })
-  const unsubscribe = progress.onAwaited(group, stop)
-  await over.promise
-  unsubscribe()
-  ended.removeEventListener('abort', stop)
-  clearTimeout(timer)
+const openWindow = (progress: Progress, group: string, waitMs: number): Window => {
+  const { promise: over, resolve } = Promise.withResolvers<void>()
+  let isOver = waitMs <= 0
+  const end = (): void => {
+    isOver = true
+    resolve()
+  }
+  const timer = setTimeout(end, Math.max(waitMs, 0))
+  const unsubscribe = progress.onAwaited(group, end)
+  return {
+    isOver: () => isOver,
+    over,
+    close: () => {
+      clearTimeout(timer)
+      unsubscribe()
+    },
+  }
 }
 
 const countRows = (tables: readonly TableChange[]): number =>
@@ -116,19 +123,47 @@ export const holdTenure = async (
   let { position } = checkpoint
   let limit = maxBatch
   let gatherUntilMs = 0
-  let writing = false
+  let busy = false
+  /** When the last event that was folded was recorded: those after it are not older. */
+  let foldedMs = Number.NEGATIVE_INFINITY
 
-  const applyBatch = async (events: readonly RecordedEvent[], giveWay: GiveWay): Promise<boolean> => {
-    const startedMs = performance.now()
-    const { models } = group
-    const changes = await foldBatch({ models, events, cache, load: writer.load, giveWay })
+  const lull = patientWhile(context.giveWay, () => context.clock() < foldedMs + gatherMs + patienceMs)
+
+  /** Folds what comes into a batch, in lulls, until it is time to write it or an event cannot be applied. */
+  const fill = async (fold: Fold, ended: AbortSignal): Promise<void> => {
+    const at = (): number => fold.last?.position ?? position
+    const window = openWindow(progress, group.name, gatherUntilMs - performance.now())
+    const moreCame = async (): Promise<boolean> => {
+      await Promise.race([window.over, reader.arrived(at(), ended)])
+      return reader.mayHave(at())
+    }
+    try {
+      let isLast: boolean
+      do {
+        // What is there when the time is over still comes along.
+        isLast = window.isOver()
+        await lull()
+        const events = await reader.next(at(), limit, ended)
+        busy = true
+        await fence.looked()
+        await fold.take(events, lull)
+        foldedMs = Date.parse((fold.last as RecordedEvent).metadata.recordedAt)
+      } while (!isLast && fold.events < limit && (await moreCame()))
+    } finally {
+      window.close()
+    }
+  }
+
+  /** False when the checkpoint was not where the batch starts: another owner is at work. */
+  const write = async (fold: Fold): Promise<boolean> => {
     await onPoint?.('projection-batch-folded')
-    const { position: to, id: lastEvent } = events.at(-1) as RecordedEvent
-    const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
-    await giveWay()
+    await lull()
+    const { position: to, id: lastEvent } = fold.last as RecordedEvent
+    const changes = fold.changes()
     // Told before and after: what is read meanwhile may be of either side.
     const subjects = subjectsOf(changes.tables)
     progress.changed(group.name, subjects)
+    const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
     const written = writer.write(changes.tables, step)
     // It is awaited below; a failure while the point is passed is not unhandled.
     written.catch(() => undefined)
@@ -138,66 +173,51 @@ export const holdTenure = async (
     position = to
     progress.changed(group.name, subjects)
     progress.advanceOwn(group.name, to)
-    onBatch?.({
-      group: group.name,
-      events: events.length,
-      rows: countRows(changes.tables),
-      durationMs: performance.now() - startedMs,
-    })
+    onBatch?.({ group: group.name, events: fold.events, rows: countRows(changes.tables) })
     return true
   }
 
-  /** Until then its fold may wait for lulls. */
-  const dueMs = ({ metadata }: RecordedEvent): number =>
-    Date.parse(metadata.recordedAt) + gatherMs + patienceMs
-
-  const fold = async (ended: AbortSignal): Promise<TenureEnd> => {
-    for (;;) {
-      let events: readonly RecordedEvent[]
-      let giveWay: GiveWay
+  /** Null while the group can go on. */
+  const takeBatch = async (ended: AbortSignal): Promise<TenureEnd | null> => {
+    await reader.arrived(position, ended)
+    const fold = startFold({ models: group.models, cache, load: writer.load })
+    let poison: Error | null = null
+    try {
+      await fill(fold, ended)
+    } catch (error) {
+      if (!(error instanceof UndecodableEvent || error instanceof PoisonEvent)) throw error
+      poison = error
+    }
+    // What stands before it is applied first.
+    if (fold.last !== null)
       try {
-        const [first] = await reader.next(position, 1, ended)
-        await gather(context, group.name, gatherUntilMs - performance.now(), ended)
-        giveWay = patientUntil(context.giveWay, dueMs(first as RecordedEvent), context.clock)
-        await giveWay()
-        events = await reader.next(position, limit, ended)
-      } catch (error) {
-        if (error instanceof UndecodableEvent) return { kind: 'poisoned', error, epoch }
-        throw error
-      }
-      try {
-        const write = async (): Promise<boolean> => {
-          writing = true
-          await fence.looked()
-          return applyBatch(events, giveWay)
-        }
-        if (!(await gate.pass(ended, write))) return { kind: 'fenced' }
-        // A full batch means that more than can be folded at once is there already.
-        gatherUntilMs = events.length < limit ? performance.now() + gatherMs : 0
+        if (!(await gate.pass(ended, () => write(fold)))) return { kind: 'fenced' }
+        gatherUntilMs = fold.events < limit ? performance.now() + gatherMs : 0
         limit = maxBatch
       } catch (error) {
-        if (error instanceof PoisonEvent) {
-          const sound = events.indexOf(error.event)
-          if (sound === 0) return { kind: 'poisoned', error, epoch }
-          // What stands before it is applied first.
-          limit = sound
-        } else if (isDataError(error) && !session.ended.aborted) {
-          const [first] = events as [RecordedEvent]
-          if (events.length === 1)
-            return { kind: 'poisoned', error: new PoisonEvent(first, group.name, error), epoch }
-          // Nothing landed. Smaller and smaller batches find the event that the database does not take.
-          limit = Math.max(1, Math.floor(events.length / 2))
-        } else throw error
-      } finally {
-        writing = false
+        if (!isDataError(error) || session.ended.aborted) throw error
+        // Nothing landed. Smaller and smaller batches find the event that the database does not take.
+        if (fold.events > 1) {
+          limit = Math.floor(fold.events / 2)
+          return null
+        }
+        poison = new PoisonEvent(fold.last, group.name, error)
       }
+    return poison && { kind: 'poisoned', error: poison, epoch }
+  }
+
+  const foldOn = async (ended: AbortSignal): Promise<TenureEnd> => {
+    for (;;) {
+      const end = await takeBatch(ended)
+      busy = false
+      if (end) return end
     }
   }
 
   progress.advance(group.name, position)
-  const fence = watchFence(session, group.name, epoch, () => writing)
+  const fence = watchFence(session, group.name, epoch, () => busy)
   try {
-    return await fold(AbortSignal.any([signal, fence.signal]))
+    return await foldOn(AbortSignal.any([signal, fence.signal]))
   } catch (error) {
     if (fence.signal.aborted && !signal.aborted) return { kind: 'fenced' }
     throw error

@@ -1,6 +1,6 @@
 import type { StoredEvent } from '../eventstore/port.ts'
 import { sealStream } from '../eventstore/streams.ts'
-import { type GiveWay, goOn, patienceMs, patientUntil, turnEach } from '../lulls.ts'
+import { type GiveWay, goOn, patienceMs, patientWhile, turnEach } from '../lulls.ts'
 import { createEventDigest, digestBytes, startDigest } from './digest.ts'
 import { type DigestPlace, type DigestRun, type DigestStore, maxRunEvents } from './digest-store.ts'
 
@@ -75,8 +75,11 @@ export const openChain = async (
     // the two, what is kept past the last seal is not of seals alone.
     unsealed: () => Math.max(0, end.ordinal - covered - ofSeals.length),
     async take(events) {
-      const patient = patientUntil(giveWay, performance.now() + patienceMs, () => performance.now())
-      const rest = turnEach(turnSteps, patient)
+      const dueMs = performance.now() + patienceMs
+      const rest = turnEach(
+        turnSteps,
+        patientWhile(giveWay, () => performance.now() < dueMs),
+      )
       for (const [at, event] of events.entries()) {
         if (at % stepEvents === 0) await rest()
         takeOne(event)

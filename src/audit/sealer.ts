@@ -62,12 +62,12 @@ export const startSealer = (deps: SealerDeps): Sealer => {
       if (due === null && chain.unsealed() > 0) due = AbortSignal.timeout(every.seconds * 1000)
       const until = due === null ? signal : AbortSignal.any([signal, due])
       try {
+        await reader.arrived(chain.end().position, until)
         await chain.take(await reader.nextStored(chain.end().position, helping, until))
       } catch (error) {
         if (due?.aborted && !signal.aborted) return
         throw error
       }
-      if (chain.unsealed() < every.events) await pause(gatherMs)
     }
   }
 
@@ -85,7 +85,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
 
   const hold = async (): Promise<void> => {
     const session = await openSession(pool, 'farebox sealer')
-    const reader = feed.reader()
+    const reader = feed.reader({ gatherMs })
     try {
       const signal = AbortSignal.any([stop, session.ended])
       while (!(await tryLock(session.client, 'sealer'))) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { createLulls, patientUntil } from '../../src/lulls.ts'
+import { createLulls, patientWhile } from '../../src/lulls.ts'
 import { move, purse, runnerOver } from './purse.ts'
 import { postgresWorld } from './world.ts'
 
@@ -81,7 +81,7 @@ test('of two batches under way, the end of one leaves time', async () => {
 
 test('patience ends: work that is late goes on', async () => {
   const { world, giveWay, begin, end } = lullsAt(longMs)
-  const patient = patientUntil(giveWay, 100, () => world.nowMs)
+  const patient = patientWhile(giveWay, () => world.nowMs < 100)
   begin()
   end()
   const work = giving(patient)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createLogFeed } from '../../projections/engine/feed.ts'
 import { ledgerStream } from '../../src/eventstore/streams.ts'
 import type { AccountId } from '../../src/ids.ts'
@@ -28,20 +29,62 @@ const feedAfter = async (t: TestContext, events: number) => {
 
 const even = new Set(['Even'])
 
-test('a selection looks at so many events and says when there may be more of them', async (t) => {
+test('a selection looks at so many events and gives those of its types', async (t) => {
   const { feed, append } = await feedAfter(t, 5)
   const look = async (after: number, limit: number) => {
-    const { through, events, full } = await feed.nextOfTypes(after, limit, even, inTime)
-    return { through, positions: events.map(({ position }) => position), full }
+    const { through, events } = await feed.nextOfTypes(after, limit, even, inTime)
+    return { through, positions: events.map(({ position }) => position) }
   }
-  assert.deepEqual(await look(0, 4), { through: 4, positions: [2, 4], full: true }, 'from the log')
-  assert.deepEqual(await look(4, 4), { through: 5, positions: [], full: false }, 'nothing of the type')
+  assert.deepEqual(await look(0, 4), { through: 4, positions: [2, 4] }, 'from the log')
+  assert.deepEqual(await look(4, 4), { through: 5, positions: [] }, 'nothing of the type')
   const waiting = look(5, 2)
   await append()
-  assert.deepEqual(await waiting, { through: 6, positions: [6], full: false }, 'one that came')
+  assert.deepEqual(await waiting, { through: 6, positions: [6] }, 'one that came')
   await append()
   await append()
   await feed.next(7, 1, inTime) // both have arrived
-  assert.deepEqual(await look(5, 2), { through: 7, positions: [6], full: true }, 'from memory')
-  assert.deepEqual(await look(5, 4), { through: 8, positions: [6, 8], full: false }, 'all that is there')
+  assert.deepEqual(await look(5, 2), { through: 7, positions: [6] }, 'from memory')
+  assert.deepEqual(await look(5, 4), { through: 8, positions: [6, 8] }, 'all that is there')
+})
+
+const never = 2 ** 31 - 1
+
+test('a reader that is behind does not wait for events to gather, however long it lets them', async (t) => {
+  const { feed, append } = await feedAfter(t, 5)
+  const reader = feed.reader({ gatherMs: never })
+  t.after(() => reader.close())
+  let after = 0
+  const readOn = async (limit: number): Promise<number> => {
+    await reader.arrived(after, inTime)
+    after = (await reader.next(after, limit, inTime)).at(-1)!.position
+    return after
+  }
+  assert.equal(await readOn(2), 2, 'from the log')
+  assert.equal(await readOn(2), 4)
+  assert.equal(await readOn(2), 5, 'the end: from now on it lets them gather')
+  assert.equal(reader.mayHave(5), false)
+  for (let n = 0; n < 3; n += 1) await append()
+  await feed.next(7, 1, inTime)
+  assert.equal(reader.mayHave(5), true)
+  const waits = new AbortController()
+  const waiting = reader.arrived(5, waits.signal)
+  const over = await Promise.race([waiting, sleep(50, 'it waits')])
+  assert.equal(over, 'it waits')
+  waits.abort(new Error('enough'))
+  await assert.rejects(waiting, /^Error: enough$/)
+  assert.equal((await reader.nextStored(5, 2, inTime)).length, 2)
+  await reader.arrived(7, inTime) // one was left, so it is behind again
+})
+
+test('a reader that was never at the end reads at once, and who lets nothing gather as well', async (t) => {
+  const { feed, append } = await feedAfter(t, 1)
+  const slow = feed.reader({ gatherMs: never })
+  const quick = feed.reader()
+  t.after(() => slow.close())
+  t.after(() => quick.close())
+  await slow.arrived(0, inTime)
+  await quick.next(0, 10, inTime)
+  const waiting = quick.arrived(1, inTime)
+  await append()
+  await waiting
 })

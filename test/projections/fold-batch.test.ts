@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { foldBatch, type LoadRows, PoisonEvent } from '../../projections/engine/fold-batch.ts'
+import { foldBatch, type LoadRows, PoisonEvent, startFold } from '../../projections/engine/fold-batch.ts'
 import type { ReadModel, Table } from '../../projections/engine/read-model.ts'
 import { createRowCache } from '../../projections/engine/row-cache.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
@@ -71,14 +71,15 @@ const acts = fc
   )
   .map(sensible)
 
-test('batches of any size, with any cache, leave the table as one event after another would', async () => {
+test('batches of any size, taken in any pieces, with any cache, leave the table as one event after another would', async () => {
   await fc.assert(
     fc.asyncProperty(
       acts,
       fc.array(fc.integer({ min: 1, max: 7 }), { minLength: 1 }),
+      fc.integer({ min: 1, max: 7 }),
       fc.integer({ min: 1, max: 4 }),
       fc.boolean(),
-      async (list, sizes, maxRows, complete) => {
+      async (list, sizes, piece, maxRows, complete) => {
         const stored = new Map<string, Thing>()
         const load: LoadRows = async (_table, keys) =>
           keys.flatMap(([name]) => stored.get(`${name}`) ?? []) as never
@@ -87,7 +88,12 @@ test('batches of any size, with any cache, leave the table as one event after an
         for (let done = 0, turn = 0; done < events.length; turn++) {
           const batch = events.slice(done, done + sizes[turn % sizes.length]!)
           done += batch.length
-          const { tables, commit } = await foldBatch({ models: [model], events: batch, cache, load })
+          const fold = startFold({ models: [model], cache, load })
+          for (let taken = 0; taken < batch.length; taken += piece)
+            await fold.take(batch.slice(taken, taken + piece))
+          assert.equal(fold.events, batch.length)
+          assert.equal(fold.last, batch.at(-1))
+          const { tables, commit } = fold.changes()
           for (const { inserted, put, removed } of tables) {
             for (const row of inserted as readonly Thing[]) {
               assert.ok(!stored.has(row.name), `${row.name} is inserted though it is there`)
@@ -129,16 +135,16 @@ test('a row that comes and goes within a batch is not written at all', async () 
 test('a long batch gives way again and again while it is folded', async () => {
   const names = Array.from({ length: 200 }, (_, n) => `thing ${n}`)
   let ways = 0
-  const { tables } = await foldBatch({
+  const fold = startFold({
     models: [model],
-    events: names.map((name, index) => eventOf({ act: 'insert', name, look: false }, index + 1)),
     cache: createRowCache({ maxRows: 10, complete: false }),
     load: async () => assert.fail('nothing needs to be loaded'),
-    giveWay: async () => {
-      ways += 1
-    },
   })
-  assert.deepEqual(tables[0]?.inserted.length, 200)
+  const events = names.map((name, index) => eventOf({ act: 'insert', name, look: false }, index + 1))
+  await fold.take(events, async () => {
+    ways += 1
+  })
+  assert.equal(fold.changes().tables[0]?.inserted.length, 200)
   assert.ok(ways >= 4, `it gave way ${ways} times`)
 })
 
@@ -155,5 +161,38 @@ test('a row that is inserted twice within a batch is a poison event', async () =
       load: async () => [],
     }),
     PoisonEvent,
+  )
+})
+
+test('what was taken before a poison event stands, and nothing of that event', async () => {
+  const fold = startFold({
+    models: [
+      model,
+      {
+        ...model,
+        name: 'wary',
+        tables: [],
+        reads: () => [],
+        apply: (event) => {
+          if (event.position === 3) throw new Error('not this one')
+        },
+      },
+    ],
+    cache: createRowCache({ maxRows: 10, complete: true }),
+    load: async () => assert.fail('nothing needs to be loaded'),
+  })
+  const events = ['a', 'b', 'c', 'd'].map((name, index) =>
+    eventOf({ act: 'insert', name, look: false }, index + 1),
+  )
+  await assert.rejects(fold.take(events), PoisonEvent)
+  assert.equal(fold.last, events[1])
+  assert.deepEqual(
+    fold.changes().tables.map(({ inserted }) => inserted),
+    [
+      [
+        { name: 'a', sum: 1 },
+        { name: 'b', sum: 1 },
+      ],
+    ],
   )
 })

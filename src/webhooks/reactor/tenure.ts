@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { LogFeed, LogReader, Selection } from '../../../projections/engine/feed.ts'
@@ -54,11 +53,7 @@ export type TenureDeps = {
 }
 
 const maxBatch = 1_000
-/**
- * How long events gather, so that a busy log is looked at some forty times a second and not at every append. One that is
- * behind does not wait: a wait for each thousand held it to 30,000 events a second, 6,000 orders, and once it had
- * fallen behind what the feed remembers it read the log a second time for as long as the load lasted.
- */
+/** A busy log is looked at some forty times a second and not at every append. */
 const gatherMs = 25
 /** An idle reactor keeps its place at most so seldom: what lies in between asks for nothing and is read again. */
 const idleCommitMs = 500
@@ -172,13 +167,11 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
   }
 
   onProgress(at.position)
-  const reader = feed.reader()
-  let isBehind = false
+  const reader = feed.reader({ gatherMs })
   try {
     for (;;) {
       signal.throwIfAborted()
-      const found = await nextWithin(reader, at.position, isBehind, signal)
-      isBehind = found?.full ?? false
+      const found = await nextWithin(reader, at.position, signal)
       if (found !== null) await take(found)
       else if (place.position < at.position) await move(at)
     }
@@ -205,24 +198,22 @@ const endedIn = ({ outcomes, stale }: Step): readonly Ended[] => [
   })),
 ]
 
-/** The next events, once they gathered where more are not there already, or null when none came for a while. */
+/** The next events, or null when none came for a while. */
 const nextWithin = async (
-  feed: LogReader,
+  reader: LogReader,
   position: number,
-  isBehind: boolean,
   signal: AbortSignal,
 ): Promise<Selection | null> => {
   // Not `AbortSignal.timeout`: on a busy log forty of them a second would go off, each with an error that nobody reads.
   const idle = new AbortController()
   const timer = setTimeout(() => idle.abort(), idleCommitMs)
   try {
-    await feed.nextStored(position, 1, AbortSignal.any([signal, idle.signal]))
+    await reader.arrived(position, AbortSignal.any([signal, idle.signal]))
   } catch (error) {
     if (idle.signal.aborted && !signal.aborted) return null
     throw error
   } finally {
     clearTimeout(timer)
   }
-  if (!isBehind) await sleep(gatherMs, undefined, { signal })
-  return feed.nextOfTypes(position, maxBatch, reactorTypes, signal)
+  return reader.nextOfTypes(position, maxBatch, reactorTypes, signal)
 }
