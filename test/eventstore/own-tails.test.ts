@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { expectedFrom } from '../../src/eventstore/checks.ts'
 import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
+import { createOwnTails } from '../../src/eventstore/postgres/own-tails.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { allAfter, freshStream, someEvents, streamOf } from './contract/events.ts'
@@ -77,4 +78,26 @@ test('what a process appended before its log was restored to an earlier point is
     return outcome!.status === 'unavailable' || outcome!.status === 'unknown' ? null : outcome
   })
   assert.deepEqual(answer, { status: 'conflict', stream, actual: 1, landed: [] })
+})
+
+test('a stream is known to reach what landed on it, until somebody else appends to it as well', () => {
+  const tails = createOwnTails()
+  const stream = freshStream()
+  const other = freshStream()
+  const items = (after: number, ...streams: StreamName[]) =>
+    streams.map((each) => ({
+      appends: [{ stream: each, expected: expectedFrom(after), events: someEvents(2) }],
+    }))
+  tails.landed(items(-1, stream))
+  assert.equal(tails.reaches(stream, 1), false, 'its first events are not remembered')
+  tails.landed(items(1, stream, other))
+  assert.deepEqual(
+    [1, 3, 4].map((revision) => tails.reaches(stream, revision)),
+    [true, true, false],
+  )
+  tails.contested(items(3, stream))
+  assert.equal(tails.reaches(stream, 1), false)
+  tails.landed(items(5, stream, other))
+  assert.equal(tails.reaches(stream, 7), false, 'others append to it')
+  assert.equal(tails.reaches(other, 7), true)
 })

@@ -11,24 +11,32 @@ export type OwnTails = {
   reaches(stream: StreamName, revision: number): boolean
   /** These landed. Streams that did not exist before are not remembered: most of them are hardly appended to again. */
   landed(items: readonly AppendItem[]): void
-  /** Somebody else appends to one of these: they are looked at again. */
-  forget(items: readonly AppendItem[]): void
+  /**
+   * Somebody else appends to one of these. From now on they are looked at each time: an append that only the index
+   * refuses leaves its rows in the table until they are vacuumed, and two processes on one stream would leave many.
+   */
+  contested(items: readonly AppendItem[]): void
 }
 
+/** Of each kind; beyond that all are forgotten, and looked at once more. */
 const maxStreams = 20_000
 
 export const createOwnTails = (): OwnTails => {
   const tails = new Map<StreamName, number>()
+  const shared = new Set<StreamName>()
   return {
     reaches: (stream, revision) => (tails.get(stream) ?? -1) >= revision,
     landed: (items) => {
       if (tails.size > maxStreams) tails.clear()
       for (const { appends } of items)
         for (const { stream, expected, events } of appends)
-          if (expected !== 'noStream') tails.set(stream, revisionBefore(expected) + events.length)
+          if (expected !== 'noStream' && !shared.has(stream))
+            tails.set(stream, revisionBefore(expected) + events.length)
     },
-    forget: (items) => {
-      for (const { appends } of items) for (const { stream } of appends) tails.delete(stream)
+    contested: (items) => {
+      if (shared.size > maxStreams) shared.clear()
+      for (const { appends } of items)
+        for (const { stream } of appends) if (tails.delete(stream)) shared.add(stream)
     },
   }
 }

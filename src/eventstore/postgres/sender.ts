@@ -92,7 +92,7 @@ export const createSender = (options: SenderOptions): Sender => {
       withTimeout(answer, answerTimeoutMs, 'Postgres does not answer')
     const base = await inTime(writeAsExpected(client, items))
     if (base === null) {
-      tails.forget(items)
+      tails.contested(items)
       return inTime(writeJudged(client, items))
     }
     tails.landed(items)
