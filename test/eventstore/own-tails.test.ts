@@ -95,7 +95,7 @@ test('a stream is known to reach what landed on it, until somebody else appends 
     [1, 3, 4].map((revision) => tails.reaches(stream, revision)),
     [true, true, false],
   )
-  tails.contested(items(3, stream))
+  tails.contested(stream)
   assert.equal(tails.reaches(stream, 1), false)
   tails.landed(items(5, stream, other))
   assert.equal(tails.reaches(stream, 7), false, 'others append to it')

@@ -12,10 +12,10 @@ export type OwnTails = {
   /** These landed. Streams that did not exist before are not remembered: most of them are hardly appended to again. */
   landed(items: readonly AppendItem[]): void
   /**
-   * Somebody else appends to one of these. From now on they are looked at each time: an append that only the index
-   * refuses leaves its rows in the table until they are vacuumed, and two processes on one stream would leave many.
+   * Somebody else appends to it too. From now on it is looked at each time: an append that only the index refuses leaves
+   * its rows in the table until they are vacuumed, and two processes on one stream would leave many.
    */
-  contested(items: readonly AppendItem[]): void
+  contested(stream: StreamName): void
 }
 
 /** Of each kind; beyond that all are forgotten, and looked at once more. */
@@ -33,10 +33,10 @@ export const createOwnTails = (): OwnTails => {
           if (expected !== 'noStream' && !shared.has(stream))
             tails.set(stream, revisionBefore(expected) + events.length)
     },
-    contested: (items) => {
+    contested: (stream) => {
       if (shared.size > maxStreams) shared.clear()
-      for (const { appends } of items)
-        for (const { stream } of appends) if (tails.delete(stream)) shared.add(stream)
+      tails.delete(stream)
+      shared.add(stream)
     },
   }
 }

@@ -74,7 +74,7 @@ export const createSender = (options: SenderOptions): Sender => {
       const base = opened![0]![0]
       return base === null ? null : Number(base)
     } catch (error) {
-      // A stream that must not exist stands already.
+      // A stream that must not exist stands already, or one goes further than this connection wrote it.
       if (isDuplicate(error)) return null
       throw error
     }
@@ -92,8 +92,10 @@ export const createSender = (options: SenderOptions): Sender => {
       withTimeout(answer, answerTimeoutMs, 'Postgres does not answer')
     const base = await inTime(writeAsExpected(client, items))
     if (base === null) {
-      tails.contested(items)
-      return inTime(writeJudged(client, items))
+      const judged = await inTime(writeJudged(client, items))
+      for (const outcome of judged.outcomes)
+        if (outcome.status === 'conflict') tails.contested(outcome.stream)
+      return judged
     }
     tails.landed(items)
     onLanded(base, items)
