@@ -75,6 +75,9 @@ export type OrderDetails = {
   readonly createdAt: string
 }
 
+/** What reads show of it: all but the digests that only the log keeps. */
+export type ShownDetails = Omit<OrderDetails, 'catalogDigest' | 'fingerprint'>
+
 /** An order for a reseller's customer: the customer's credit pays `amountCents`, the reseller's wallet `costCents`. */
 export type CustomerOrder = OrderDetails & { readonly customerId: CustomerId; readonly costCents: number }
 

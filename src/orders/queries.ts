@@ -1,9 +1,9 @@
 import type { Kysely } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
-import type { OrderCountRow, OrderRow } from '../../projections/orders.ts'
+import type { KeptDetails, OrderCountRow, OrderRow } from '../../projections/orders.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
 import type { AccountId } from '../ids.ts'
-import type { OrderDetails } from './details.ts'
+import type { OrderDetails, ShownDetails } from './details.ts'
 import type { Order, OrderStatus } from './fold.ts'
 
 export type Page = { readonly limit: number; readonly offset: number }
@@ -17,12 +17,20 @@ type PaymentColumns = {
   readonly pay_url: string | null
 }
 
-/** An order with where it can be paid, while it can. */
-export type FoundOrder = Omit<Order, 'refunds'> & { readonly payUrl: string | null }
+/** An order as reads show it, with where it can be paid, while it can. */
+export type FoundOrder = Omit<Order, 'refunds' | 'details'> & {
+  readonly details: ShownDetails
+  readonly payUrl: string | null
+}
 
 /** The order as its row tells it. Refunds on their way are not in the row: only the log decides on them. */
 export const orderOfRow = (row: OrderRow & PaymentColumns): FoundOrder => ({
-  details: JSON.parse(row.details) as OrderDetails,
+  details: {
+    ...(JSON.parse(row.details) as KeptDetails),
+    orderId: row.order_id as OrderDetails['orderId'],
+    accountId: row.account_id as AccountId,
+    createdAt: row.created_at,
+  },
   status: row.status,
   paid: row.paid ?? true,
   awaiting: row.deposit_id === null ? null : { depositId: row.deposit_id, heldUntil: row.held_until },
