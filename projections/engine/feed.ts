@@ -47,12 +47,12 @@ export type LogReads = {
 
 /** Reads on and on from one place to the next. `close` when no more is read. */
 export type LogReader = LogReads & {
-  /** Whether something stands after a position: for sure what was appended lately, else perhaps. */
-  mayHave(after: number): boolean
+  /** Whether an event stands after a position, as far as the feed has seen. */
+  has(after: number): boolean
   /**
-   * Resolves when something may stand after a position and it is time to read it: as long after the last read as the
-   * reader lets events gather, and without a wait while it is behind, which it is as long as each read gives as many as
-   * it asked for. One that waits while it is behind passes so many events a second at most, and may never catch up.
+   * Resolves when an event stands after a position and it is time to read it: as long after the last read as the reader
+   * lets events gather, and without a wait while it is behind: while more stood there after its last read. One that
+   * waits while it is behind passes so many events a second at most, and may never catch up.
    * @throws the signal's reason when it is aborted
    */
   arrived(after: number, signal: AbortSignal): Promise<void>
@@ -246,14 +246,14 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return whole && stored.length === limit ? cutAtCommand(events) : events
   }
 
-  /** What is older than the tail is not known here, so it may be there. */
-  const mayHave = (position: number): boolean => position < tailAfter || firstAfter(position) < tail.length
+  /** What the tail begins after is the place of an event itself: the log's head once, or one that was let go. */
+  const has = (position: number): boolean => position < tailAfter || firstAfter(position) < tail.length
 
   const somethingAfter = async (position: number, signal: AbortSignal): Promise<void> => {
     await start()
     for (;;) {
       closing.signal.throwIfAborted()
-      if (mayHave(position)) return
+      if (has(position)) return
       await waitFor(arrival.promise, signal)
     }
   }
@@ -324,14 +324,14 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     ): Promise<Found> => {
       standAt(after)
       const found = await read
-      isBehind = mayHave(lastOf(found))
+      isBehind = has(lastOf(found))
       readMs = performance.now()
       return found
     }
     const lastPosition = (events: readonly { readonly position: number }[]): number => events.at(-1)!.position
 
     return {
-      mayHave,
+      has,
       arrived: async (after, signal) => {
         standAt(after)
         await somethingAfter(after, signal)

@@ -135,7 +135,7 @@ export const holdTenure = async (
     const window = openWindow(progress, group.name, gatherUntilMs - performance.now())
     const moreCame = async (): Promise<boolean> => {
       await Promise.race([window.over, reader.arrived(at(), ended)])
-      return reader.mayHave(at())
+      return reader.has(at())
     }
     try {
       let isLast: boolean
