@@ -49,6 +49,9 @@ export type TenureEnd =
 const isDataError = (error: unknown): boolean =>
   /^(22|23|54)/.test((error as { code?: unknown }).code?.toString() ?? '')
 
+/** So many events are read, and so decoded, at once: some milliseconds during which nothing else runs. */
+const maxRead = 1_000
+
 /** How soon an owner with nothing to fold learns that another program exchanged its tables. */
 const fenceCheckMs = 500
 
@@ -143,7 +146,7 @@ export const holdTenure = async (
         // What is there when the time is over still comes along.
         isLast = window.isOver()
         await lull()
-        const events = await reader.next(at(), limit, ended)
+        const events = await reader.next(at(), Math.min(limit, maxRead), ended)
         busy = true
         await fence.looked()
         await fold.take(events, lull)
