@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { OrderDetails } from '../src/orders/details.ts'
+import type { OrderDetails, ShownDetails } from '../src/orders/details.ts'
 import type { OrderEvent } from '../src/orders/events.ts'
 import { type OrderStatus, orderStatuses } from '../src/orders/fold.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
@@ -74,10 +74,7 @@ export const orderCountsTable: Table<OrderCountRow> = {
 }
 
 /** What `OrderRow.details` holds. */
-export type KeptDetails = Omit<
-  OrderDetails,
-  'orderId' | 'accountId' | 'createdAt' | 'catalogDigest' | 'fingerprint'
->
+export type KeptDetails = Omit<ShownDetails, 'orderId' | 'accountId' | 'createdAt'>
 
 const detailsOf = (order: OrderDetails): string => {
   const { orderId: _, accountId: _a, createdAt: _c, catalogDigest: _d, fingerprint: _f, ...kept } = order

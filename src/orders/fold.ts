@@ -1,6 +1,6 @@
 import type { Fold } from '../eventstore/fold.ts'
 import type { ProxyId } from '../ids.ts'
-import type { OrderDetails } from './details.ts'
+import type { OrderDetails, ShownDetails } from './details.ts'
 import type { OrderEvent, OrderFailureReason } from './events.ts'
 
 /** The public vocabulary (decisions, "Orders"); webhooks and reads use the same words. */
@@ -51,6 +51,9 @@ export type Order = {
   readonly refundedCents: number
   readonly refunds: readonly Refund[]
 }
+
+/** An order as reads show it: without the refunds that only the log decides on, and the digests that only it keeps. */
+export type ShownOrder = Omit<Order, 'refunds' | 'details'> & { readonly details: ShownDetails }
 
 /** Null: the order does not exist. */
 export type OrderState = Order | null

@@ -3,8 +3,8 @@ import type { ReadDatabase } from '../../projections/database.ts'
 import type { KeptDetails, OrderCountRow, OrderRow } from '../../projections/orders.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
 import type { AccountId } from '../ids.ts'
-import type { OrderDetails, ShownDetails } from './details.ts'
-import type { Order, OrderStatus } from './fold.ts'
+import type { OrderDetails } from './details.ts'
+import type { Order, OrderStatus, ShownOrder } from './fold.ts'
 
 export type Page = { readonly limit: number; readonly offset: number }
 
@@ -18,10 +18,7 @@ type PaymentColumns = {
 }
 
 /** An order as reads show it, with where it can be paid, while it can. */
-export type FoundOrder = Omit<Order, 'refunds' | 'details'> & {
-  readonly details: ShownDetails
-  readonly payUrl: string | null
-}
+export type FoundOrder = ShownOrder & { readonly payUrl: string | null }
 
 /** The order as its row tells it. Refunds on their way are not in the row: only the log decides on them. */
 export const orderOfRow = (row: OrderRow & PaymentColumns): FoundOrder => ({

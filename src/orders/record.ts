@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { metaOf } from '../catalog/how-to.ts'
 import { customerField, customerIdField } from '../customers/named.ts'
-import type { ShownDetails } from './details.ts'
-import { type Order, orderStatuses } from './fold.ts'
+import { type Order, orderStatuses, type ShownOrder } from './fold.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 const cents = z.int()
@@ -73,11 +72,7 @@ const isHeld = ({ status, awaiting }: Pick<Order, 'status' | 'awaiting'>): boole
  * `customer` is the reseller's own id of whom it is for.
  */
 export const orderRecord = (
-  order: Omit<Order, 'refunds' | 'details'> & {
-    readonly details: ShownDetails
-    readonly payUrl?: string | null
-    readonly customer?: string | null
-  },
+  order: ShownOrder & { readonly payUrl?: string | null; readonly customer?: string | null },
   reseller: boolean,
 ): OrderRecord => {
   const { details } = order
