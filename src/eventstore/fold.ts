@@ -25,7 +25,10 @@ export type Fold<State, Event extends DomainEvent = DomainEvent> = {
   readonly snapshot?: {
     toJson(state: State): unknown
     fromJson(json: unknown): State
-    /** How many entries the state holds: a snapshot is due after max(1,000, entries) events. */
+    /**
+     * How much the state holds, in facts of some 200 bytes: as many events are due before its next snapshot (1,000 at
+     * least), and it counts so much in the cache of folds.
+     */
     entries(state: State): number
   }
 }

@@ -1,6 +1,6 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../eventstore/fold.ts'
-import { type RememberedJson, rememberedFromJson, rememberedToJson } from './remembered.ts'
+import { type RememberedJson, rememberedCount, rememberedFromJson, rememberedToJson } from './remembered.ts'
 import { type SpendJson, spendFromJson, spendToJson } from './spend.ts'
 import type {
   Applied,
@@ -57,11 +57,11 @@ export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
   fromJson: (json) => fromJson(json as Snapshot),
   entries: (state) =>
     state.holds.size +
-    state.credits.queue.size +
-    state.adjustments.queue.size +
-    state.debits.queue.size +
-    state.resolvedHolds.queue.size +
+    rememberedCount(state.credits) +
+    rememberedCount(state.adjustments) +
+    rememberedCount(state.debits) +
+    rememberedCount(state.resolvedHolds) +
     state.spend.queue.size +
     state.customers.size +
-    state.customerMovements.queue.size,
+    rememberedCount(state.customerMovements),
 }

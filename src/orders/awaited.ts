@@ -4,6 +4,7 @@ import type { Decision } from '../eventstore/commands/command.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
+import { recall } from '../ledger/remembered.ts'
 import { customerCreditOf, type LedgerState } from '../ledger/state.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
 import { isCustomerOrder, type OrderDetails } from './details.ts'
@@ -173,7 +174,7 @@ export const decideCancellation = (
   const keep: Decision<{ readonly canceled: boolean }> = { appends: [], answer: { canceled: false } }
   if (!order || !closed || order.details.customerId !== null || !waitsFor(order, depositId)) return keep
   const { orderId, accountId } = order.details
-  if (ledger.debits.entries.has(orderId)) return keep
+  if (recall(ledger.debits, orderId) !== undefined) return keep
   const event: OrderEvent = {
     type: 'OrderCanceled',
     data: { orderId, accountId, canceledAt: isoTime(nowMs) },

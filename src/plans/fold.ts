@@ -7,6 +7,7 @@ import {
   type Remembered,
   type RememberedJson,
   remember,
+  rememberedCount,
   rememberedFromJson,
   rememberedToJson,
 } from '../ledger/remembered.ts'
@@ -157,6 +158,7 @@ export const planFold: Fold<PlanState, PlanEvent> = {
         withdrawn: ImmutableMap(snapshot.withdrawn.map((id) => [id, true as const])),
       }
     },
-    entries: (state) => state.answers.entries.size + state.reports.entries.size + state.withdrawn.size,
+    entries: (state) =>
+      rememberedCount(state.answers) + rememberedCount(state.reports) + state.withdrawn.size,
   },
 }

@@ -11,7 +11,7 @@ import { accountStream, depositStream, ledgerStream } from '../../src/eventstore
 import type { CustomerId, DepositId } from '../../src/ids.ts'
 import type { LedgerEvent } from '../../src/ledger/events.ts'
 import { ledgerFold } from '../../src/ledger/fold.ts'
-import { rememberedMs } from '../../src/ledger/remembered.ts'
+import { recall, rememberedMs } from '../../src/ledger/remembered.ts'
 import { customerCreditOf } from '../../src/ledger/state.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
 import {
@@ -183,9 +183,9 @@ const orders = [ownOrder, forAlice]
 const completed = (world: World, nowMs: number): World =>
   orders.reduce((before, order) => {
     const states = statesFor(before, order)
-    const debit = states.ledger.debits.entries.get(order.orderId)
+    const debit = recall(states.ledger.debits, order.orderId)
     if (debit === undefined) return before
-    const { availableAfterMicros } = debit.value
+    const { availableAfterMicros } = debit
     return appendTo(before, decideCompletion(states, { order, availableAfterMicros }, nowMs).appends, nowMs)
   }, world)
 
@@ -340,7 +340,7 @@ test('whatever of what a provider says is heard, in whatever order, as often and
         seen.credits += report.payments.length
       }
       for (const order of orders)
-        if (stateOf(world, ledgerStream(buyer), ledgerFold).debits.entries.has(order.orderId))
+        if (recall(stateOf(world, ledgerStream(buyer), ledgerFold).debits, order.orderId) !== undefined)
           seen.orders += 1
     }),
     { numRuns: soak ? 20_000 : 400 },

@@ -8,6 +8,7 @@ import { depositFold } from '../../src/deposits/fold.ts'
 import type { Decision } from '../../src/eventstore/commands/command.ts'
 import { accountStream, depositStream, ledgerStream, orderStream } from '../../src/eventstore/streams.ts'
 import type { DepositId, KeyId } from '../../src/ids.ts'
+import { recall } from '../../src/ledger/remembered.ts'
 import { customerCreditOf } from '../../src/ledger/state.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
 import { decideAwaitedAlone, decideAwaiting, decideCancellation, heldMs } from '../../src/orders/awaited.ts'
@@ -122,8 +123,8 @@ const tryAgain = (world: World, order: OrderDetails, atMs: number) =>
   )
 
 const debitOf = (world: World, order: OrderDetails) => {
-  const debit = statesFor(world, order).ledger.debits.entries.get(order.orderId)
-  return debit === undefined ? null : { order, availableAfterMicros: debit.value.availableAfterMicros }
+  const debit = recall(statesFor(world, order).ledger.debits, order.orderId)
+  return debit === undefined ? null : { order, availableAfterMicros: debit.availableAfterMicros }
 }
 
 /** What the poller and the completion reactor do by themselves, one append at a time: the slowest crash of all. */

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  emptyRemembered,
+  forget,
+  type Remembered,
+  recall,
+  remember,
+  rememberedCount,
+  rememberedFromJson,
+  rememberedMs,
+  rememberedToJson,
+  remembersSince,
+} from '../../src/ledger/remembered.ts'
+
+type Fact = readonly [id: string, atMs: number, value: { readonly says: string }]
+/** What is remembered, and the same as a plain list, oldest first. */
+type Version = {
+  readonly remembered: Remembered<Fact[2]>
+  readonly facts: readonly Fact[]
+  readonly nowMs: number
+}
+type Step =
+  | { readonly kind: 'remember'; readonly count: number; readonly apartMs: number }
+  | { readonly kind: 'forget'; readonly laterMs: number }
+  | { readonly kind: 'restore' }
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('remember'),
+      count: fc.integer({ min: 1, max: 90 }),
+      apartMs: fc.constantFrom(0, 1, 3_600_000),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('forget'),
+      laterMs: fc.constantFrom(1, rememberedMs / 2, rememberedMs + 1),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('restore') }) },
+)
+
+/** Ids as providers and operators may write them. */
+const endings = fc.array(fc.string({ unit: 'grapheme', maxLength: 6 }), { minLength: 1, maxLength: 5 })
+
+const first: Version = { remembered: emptyRemembered(), facts: [], nowMs: 1_790_000_000_000 }
+
+const after = (before: Version, taken: Step, newFact: (atMs: number) => Fact): Version => {
+  let { remembered, facts, nowMs } = before
+  if (taken.kind === 'restore')
+    return {
+      ...before,
+      remembered: rememberedFromJson(JSON.parse(JSON.stringify(rememberedToJson(remembered)))),
+    }
+  if (taken.kind === 'remember') {
+    for (let n = 0; n < taken.count; n += 1) {
+      nowMs += taken.apartMs
+      const fact = newFact(nowMs)
+      remembered = remember(remembered, fact[0], fact[2], nowMs)
+      facts = [...facts, fact]
+    }
+    return { remembered, facts, nowMs }
+  }
+  nowMs += taken.laterMs
+  const isOld = ([, atMs]: Fact) => nowMs - atMs > rememberedMs
+  for (let n = 0; n < 40; n += 1) {
+    remembered = forget(remembered, nowMs)
+    facts = facts.slice([0, 1].filter((at) => facts[at] !== undefined && isOld(facts[at])).length)
+  }
+  return { remembered, facts, nowMs }
+}
+
+test('law: every version of what is remembered stays what it is, whatever is remembered on top of any other', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ on: fc.nat(), taken: step }), { minLength: 1, maxLength: 40, size: 'max' }),
+      endings,
+      (branches, tails) => {
+        const versions: Version[] = [first]
+        let said = 0
+        const newFact = (atMs: number): Fact => {
+          said += 1
+          return [`${said}${tails[said % tails.length]}`, atMs, { says: `${said} of it` }]
+        }
+        for (const { on, taken } of branches)
+          versions.push(after(versions[on % versions.length]!, taken, newFact))
+        const everyFact = new Map(versions.flatMap(({ facts }) => facts.map((fact) => [fact[0], fact])))
+        for (const { remembered, facts } of versions) {
+          assert.deepEqual(rememberedToJson(remembered).entries, facts)
+          assert.equal(rememberedCount(remembered), facts.length)
+          const known = new Map(facts.map(([id, , value]) => [id, value]))
+          for (const id of everyFact.keys()) assert.deepEqual(recall(remembered, id), known.get(id))
+        }
+      },
+    ),
+  )
+})
+
+test('what happened before is refused, however long ago it was packed away', () => {
+  let remembered = emptyRemembered<number>()
+  for (let n = 0; n < 1_000; n += 1) remembered = remember(remembered, `ord_${n}`, n, n)
+  for (const n of [0, 31, 32, 500, 999]) {
+    assert.equal(recall(remembered, `ord_${n}`), n)
+    assert.throws(() => remember(remembered, `ord_${n}`, n, 2_000), /happened twice/)
+  }
+})
+
+test('two ids of one hash are two ids', () => {
+  // Collisions of FNV-1a in 32 bits.
+  let remembered = emptyRemembered<string>()
+  for (const id of ['costarring', 'declinate', ...Array.from({ length: 100 }, (_, n) => `between ${n}`)])
+    remembered = remember(remembered, id, `of ${id}`, 1)
+  for (const id of ['liquid', 'macallums']) {
+    assert.equal(recall(remembered, id), undefined)
+    remembered = remember(remembered, id, `of ${id}`, 2)
+  }
+  for (let n = 0; n < 100; n += 1) remembered = remember(remembered, `after ${n}`, 'x', 3)
+  for (const id of ['costarring', 'liquid', 'declinate', 'macallums'])
+    assert.equal(recall(remembered, id), `of ${id}`)
+})
+
+test('what is forgotten is known to be forgotten', () => {
+  let remembered = remember(emptyRemembered<string>(), 'a', 'first', 1_000)
+  remembered = remember(remembered, 'b', 'second', 2_000)
+  remembered = forget(remembered, 1_001 + rememberedMs)
+  assert.equal(recall(remembered, 'a'), undefined)
+  assert.equal(recall(remembered, 'b'), 'second')
+  assert.equal(remembersSince(remembered, 1_000), false)
+  assert.equal(remembersSince(remembered, 1_001), true)
+  assert.throws(() => remember(remembered, 'b', 'again', 3_000), /happened twice/)
+})
