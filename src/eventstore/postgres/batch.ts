@@ -5,10 +5,15 @@ import { booleanArray, int4Array, int8Array, textArray, uuidArray } from './arra
 import { eventColumns, eventRows } from './event-rows.ts'
 import type { OwnTails } from './own-tails.ts'
 
-/** Takes the head and looks at what is expected (migrations.ts); its parameters are those of `batchSteps`. */
+/**
+ * Takes the head and looks at what is expected (migrations.ts); its parameters are those of `batchSteps`. No append that it
+ * is given is chained: those are left out.
+ */
 const open: Prepared = {
   name: 'farebox-open-batch',
-  text: 'select log.open_batch($1::text[], $2::bigint[], $3::boolean[], $4::bigint)',
+  text: `
+    select log.open_batch(
+      $1::text[], $2::bigint[], array_fill(false, array[cardinality($1::text[])]), $3::bigint)`,
 }
 
 const copyEvents: Prepared = {
@@ -20,48 +25,45 @@ const copyEvents: Prepared = {
 /** Refuses the batch when its events did not get the positions up to the head. */
 const close: Prepared = { name: 'farebox-close-batch', text: 'select log.close_batch()' }
 
-type Expectations = { streams: StreamName[]; expected: number[]; chained: boolean[] }
+/** What an append expects: the last revision of its stream, -1 for none. A chained one follows another of its stream. */
+type Expectation = {
+  readonly stream: StreamName
+  readonly revision: number
+  readonly chained: boolean
+}
 
-/** What each append expects, in the order in which they are written; `chained` ones follow another of their stream. */
-const expectationsOf = (items: readonly AppendItem[]): Expectations => {
-  const found: Expectations = { streams: [], expected: [], chained: [] }
+/** In the order in which they are written. */
+const expectationsOf = (items: readonly AppendItem[]): Expectation[] => {
+  const expectations: Expectation[] = []
   const seen = new Set<StreamName>()
   for (const { appends } of items)
     for (const { stream, expected } of appends) {
-      found.streams.push(stream)
-      found.expected.push(revisionBefore(expected))
-      found.chained.push(seen.has(stream))
+      expectations.push({ stream, revision: revisionBefore(expected), chained: seen.has(stream) })
       seen.add(stream)
     }
-  return found
+  return expectations
 }
 
 /**
  * What must be looked at before a batch is written: whether streams reach the revisions that it expects. That they go no
  * further, and that new ones do not exist, the index of (stream, revision) says when the events are written.
  */
-const lookedAt = (items: readonly AppendItem[], tails: OwnTails): Expectations => {
-  const looked: Expectations = { streams: [], expected: [], chained: [] }
-  const { streams, expected, chained } = expectationsOf(items)
-  for (const [index, stream] of streams.entries()) {
-    const revision = expected[index]!
-    if (revision < 0 || chained[index] || tails.reaches(stream, revision)) continue
-    looked.streams.push(stream)
-    looked.expected.push(revision)
-    looked.chained.push(false)
-  }
-  return looked
-}
+const lookedAt = (items: readonly AppendItem[], tails: OwnTails): Expectation[] =>
+  expectationsOf(items).filter(
+    ({ stream, revision, chained }) => revision >= 0 && !chained && !tails.reaches(stream, revision),
+  )
+
+const streamsOf = (expectations: readonly Expectation[]): Buffer =>
+  textArray(expectations.map(({ stream }) => stream))
+const revisionsOf = (expectations: readonly Expectation[]): Buffer =>
+  int8Array(expectations.map(({ revision }) => revision))
 
 /** The steps that write items whose every expectation holds; the first one answers the position before them, or null. */
 export const batchSteps = (items: readonly AppendItem[], tails: OwnTails): readonly Step[] => {
-  const { streams, expected, chained } = lookedAt(items, tails)
+  const looked = lookedAt(items, tails)
   const { rows, count } = eventRows(items)
   return [
-    {
-      statement: open,
-      values: [textArray(streams), int8Array(expected), booleanArray(chained), String(count)],
-    },
+    { statement: open, values: [streamsOf(looked), revisionsOf(looked), String(count)] },
     { statement: copyEvents, copied: rows },
     { statement: close, values: [] },
   ]
@@ -75,7 +77,7 @@ export const judgedSql = `
 
 /** The items flattened in the order in which they are written. */
 export const judgedParameters = (items: readonly AppendItem[]): Buffer[] => {
-  const { streams, expected, chained } = expectationsOf(items)
+  const expectations = expectationsOf(items)
   const itemOf: number[] = []
   const counts: number[] = []
   const appendOf: number[] = []
@@ -102,9 +104,9 @@ export const judgedParameters = (items: readonly AppendItem[]): Buffer[] => {
     }
   return [
     int4Array(itemOf),
-    textArray(streams),
-    int8Array(expected),
-    booleanArray(chained),
+    streamsOf(expectations),
+    revisionsOf(expectations),
+    booleanArray(expectations.map(({ chained }) => chained)),
     int4Array(counts),
     int4Array(appendOf),
     textArray(eventStreams),

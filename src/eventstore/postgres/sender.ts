@@ -4,7 +4,7 @@ import type { AppendItem, ItemOutcome } from '../port.ts'
 import { batchOutcomes, batchSteps, judgedParameters, judgedSql, type Verdict } from './batch.ts'
 import { type Connection, connect, withTimeout } from './connection.ts'
 import { failureOf, isDuplicate } from './failure.ts'
-import { createOwnTails } from './own-tails.ts'
+import { createOwnTails, type OwnTails } from './own-tails.ts'
 
 export type SenderOptions = {
   readonly connection: pg.ClientConfig
@@ -26,6 +26,9 @@ export type Sender = {
   close(): Promise<void>
 }
 
+/** A connection, and what was written over it: neither outlives the other. */
+type Session = { readonly connection: Connection; readonly tails: OwnTails }
+
 /**
  * Whatever the database's defaults say: an acknowledged append is on disk (a stricter setting stays), and each statement
  * of `log.open_batch` sees what was committed before it.
@@ -45,11 +48,10 @@ const failed = (
 /** Writes batches over one connection of its own, which is had when it is first needed and again after it broke. */
 export const createSender = (options: SenderOptions): Sender => {
   const { statementTimeoutMs, answerTimeoutMs, onHead, onLanded, onTrouble } = options
-  let connection: Connection | null = null
-  let tails = createOwnTails()
+  let session: Session | null = null
 
-  const open = async (): Promise<Connection> => {
-    if (connection?.isOpen()) return connection
+  const open = async (): Promise<Session> => {
+    if (session?.connection.isOpen()) return session
     const opened = await connect(
       { ...options.connection, application_name: 'farebox-append', statement_timeout: statementTimeoutMs },
       (error) => {
@@ -62,15 +64,17 @@ export const createSender = (options: SenderOptions): Sender => {
       opened.destroy()
       throw error
     }
-    connection = opened
-    tails = createOwnTails()
-    return opened
+    session = { connection: opened, tails: createOwnTails() }
+    return session
   }
 
   /** Gives the position before the batch, or null when an expectation does not hold: then nothing was written. */
-  const writeAsExpected = async (client: pg.Client, items: readonly AppendItem[]): Promise<number | null> => {
+  const writeAsExpected = async (
+    { connection, tails }: Session,
+    items: readonly AppendItem[],
+  ): Promise<number | null> => {
     try {
-      const [opened] = await inOneTrip(client, batchSteps(items, tails))
+      const [opened] = await inOneTrip(connection.client, batchSteps(items, tails))
       const base = opened![0]![0]
       return base === null ? null : Number(base)
     } catch (error) {
@@ -87,12 +91,13 @@ export const createSender = (options: SenderOptions): Sender => {
     return batchOutcomes(items, Number(base), verdicts)
   }
 
-  const write = async ({ client }: Connection, items: readonly AppendItem[]) => {
+  const write = async (current: Session, items: readonly AppendItem[]) => {
+    const { connection, tails } = current
     const inTime = <Value>(answer: Promise<Value>): Promise<Value> =>
       withTimeout(answer, answerTimeoutMs, 'Postgres does not answer')
-    const base = await inTime(writeAsExpected(client, items))
+    const base = await inTime(writeAsExpected(current, items))
     if (base === null) {
-      const judged = await inTime(writeJudged(client, items))
+      const judged = await inTime(writeJudged(connection.client, items))
       for (const outcome of judged.outcomes)
         if (outcome.status === 'conflict') tails.contested(outcome.stream)
       return judged
@@ -115,7 +120,7 @@ export const createSender = (options: SenderOptions): Sender => {
   }
 
   const send = async (items: readonly AppendItem[]): Promise<readonly ItemOutcome[]> => {
-    let current: Connection
+    let current: Session
     try {
       current = await open()
     } catch (error) {
@@ -130,7 +135,7 @@ export const createSender = (options: SenderOptions): Sender => {
       const failure = failureOf(cause)
       if (failure === 'data')
         return items.length === 1 ? [{ status: 'rejected', cause, landed: [] }] : sendApart(items)
-      if (failure === 'unknown') current.destroy()
+      if (failure === 'unknown') current.connection.destroy()
       return failed(items, failure, cause)
     }
   }
@@ -138,7 +143,7 @@ export const createSender = (options: SenderOptions): Sender => {
   return {
     send,
     close: async () => {
-      if (connection?.isOpen()) await connection.client.end()
+      if (session?.connection.isOpen()) await session.connection.client.end()
     },
   }
 }
