@@ -24,8 +24,8 @@ type Store = {
   used: number
   /** Each fact as JSON and a comma. */
   readonly texts: Buffer
-  /** Where the text of a place ends; that of the next one begins there. */
-  readonly ends: Uint32Array
+  /** Where the text of a place ends; that of the next one begins there. Whole numbers: texts may exceed 32 bits. */
+  readonly ends: Float64Array
   readonly hashes: Uint32Array
   /** A hash table with open addressing: a place plus one, or 0. Twice as many cells as places, a power of two. */
   readonly cells: Uint32Array
@@ -33,14 +33,12 @@ type Store = {
 
 /** A value of more stretches is copied into one. */
 const maxStretches = 8
-/** UTF-8 takes at most three bytes for each of JavaScript's code units. */
-const maxBytesPerUnit = 3
 
 const createStore = (places: number, bytes: number): Store => ({
   places,
   used: 0,
   texts: Buffer.allocUnsafeSlow(bytes),
-  ends: new Uint32Array(places),
+  ends: new Float64Array(places),
   hashes: new Uint32Array(places),
   cells: new Uint32Array(2 ** Math.ceil(Math.log2(2 * places))),
 })
@@ -67,9 +65,9 @@ const put = (store: Store, hash: number, end: number): void => {
   store.used += 1
 }
 
-const readStretch = ({ texts, ...store }: Store, { from, to }: Stretch): PackedFact[] => {
-  const start = startOf({ texts, ...store }, from)
-  return JSON.parse(`[${texts.toString('utf8', start, store.ends[to - 1]! - 1)}]`)
+const readStretch = (store: Store, { from, to }: Stretch): PackedFact[] => {
+  const withoutLastComma = store.ends[to - 1]! - 1
+  return JSON.parse(`[${store.texts.toString('utf8', startOf(store, from), withoutLastComma)}]`)
 }
 
 /** All of it, oldest first. */
@@ -108,7 +106,7 @@ const copied = ({ store, stretches, count }: Packed, facts: number, bytes: numbe
 /** With these facts as the newest, oldest first; their ids are new. */
 export const withPacked = (before: Packed, facts: readonly PackedFact[]): Packed => {
   const texts = facts.map((fact) => `${JSON.stringify(fact)},`)
-  const bytes = maxBytesPerUnit * texts.reduce((sum, { length }) => sum + length, 0)
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
   const hasRoom = ({ store }: Packed): boolean =>
     store.used + facts.length <= store.places && startOf(store, store.used) + bytes <= store.texts.length
   const fits = before.stretches.length < maxStretches && hasRoom(before)
