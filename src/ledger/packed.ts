@@ -1,6 +1,6 @@
 /**
  * Many small facts under ids, packed into bytes. As objects of a persistent map they took a kilobyte each, all of which the
- * garbage collector walks over; here it is the text and some 20 bytes, of which it sees nothing.
+ * garbage collector walks over; here it is the text and 20 to 28 bytes, of which it sees nothing.
  *
  * A value of this type is immutable: it names stretches of a store, and a store only grows at its end. Who adds to a
  * value that somebody else has added to before gets a stretch of its own there, so both stay what they are.
@@ -20,7 +20,7 @@ type Stretch = { readonly from: number; readonly to: number }
 
 /** Facts by their place, 0, 1, 2 …; what stands at a place never changes. */
 type Store = {
-  readonly places: number
+  /** How many of its places hold a fact; `ends` and `hashes` have as many as there are. */
   used: number
   /** Each fact as JSON and a comma. */
   readonly texts: Buffer
@@ -35,7 +35,6 @@ type Store = {
 const maxStretches = 8
 
 const createStore = (places: number, bytes: number): Store => ({
-  places,
   used: 0,
   texts: Buffer.allocUnsafeSlow(bytes),
   ends: new Float64Array(places),
@@ -108,7 +107,7 @@ export const withPacked = (before: Packed, facts: readonly PackedFact[]): Packed
   const texts = facts.map((fact) => `${JSON.stringify(fact)},`)
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0)
   const hasRoom = ({ store }: Packed): boolean =>
-    store.used + facts.length <= store.places && startOf(store, store.used) + bytes <= store.texts.length
+    store.used + facts.length <= store.ends.length && startOf(store, store.used) + bytes <= store.texts.length
   const fits = before.stretches.length < maxStretches && hasRoom(before)
   const { store, stretches, count } = fits ? before : copied(before, facts.length, bytes)
   const from = store.used
@@ -117,12 +116,11 @@ export const withPacked = (before: Packed, facts: readonly PackedFact[]): Packed
     put(store, hashOf(facts[index]![0]), start + store.texts.write(text, start, 'utf8'))
   }
   const last = stretches.at(-1)
-  const own = last?.to === from ? last.from : from
-  return {
-    store,
-    stretches: [...(last?.to === from ? stretches.slice(0, -1) : stretches), { from: own, to: store.used }],
-    count: count + facts.length,
-  }
+  const lengthened =
+    last?.to === from
+      ? stretches.with(-1, { from: last.from, to: store.used })
+      : [...stretches, { from, to: store.used }]
+  return { store, stretches: lengthened, count: count + facts.length }
 }
 
 export const oldestPacked = ({ store, stretches }: Packed): PackedFact | undefined => {
