@@ -109,10 +109,11 @@ export const createBackup = async (
       await out.take(`${endOfRows}\n`)
     }
     for (const { name } of await query<{ name: string }>(sequencesSql)) {
-      const [at] = await query<{ value: number; called: boolean }>(
-        `select last_value as value, is_called as called from ${name}`,
+      const [at] = await query<Omit<SequenceLine, 'sequence'>>(
+        `select last_value::text as value, is_called as called from ${name}`,
       )
-      const line: SequenceLine = { sequence: name, value: at?.value ?? 1, called: at?.called ?? false }
+      if (!at) throw new Error(`sequence ${name} has no row`)
+      const line: SequenceLine = { sequence: name, ...at }
       await out.take(`${JSON.stringify(line)}\n`)
     }
     await out.end({ tables: tables.length, rows })

@@ -17,7 +17,15 @@ export type BackupHead = {
 /** Begins a table: its rows follow in the text format of Postgres's `copy`, and the line `\.`. */
 export type TableLine = { readonly table: string; readonly columns: readonly string[] }
 
-export type SequenceLine = { readonly sequence: string; readonly value: number; readonly called: boolean }
+export type SequenceLine = {
+  readonly sequence: string
+  /**
+   * A bigint as a text: that of the log's positions stands at the smallest there is after an append that was refused, and
+   * on EventStoreDB for ever. Backups of older versions have a number.
+   */
+  readonly value: string | number
+  readonly called: boolean
+}
 
 /** The last line: SHA-256 over all bytes before it. */
 export type BackupEnd = { readonly tables: number; readonly rows: number; readonly sha256: string }

@@ -73,8 +73,9 @@ const fill = async (client: pg.ClientBase, { table, columns }: TableLine) => {
   }
 }
 
+/** Its answer is not asked for: it may be no number of JavaScript. */
 const setSequence = (client: pg.ClientBase, { sequence, value, called }: SequenceLine) =>
-  client.query('select setval($1::regclass, $2::bigint, $3::boolean)', [sequence, value, called])
+  client.query('select from setval($1::regclass, $2::bigint, $3::boolean)', [sequence, value, called])
 
 /**
  * Puts a checked backup into a database in which nothing is, in one transaction: all of it or nothing.
