@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { AccountId } from '../../src/ids.ts'
 import { createWallets } from '../../src/ledger/service.ts'
-import { startService } from '../support/service.ts'
+import { logInPostgres, startService } from '../support/service.ts'
 import { assertVerified } from '../support/verify.ts'
 import { playBusiness } from './business.ts'
 import { cause } from './world.ts'
@@ -32,7 +32,10 @@ describe('beside a live server', () => {
     let before = 0
     try {
       for (let n = 0; n < 3; n += 1) {
-        const { events, position } = await assertVerified({ pool, log, sealKey: keys.seal })
+        const { events, position } = await assertVerified(
+          { pool, log, sealKey: keys.seal },
+          { logInPostgres },
+        )
         assert.ok(events > before)
         assert.ok(position <= (await log.head()))
         before = events
@@ -43,7 +46,7 @@ describe('beside a live server', () => {
     }
     assert.ok(answers.length > 0)
     assert.ok(answers.every((status) => status === 201))
-    const last = await assertVerified({ pool, log, sealKey: keys.seal })
+    const last = await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })
     assert.ok(last.seals.seals > 0)
     const { rows } = await pool.query(`select nspname from pg_namespace where nspname like 'verify\\_%'`)
     assert.deepEqual(rows, [], 'nothing is left of a verification')
@@ -52,7 +55,7 @@ describe('beside a live server', () => {
   test('a verification finds nothing wrong with a day of the whole business', async (t) => {
     const { farebox } = await playBusiness(t, sealing)
     const { pool, log, keys } = farebox.core
-    const { events, groups } = await assertVerified({ pool, log, sealKey: keys.seal })
+    const { events, groups } = await assertVerified({ pool, log, sealKey: keys.seal }, { logInPostgres })
     assert.ok(events > 50)
     assert.ok(groups.every(({ rows }) => rows > 0))
   })
