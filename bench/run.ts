@@ -1,5 +1,5 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, cpus, loadavg, tmpdir, totalmem } from 'node:os'
+import { availableParallelism, constants, cpus, loadavg, tmpdir, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { createProgressBar } from '../src/cli/progress-bar.ts'
@@ -59,11 +59,35 @@ const knownParts = (given: readonly string[]): readonly Bench[] => {
   return given.length === 0 ? all : all.filter(({ name }) => given.includes(name))
 }
 
+class EndedBySignal extends Error {
+  override readonly name = 'EndedBySignal'
+  readonly exitCode: number
+  constructor(signal: NodeJS.Signals) {
+    super(`ended by ${signal}`)
+    this.exitCode = 128 + constants.signals[signal]
+  }
+}
+
+/** Rejects with the first signal that asks the process to end: a run then leaves neither its Postgres nor its files. */
+const endedBySignal = (): Promise<never> => {
+  const { promise, reject } = Promise.withResolvers<never>()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => reject(new EndedBySignal(signal)))
+  promise.catch(() => undefined) // it may come between two benchmarks: the next one is told
+  return promise
+}
+
 const run = async (parts: readonly Bench[], sizes: Sizes): Promise<void> => {
   const print = (line: string): void => void process.stdout.write(`${line}\n`)
   const bar = createProgressBar(process.stderr)
-  const dataDir = await mkdtemp(join(tmpdir(), 'farebox-bench-postgres-'))
-  const { url, stop } = await startEmbeddedPostgres({ dataDir, role: 'benchmark' })
+  const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
+  // All that a benchmark puts down lies in here, and is gone with it however the run ends.
+  process.env.TMPDIR = directory
+  const { url, stop } = await startEmbeddedPostgres({
+    dataDir: join(directory, 'postgres'),
+    role: 'benchmark',
+  })
+  const signalled = endedBySignal()
   try {
     const machine = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`
     const load = loadavg().map((n) => n.toFixed(1))
@@ -73,7 +97,7 @@ const run = async (parts: readonly Bench[], sizes: Sizes): Promise<void> => {
       const startedMs = performance.now()
       process.stderr.write(`[${at + 1}/${parts.length}] ${name}\n`)
       print(`\n## ${name}: ${what}\n${durability}`)
-      await measure({ url, sizes, print, bar })
+      await Promise.race([measure({ url, sizes, print, bar }), signalled])
       bar.end()
       process.stderr.write(
         `[${at + 1}/${parts.length}] ${name} took ${Math.round((performance.now() - startedMs) / 1000)} s\n`,
@@ -81,7 +105,8 @@ const run = async (parts: readonly Bench[], sizes: Sizes): Promise<void> => {
     }
   } finally {
     await stop()
-    await rm(dataDir, { recursive: true, force: true })
+    // A server that is just ending may still write.
+    await rm(directory, { recursive: true, force: true, maxRetries: 5 })
   }
 }
 
@@ -123,6 +148,8 @@ Examples:
 try {
   await program.parseAsync()
 } catch (error) {
+  // What was being measured has no Postgres any more: nobody waits for how it fails.
+  if (error instanceof EndedBySignal) process.exit(error.exitCode)
   if (!(error instanceof CommanderError)) throw error
   process.exitCode = error.exitCode === 0 ? 0 : 2
 }

@@ -41,6 +41,10 @@ export const startServer = async (env: NodeJS.ProcessEnv): Promise<{ child: Chil
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   )
+  // A benchmark that is ended by a signal leaves no server behind.
+  const endWithBenchmark = (): boolean => child.kill('SIGTERM')
+  process.once('exit', endWithBenchmark)
+  child.once('exit', () => process.off('exit', endWithBenchmark))
   const url = await new Promise<URL>((resolve, reject) => {
     let out = ''
     child.stdout?.on('data', (chunk) => {

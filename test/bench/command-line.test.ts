@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { scratch } from '../exports/books.ts'
+import { until } from '../support/until.ts'
 
 const bench = (...args: string[]) =>
   spawnSync(process.execPath, [join(import.meta.dirname, '../../bench/run.ts'), ...args], {
@@ -46,3 +50,29 @@ for (const [what, args, message] of [
     assert.equal(stdout, '')
     assert.match(stderr, message)
   })
+
+test('a benchmark that is ended by SIGTERM leaves neither its Postgres nor its files', async (t) => {
+  const directory = await scratch(t)
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../bench/run.ts'), 'lag'], {
+    env: { ...process.env, TMPDIR: directory },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  t.after(() => child.kill('SIGKILL'))
+  const ended = once(child, 'exit')
+  // Its first line is printed when Postgres is up.
+  await once(child.stdout, 'data')
+  const [own = ''] = await readdir(directory)
+  const [pid] = (await readFile(join(directory, own, 'postgres/postgres/postmaster.pid'), 'utf8')).split('\n')
+  child.kill('SIGTERM')
+  const [code] = await ended
+  assert.equal(code, 143)
+  const isGone = (): boolean => {
+    try {
+      return !process.kill(Number(pid), 0)
+    } catch {
+      return true
+    }
+  }
+  await until(async () => isGone(), { timeoutMs: 10_000, what: 'the end of Postgres' })
+  assert.deepEqual(await readdir(directory), [])
+})
