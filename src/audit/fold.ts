@@ -29,8 +29,8 @@ export const sealFold: Fold<SealState, SealEvent> = {
   initial: { last: null, publicKey: null },
   evolve,
   snapshot: {
-    toJson: (state) => state,
-    fromJson: (json) => json as SealState,
+    toText: (state) => JSON.stringify(state),
+    fromText: (text) => JSON.parse(text) as SealState,
     entries: () => 1,
   },
 }

@@ -21,10 +21,11 @@ export type Fold<State, Event extends DomainEvent = DomainEvent> = {
   /** Mostly decided on once: of such streams only the last few are kept in memory while nobody uses them. */
   readonly usedOnce?: true
   evolve(state: State, event: FoldedEvent<Event>): State
-  /** A JSON value. Left out: streams of this kind are short and never snapshotted. */
+  /** Left out: streams of this kind are short and never snapshotted. */
   readonly snapshot?: {
-    toJson(state: State): unknown
-    fromJson(json: unknown): State
+    /** JSON text, for Postgres keeps it as text that people can read. */
+    toText(state: State): string
+    fromText(text: string): State
     /**
      * How much the state holds, in facts of some 200 bytes: as many events are due before its next snapshot (1,000 at
      * least), and it counts so much in the cache of folds.

@@ -64,14 +64,17 @@ const put = (store: Store, hash: number, end: number): void => {
   store.used += 1
 }
 
-const readStretch = (store: Store, { from, to }: Stretch): PackedFact[] => {
+const textOf = (store: Store, { from, to }: Stretch): string => {
   const withoutLastComma = store.ends[to - 1]! - 1
-  return JSON.parse(`[${store.texts.toString('utf8', startOf(store, from), withoutLastComma)}]`)
+  return store.texts.toString('utf8', startOf(store, from), withoutLastComma)
 }
 
-/** All of it, oldest first. */
-export const unpacked = ({ store, stretches }: Packed): PackedFact[] =>
-  stretches.flatMap((stretch) => readStretch(store, stretch))
+const factAt = (store: Store, place: number): PackedFact =>
+  JSON.parse(textOf(store, { from: place, to: place + 1 }))
+
+/** All facts as JSON texts, several in each with commas between, oldest first. */
+export const packedTexts = ({ store, stretches }: Packed): string[] =>
+  stretches.map((stretch) => textOf(store, stretch))
 
 export const findPacked = ({ store, stretches, count }: Packed, id: string): PackedFact | undefined => {
   if (count === 0) return undefined
@@ -81,8 +84,8 @@ export const findPacked = ({ store, stretches, count }: Packed, id: string): Pac
     const place = store.cells[cell]! - 1
     if (store.hashes[place] !== hash) continue
     if (!stretches.some(({ from, to }) => from <= place && place < to)) continue
-    const [fact] = readStretch(store, { from: place, to: place + 1 })
-    if (fact![0] === id) return fact
+    const fact = factAt(store, place)
+    if (fact[0] === id) return fact
   }
   return undefined
 }
@@ -125,7 +128,7 @@ export const withPacked = (before: Packed, facts: readonly PackedFact[]): Packed
 
 export const oldestPacked = ({ store, stretches }: Packed): PackedFact | undefined => {
   const first = stretches[0]
-  return first && readStretch(store, { from: first.from, to: first.from + 1 })[0]
+  return first && factAt(store, first.from)
 }
 
 /** Without its oldest fact. */

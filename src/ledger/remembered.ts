@@ -1,10 +1,11 @@
+import { objectText } from '../eventstore/json-text.ts'
 import {
   emptyPacked,
   findPacked,
   oldestPacked,
   type Packed,
   type PackedFact,
-  unpacked,
+  packedTexts,
   withoutOldestPacked,
   withPacked,
 } from './packed.ts'
@@ -113,14 +114,11 @@ export type RememberedJson<Value> = {
   readonly forgottenMs: number
 }
 
-export const rememberedToJson = <Value>({
-  packed,
-  recent,
-  forgottenMs,
-}: Remembered<Value>): RememberedJson<Value> => ({
-  entries: [...unpacked(packed), ...factsOf(recent)] as unknown as RememberedJson<Value>['entries'],
-  forgottenMs,
-})
+/** JSON text of a `RememberedJson`. What is packed is that text already: 300,000 facts are 40 MB of it. */
+export const rememberedText = ({ packed, recent, forgottenMs }: Remembered<unknown>): string => {
+  const facts = [...packedTexts(packed), ...factsOf(recent).map((fact) => JSON.stringify(fact))]
+  return objectText({ forgottenMs }, { entries: `[${facts.join(',')}]` })
+}
 
 export const rememberedFromJson = <Value>({
   entries,

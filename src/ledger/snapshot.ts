@@ -1,6 +1,7 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../eventstore/fold.ts'
-import { type RememberedJson, rememberedCount, rememberedFromJson, rememberedToJson } from './remembered.ts'
+import { objectText } from '../eventstore/json-text.ts'
+import { type RememberedJson, rememberedCount, rememberedFromJson, rememberedText } from './remembered.ts'
 import { type SpendJson, spendFromJson, spendToJson } from './spend.ts'
 import type {
   Applied,
@@ -26,19 +27,24 @@ type Snapshot = {
   readonly customerMovements: RememberedJson<CustomerApplied>
 }
 
-const toJson = (state: LedgerState): Snapshot => ({
-  availableMicros: state.availableMicros,
-  heldMicros: state.heldMicros,
-  receivableMicros: state.receivableMicros,
-  holds: state.holds.sortBy((_, holdId) => holdId).toArray(),
-  credits: rememberedToJson(state.credits),
-  adjustments: rememberedToJson(state.adjustments),
-  debits: rememberedToJson(state.debits),
-  resolvedHolds: rememberedToJson(state.resolvedHolds),
-  spend: spendToJson(state.spend),
-  customers: state.customers.sortBy((_, customerId) => customerId).toArray(),
-  customerMovements: rememberedToJson(state.customerMovements),
-})
+const toText = (state: LedgerState): string =>
+  objectText(
+    {
+      availableMicros: state.availableMicros,
+      heldMicros: state.heldMicros,
+      receivableMicros: state.receivableMicros,
+      holds: state.holds.sortBy((_, holdId) => holdId).toArray(),
+      spend: spendToJson(state.spend),
+      customers: state.customers.sortBy((_, customerId) => customerId).toArray(),
+    },
+    {
+      credits: rememberedText(state.credits),
+      adjustments: rememberedText(state.adjustments),
+      debits: rememberedText(state.debits),
+      resolvedHolds: rememberedText(state.resolvedHolds),
+      customerMovements: rememberedText(state.customerMovements),
+    },
+  )
 
 const fromJson = (snapshot: Snapshot): LedgerState => ({
   ...snapshot,
@@ -53,8 +59,8 @@ const fromJson = (snapshot: Snapshot): LedgerState => ({
 })
 
 export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
-  toJson,
-  fromJson: (json) => fromJson(json as Snapshot),
+  toText,
+  fromText: (text) => fromJson(JSON.parse(text)),
   entries: (state) =>
     state.holds.size +
     rememberedCount(state.credits) +

@@ -1,6 +1,7 @@
 import { Map as ImmutableMap } from 'immutable'
 import { isoTime } from '../clock.ts'
 import type { Fold } from '../eventstore/fold.ts'
+import { objectText } from '../eventstore/json-text.ts'
 import {
   emptyRemembered,
   forget,
@@ -9,7 +10,7 @@ import {
   remember,
   rememberedCount,
   rememberedFromJson,
-  rememberedToJson,
+  rememberedText,
 } from '../ledger/remembered.ts'
 import type { PlanActivated, PlanEvent } from './events.ts'
 import { isLow } from './low.ts'
@@ -143,14 +144,13 @@ export const planFold: Fold<PlanState, PlanEvent> = {
   initial,
   evolve,
   snapshot: {
-    toJson: (state): Snapshot => ({
-      plan: state.plan,
-      answers: rememberedToJson(state.answers),
-      reports: rememberedToJson(state.reports),
-      withdrawn: [...state.withdrawn.keys()],
-    }),
-    fromJson: (json): PlanState => {
-      const snapshot = json as Snapshot
+    toText: ({ plan, withdrawn, answers, reports }) =>
+      objectText(
+        { plan, withdrawn: [...withdrawn.keys()] },
+        { answers: rememberedText(answers), reports: rememberedText(reports) },
+      ),
+    fromText: (text): PlanState => {
+      const snapshot = JSON.parse(text) as Snapshot
       return {
         plan: snapshot.plan,
         answers: rememberedFromJson(snapshot.answers),

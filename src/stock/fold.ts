@@ -1,5 +1,6 @@
 import { Map as ImmutableMap, List } from 'immutable'
 import type { Fold } from '../eventstore/fold.ts'
+import { objectText } from '../eventstore/json-text.ts'
 import type { ProxyId } from '../ids.ts'
 import {
   emptyRemembered,
@@ -9,7 +10,7 @@ import {
   remember,
   rememberedCount,
   rememberedFromJson,
-  rememberedToJson,
+  rememberedText,
 } from '../ledger/remembered.ts'
 import type { StockEvent, StockedAddress } from './events.ts'
 
@@ -201,17 +202,20 @@ export const stockFold: Fold<StockState, StockEvent> = {
   initial,
   evolve,
   snapshot: {
-    toJson: (state): Snapshot => ({
-      addresses: [...state.addresses.values()],
-      pools: [...state.pools].map(([key, { ready, resting }]) => [
-        key,
-        { ready: ready.toArray(), resting: resting.toArray() },
-      ]),
-      rentals: [...state.rentals],
-      answers: rememberedToJson(state.answers),
-    }),
-    fromJson: (json): StockState => {
-      const snapshot = json as Snapshot
+    toText: ({ addresses, pools, rentals, answers }) =>
+      objectText(
+        {
+          addresses: [...addresses.values()],
+          pools: [...pools].map(([key, { ready, resting }]) => [
+            key,
+            { ready: ready.toArray(), resting: resting.toArray() },
+          ]),
+          rentals: [...rentals],
+        },
+        { answers: rememberedText(answers) },
+      ),
+    fromText: (text): StockState => {
+      const snapshot = JSON.parse(text) as Snapshot
       return {
         addresses: ImmutableMap(snapshot.addresses.map((address) => [address.ip, address])),
         pools: ImmutableMap(

@@ -21,9 +21,9 @@ export const purseFold: Fold<Purse, Moved> = {
     moves: moves.set(id, amount),
   }),
   snapshot: {
-    toJson: ({ balance, moves }) => ({ balance, moves: moves.toObject() }),
-    fromJson: (json) => {
-      const { balance, moves } = json as { balance: number; moves: Record<string, number> }
+    toText: ({ balance, moves }) => JSON.stringify({ balance, moves: moves.toObject() }),
+    fromText: (text) => {
+      const { balance, moves } = JSON.parse(text) as { balance: number; moves: Record<string, number> }
       return { balance, moves: ImmutableMap(moves) }
     },
     entries: ({ moves }) => moves.size,

@@ -58,7 +58,7 @@ const life = () => {
       write(decideWithdrawal(state, { order: onePlan(id, { bytes }), refundId: `ref_${id}` }, nowMs)),
     alarms: () => alarmsOf(state, nowMs),
     restart: () => {
-      state = planFold.snapshot!.fromJson(JSON.parse(JSON.stringify(planFold.snapshot!.toJson(state))))
+      state = planFold.snapshot!.fromText(planFold.snapshot!.toText(state))
     },
   }
 }

@@ -48,7 +48,7 @@ const stocked = (ips: readonly string[]): StockState =>
     start,
   )
 
-const asJson = (state: StockState) => JSON.stringify(stockFold.snapshot?.toJson(state))
+const asJson = (state: StockState) => stockFold.snapshot!.toText(state)
 
 type Step =
   | { readonly do: 'allocate'; readonly order: number; readonly quantity: number }
@@ -90,7 +90,7 @@ describe('stock', () => {
               now += current.ms
               break
             case 'restart':
-              state = stockFold.snapshot!.fromJson(JSON.parse(asJson(state)))
+              state = stockFold.snapshot!.fromText(asJson(state))
               break
             case 'allocate': {
               const order = addressOrder(`ord_${current.order}`, { quantity: current.quantity })

@@ -37,7 +37,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     const { fold } = slot
     try {
       if (!Number.isSafeInteger(snapshot.revision) || snapshot.revision < 0) throw new Error('no revision')
-      const state: unknown = fold.snapshot!.fromJson(JSON.parse(snapshot.state))
+      const state: unknown = fold.snapshot!.fromText(snapshot.state)
       return {
         revision: snapshot.revision,
         state,

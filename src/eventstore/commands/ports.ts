@@ -16,7 +16,7 @@ export type Snapshot = {
   readonly eventId: string
   /** Milliseconds of that event's `recordedAt`. */
   readonly recordedAtMs: number
-  /** JSON text of `Fold.snapshot.toJson`. */
+  /** What `Fold.snapshot.toText` gave. */
   readonly state: string
 }
 

@@ -36,7 +36,7 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
   const write = async (to: SnapshotStore, { slot, point }: Due): Promise<void> => {
     const { stream, fold } = slot
     try {
-      const state = JSON.stringify(fold.snapshot!.toJson(point.state))
+      const state = fold.snapshot!.toText(point.state)
       const logId = await deps.log.logId()
       deps.hooks?.at('before-snapshot')
       const { revision, eventId, recordedAtMs } = point
