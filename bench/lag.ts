@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Bench } from './bench.ts'
 import { withDatabase } from './database.ts'
+import { type Lag, watchLag } from './orders/lag.ts'
 import { runLoad } from './orders/load.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
 import { prepare } from './orders/shop.ts'
@@ -11,34 +12,18 @@ import { percentile } from './percentile.ts'
 
 const connections = 32
 const peakS = 6
-const sampleMs = 50
+const pauseMs = 50
 /** How far the hot group may be behind at half the peak, milliseconds at the 99th percentile (design section 10). */
 const limitMs = 100
 const order = JSON.stringify({ product_id: 'residential-premium', quantity: 1 })
 
-/** Seconds that each group of read models is behind, by its name. */
-const lagOf = async (url: URL): Promise<ReadonlyMap<string, number>> => {
-  const text = await (await fetch(new URL('/metrics', url))).text()
-  const lines = text.matchAll(/^farebox_projection_lag_seconds\{group="([^"]+)"\} (\S+)$/gm)
-  return new Map([...lines].map(([, group, seconds]) => [group ?? '', Number(seconds)]))
-}
-
-/** Asks for the lag again and again, one request at a time. @returns what was seen, milliseconds by group, sorted */
-const watchLag = (url: URL) => {
-  const seen = new Map<string, number[]>()
-  let over = false
-  const watching = (async () => {
-    while (!over) {
-      for (const [group, seconds] of await lagOf(url))
-        seen.set(group, [...(seen.get(group) ?? []), seconds * 1000])
-      await new Promise((resolve) => setTimeout(resolve, sampleMs))
-    }
-  })()
-  return async (): Promise<ReadonlyMap<string, readonly number[]>> => {
-    over = true
-    await watching
-    return new Map([...seen].map(([group, values]) => [group, values.sort((a, b) => a - b)]))
-  }
+/** What was seen of each group, rising. */
+const byGroup = (looks: readonly Lag[]): ReadonlyMap<string, readonly number[]> => {
+  const groups = Map.groupBy(
+    looks.flatMap((look) => [...look]),
+    ([group]) => group,
+  )
+  return new Map([...groups].map(([group, seen]) => [group, seen.map(([, ms]) => ms).sort((a, b) => a - b)]))
 }
 
 const at = (sorted: readonly number[], share: number): string =>
@@ -74,9 +59,9 @@ export const lag: Bench = {
           print(
             `orders at the peak, ${keys.length} wallets, ${connections} clients: ${peak.perSecond.toFixed(0)} a second`,
           )
-          const watched = watchLag(base)
+          const watched = watchLag(base, pauseMs)
           const half = await load(seconds * 1000, peak.perSecond / 2)
-          const seen = await watched()
+          const seen = byGroup(await watched())
           print(
             `at half of it: ${half.perSecond.toFixed(0)} a second, p50 ${half.p50Ms.toFixed(1)} ms, p99 ${half.p99Ms.toFixed(1)} ms`,
           )

@@ -6,7 +6,7 @@ import { stepsOf } from '../src/cli/progress-bar.ts'
 import { assertVerified } from '../test/support/verify.ts'
 import type { Bench, BenchContext } from './bench.ts'
 import { withDatabase, withLogOf } from './database.ts'
-import { sampleLag } from './orders/lag.ts'
+import { watchLag } from './orders/lag.ts'
 import { runLoad } from './orders/load.ts'
 import type { LoadResult, Times } from './orders/load-process.ts'
 import { hasPgbench, initialisePgbench, runTpcB, type TpcB } from './orders/pgbench.ts'
@@ -88,6 +88,8 @@ const firstLoadsMs = 6_000
 const turns = 2
 /** How long each turn of either runs before it counts: until then the other one had the memory of Postgres. */
 const warmUpMs = 4_000
+/** Often enough for a percentile of the lag, and seldom enough not to move it. */
+const lagPauseMs = 500
 
 const measureOrders = async (
   { print, bar, sizes: { seconds, scale } }: BenchContext,
@@ -130,9 +132,9 @@ const measureOrders = async (
       step(done, done)
       const peers = await peer?.(n, times)
       if (peers) theirs.push(peers)
-      const lag = sampleLag(base)
+      const watched = watchLag(base, lagPauseMs)
       ours.push(await load(scenario, n, times))
-      lagsMs.push(...lag())
+      for (const look of await watched()) lagsMs.push(Math.max(...look.values()))
     }
     const { name } = scenario
     const result = summed(ours)

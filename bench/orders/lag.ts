@@ -1,25 +1,33 @@
-const lagOf = async (url: URL): Promise<number> => {
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** How far each group of read models is behind at one moment, milliseconds by the group's name. */
+export type Lag = ReadonlyMap<string, number>
+
+const lagOf = async (url: URL): Promise<Lag> => {
   const text = await (await fetch(new URL('/metrics', url))).text()
-  return Math.max(
-    0,
-    ...[...text.matchAll(/^farebox_projection_lag_seconds\S* (\S+)$/gm)].map(([, value]) => Number(value)),
-  )
+  const lines = text.matchAll(/^farebox_projection_lag_seconds\{group="([^"]+)"\} (\S+)$/gm)
+  return new Map([...lines].map(([, group, seconds]) => [group ?? '', Number(seconds) * 1000]))
 }
 
-/** Often enough for a percentile, and seldom enough that the looking takes no share of what it looks at. */
-const sampleMs = 500
-
-/** Samples the projections' lag while a load runs. @returns ends the sampling and gives what was seen, milliseconds */
-export const sampleLag = (url: URL): (() => readonly number[]) => {
-  const samplesMs: number[] = []
-  const timer = setInterval(() => {
-    lagOf(url).then(
-      (seconds) => samplesMs.push(seconds * 1000),
-      () => undefined,
-    )
-  }, sampleMs)
-  return () => {
-    clearInterval(timer)
-    return samplesMs
+/**
+ * Looks again and again at how far the read models are behind, one request at a time. Each look is a whole scrape of the
+ * metrics: with a short pause it takes a share of what it looks at.
+ * @returns ends the looking and gives what was seen
+ */
+export const watchLag = (url: URL, pauseMs: number): (() => Promise<readonly Lag[]>) => {
+  const seen: Lag[] = []
+  const over = new AbortController()
+  const watching = (async () => {
+    while (!over.signal.aborted) {
+      seen.push(await lagOf(url))
+      await pause(pauseMs, undefined, { signal: over.signal }).catch(() => undefined)
+    }
+  })()
+  // A look that fails is told to who ends the looking.
+  watching.catch(() => undefined)
+  return async () => {
+    over.abort()
+    await watching
+    return seen
   }
 }
