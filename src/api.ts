@@ -176,6 +176,7 @@ export const createApi = (parts: ApiParts): Api => {
     stock: createSharedStock({
       source: createLiveStock({ pool, clock }),
       position: () => projecting.progress.position(hot.name),
+      clock,
       monotonicMs,
     }),
     customers: createCustomers({ pool, master: core.keys.master }),

@@ -1,8 +1,14 @@
+import type { Clock } from '../clock.ts'
 import type { LiveStock, StockCount } from './availability.ts'
 
 type Counts = ReadonlyMap<string, readonly StockCount[]>
 
-type Loaded = { readonly position: number; readonly atMs: number; readonly counts: Counts }
+type Loaded = {
+  readonly position: number
+  readonly atMs: number
+  readonly monotonicMs: number
+  readonly counts: Counts
+}
 
 const none: readonly StockCount[] = []
 
@@ -15,26 +21,32 @@ export const createSharedStock = (deps: {
   readonly source: Pick<LiveStock, 'all'>
   /** How far the read models are known to be; read before the look that it stands for. */
   readonly position: () => number
+  /** By which rests end: when it leaps ahead, some may have. */
+  readonly clock: Clock
   /** Milliseconds of a clock that does not run backwards. */
   readonly monotonicMs: () => number
   readonly maxAgeMs?: number
 }): LiveStock => {
-  const { source, position, monotonicMs, maxAgeMs = 100 } = deps
+  const { source, position, clock, monotonicMs, maxAgeMs = 100 } = deps
   let loaded: Loaded | null = null
   let running: Promise<unknown> = Promise.resolve()
   let next: Promise<Counts> | null = null
 
   const load = async (): Promise<Counts> => {
     next = null
-    const began = { position: position(), atMs: monotonicMs() }
+    const began = { position: position(), atMs: clock(), monotonicMs: monotonicMs() }
     const counts = await source.all()
     loaded = { ...began, counts }
     return counts
   }
 
+  const isGood = (look: Loaded): boolean =>
+    look.position >= position() &&
+    monotonicMs() - look.monotonicMs < maxAgeMs &&
+    clock() - look.atMs < maxAgeMs
+
   const all = (): Promise<Counts> => {
-    if (loaded !== null && loaded.position >= position() && monotonicMs() - loaded.atMs < maxAgeMs)
-      return Promise.resolve(loaded.counts)
+    if (loaded !== null && isGood(loaded)) return Promise.resolve(loaded.counts)
     if (next === null) {
       next = running.then(load)
       running = next.catch(() => undefined) // each waiter hears of it; the next look is a new one

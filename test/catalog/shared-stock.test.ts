@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import type { StockCount } from '../../src/catalog/availability.ts'
 import { createSharedStock } from '../../src/catalog/shared-stock.ts'
 
-/** A source whose looks a test ends one by one, and a position and clock that it moves. */
+/** A source whose looks a test ends one by one, and a position and clocks that it moves. */
 const world = () => {
   const looks: PromiseWithResolvers<void>[] = []
-  const at = { available: 5, position: 1, nowMs: 0 }
+  const at = { available: 5, position: 1, nowMs: 0, clockMs: 1_790_000_000_000 }
   const stock = createSharedStock({
     source: {
       all: async () => {
@@ -19,6 +19,7 @@ const world = () => {
       },
     },
     position: () => at.position,
+    clock: () => at.clockMs,
     monotonicMs: () => at.nowMs,
     maxAgeMs: 100,
   })
@@ -65,6 +66,20 @@ test('a look is good until the read models move or it is too old', async () => {
   await finish(2)
   assert.equal(await old, 2)
   assert.equal(looks.length, 3)
+})
+
+test('a look is not good once the clock leaps, for the rests of addresses end by it', async () => {
+  const { at, available, finish } = world()
+  const first = available()
+  await finish(0)
+  assert.equal(await first, 5)
+  at.available = 6
+  at.clockMs -= 60_000
+  assert.equal(await available(), 5)
+  at.clockMs += 17 * 60_000
+  const later = available()
+  await finish(1)
+  assert.equal(await later, 6)
 })
 
 test('a look that was begun before the read models moved is not good afterwards', async () => {
