@@ -10,13 +10,17 @@ import { spec } from 'node:test/reporters'
  */
 const expectedMinutes: Readonly<Record<string, number>> = {
   'test/model/model.test.ts': 30,
-  'test/contract/fuzz.test.ts': 20,
-  'test/crash/orders.test.ts': 10,
-  'test/races/paid-orders.test.ts': 4,
-  'test/orders/prefix-races.test.ts': 3,
-  'test/http/fuzz.test.ts': 3,
-  'test/plans/metering.test.ts': 2.5,
-  'test/eventstore/postgres.test.ts': 1.5,
+  'test/crash/payments.test.ts': 13.5,
+  'test/crash/orders.test.ts': 8,
+  'test/webhooks/fan-out.test.ts': 7,
+  'test/subscriptions/renewals.test.ts': 3.5,
+  'test/contract/fuzz.test.ts': 2.5,
+  'test/audit/mutations.test.ts': 2,
+  'test/crash/customers.test.ts': 1.5,
+  'test/orders/prefix-races.test.ts': 1,
+  'test/resellers/isolation.test.ts': 1,
+  'test/eventstore/prefix-log.test.ts': 1,
+  'test/deposits/outages.test.ts': 1,
 }
 const shortMinutes = 0.15
 const minutesOf = (file: string): number => expectedMinutes[file] ?? shortMinutes

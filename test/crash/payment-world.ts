@@ -175,8 +175,11 @@ const forAll = async <Item>(items: Iterable<Item>, deed: (item: Item) => Promise
   await Promise.all(Array.from({ length: 16 }, lane))
 }
 
-/** Everything that the stand-in says was paid is credited once, to whom it is owed, and nothing else is. */
-export const audit = async (world: World, baseUrl: string): Promise<void> => {
+/**
+ * Everything that the stand-in says was paid is credited once, to whom it is owed, and nothing else is.
+ * @param patienceMs how long a payment whose callback nobody heard may wait for its deposit's next look
+ */
+export const audit = async (world: World, baseUrl: string, patienceMs: number): Promise<void> => {
   const { found, parties, asked: all } = world
   await json('DELETE', `${world.sandbox}/_sandbox/switches`)
   // What was not answered is asked for again, so that no deposit is left between two steps.
@@ -201,7 +204,7 @@ export const audit = async (world: World, baseUrl: string): Promise<void> => {
     else credits.set(`${party.key} ${customer}`, (credits.get(`${party.key} ${customer}`) ?? 0) + cents)
     const read = () => call(`${baseUrl}/api/v1/deposits/${depositId}`, party.key)
     try {
-      await until(async () => (await read()).body.credited_cents === cents, { timeoutMs: 60_000 })
+      await until(async () => (await read()).body.credited_cents === cents, { timeoutMs: patienceMs })
     } catch {
       assert.fail(`${depositId} was paid ${cents} and reads ${JSON.stringify((await read()).body)}`)
     }

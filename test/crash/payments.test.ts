@@ -19,6 +19,8 @@ const soak = process.env.FAREBOX_SOAK === '1'
 const rounds = soak ? 12 : 1
 const randomKills = soak ? 60 : 4
 const payers = 6
+/** A soak opens some 16,000 deposits, each to be looked at every quarter of a minute, which takes two processes minutes. */
+const patienceMs = soak ? 900_000 : 60_000
 /** Between any two steps: the named ones of a payment's way, and around every append. */
 const points: readonly CrashPoint[] = [...paymentPoints, 'before-append', 'after-append']
 
@@ -131,7 +133,7 @@ describe('payments through two processes on one database that are killed', () =>
     await home()
     const last = await start()
     assert.ok(last && other.process)
-    await audit(world, last.baseUrl)
+    await audit(world, last.baseUrl, patienceMs)
     assert.deepEqual(Object.keys(found.invoices).sort(), ['btcpay', 'nowpayments', 'stripe'])
     // One credit a payment, in the log itself.
     const client = new pg.Client({ connectionString: env.DATABASE_URL })
