@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,13 +5,11 @@ import { stepsOf } from '../src/cli/progress-bar.ts'
 import { assertVerified } from '../test/support/verify.ts'
 import type { Bench, BenchContext } from './bench.ts'
 import { withDatabase, withLogOf } from './database.ts'
-import { watchLag } from './orders/lag.ts'
 import { runLoad } from './orders/load.ts'
-import type { LoadResult, Times } from './orders/load-process.ts'
-import { hasPgbench, initialisePgbench, runTpcB, type TpcB } from './orders/pgbench.ts'
+import { hasPgbench, initialisePgbench, runTpcB } from './orders/pgbench.ts'
+import { measureRounds, order, type Peer, type Row, type Scenario } from './orders/rounds.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
 import { customer, prepare } from './orders/shop.ts'
-import { percentile } from './percentile.ts'
 
 const clientsAtOnce = [32, 128] as const
 const readers = 50
@@ -33,11 +30,6 @@ const absent = '–'.padStart(10)
 const labelWidth = 49
 const head = (label: string, columns: readonly string[]): string =>
   label.padEnd(labelWidth) + columns.map((column) => column.padStart(10)).join('')
-const ratio = (ours: number, theirs: number | undefined): string =>
-  theirs === undefined ? absent : figure(ours / theirs, 2)
-
-/** Runs TPC-B of pgbench beside a load: as many clients, as long. */
-type Peer = (clients: number, times: Times) => Promise<TpcB>
 
 /** Makes the tables of TPC-B; null without pgbench. */
 const preparePeer = async (
@@ -56,20 +48,6 @@ const preparePeer = async (
   return (clients, times) => runTpcB(database, clients, times, directory)
 }
 
-const rising = (a: number, b: number): number => a - b
-
-/** What turns of one length show together. */
-const summed = (
-  results: readonly Pick<LoadResult, 'perSecond' | 'latenciesMs'>[],
-): Pick<LoadResult, 'perSecond' | 'p50Ms' | 'p99Ms'> => {
-  const latenciesMs = results.flatMap((each) => each.latenciesMs).sort(rising)
-  return {
-    perSecond: results.reduce((sum, each) => sum + each.perSecond, 0) / results.length,
-    p50Ms: percentile(latenciesMs, 0.5),
-    p99Ms: percentile(latenciesMs, 0.99),
-  }
-}
-
 type Shop = {
   readonly base: URL
   readonly keys: readonly string[]
@@ -81,88 +59,68 @@ type Shop = {
  * after twenty seconds of load, with 6 % of both cores.
  */
 const firstLoadsMs = 6_000
-/**
- * The speed of a machine drifts within seconds, by a factor of two on shared ones: TPC-B and orders take turns in every
- * row, so that both meet the same of it.
- */
-const turns = 2
+const rounds = 4
 /** How long each turn of either runs before it counts: until then the other one had the memory of Postgres. */
-const warmUpMs = 4_000
-/** Often enough for a percentile of the lag, and seldom enough not to move it. */
-const lagPauseMs = 500
+const warmUpMs = 3_000
+
+const rowOf = (clients: number, { name, perSecond, p50Ms, p99Ms, tpcB, lagP99Ms, others }: Row): string =>
+  [
+    `  ${name}, ${clients} clients`.padEnd(labelWidth),
+    figure(perSecond),
+    tpcB ? figure(tpcB.perSecond) : absent,
+    tpcB ? figure(perSecond / tpcB.perSecond, 2) : absent,
+    figure(p50Ms, 1),
+    figure(p99Ms, 1),
+    tpcB ? figure(tpcB.p99Ms, 1) : absent,
+    tpcB ? figure(p99Ms / tpcB.p99Ms, 2) : absent,
+    figure(lagP99Ms),
+    Object.keys(others).length > 0 ? `  ${JSON.stringify(others)}` : '',
+  ].join('')
 
 const measureOrders = async (
   { print, bar, sizes: { seconds, scale } }: BenchContext,
   { base, keys, resellerKeys }: Shop,
   peer: Peer | null,
 ): Promise<void> => {
-  print(`orders over HTTP in ${turns} turns a row with TPC-B (prepared, scale ${scale}):`)
+  print(
+    `orders over HTTP in ${rounds} rounds of all rows, TPC-B (prepared, scale ${scale}) before each turn:`,
+  )
   print(head('', ['/s', 'TPC-B/s', '× TPC-B', 'p50 ms', 'p99 ms', 'its p99', '× TPC-B', 'lag p99']))
+  const plain: Scenario = { name: 'plans, 64 wallets', keys, bodies: [plan] }
+  const forCustomers: Scenario = {
+    name: 'plans for customers, 64 wallets',
+    keys: resellerKeys,
+    bodies: [plan],
+    customer,
+  }
   const scenarios = [
-    { name: 'plans, 64 wallets', keys, bodies: [plan] },
-    { name: 'plans for customers, 64 wallets', keys: resellerKeys, bodies: [plan], customer },
+    plain,
+    forCustomers,
     { name: 'plans, one hot wallet', keys: keys.slice(0, 1), bodies: [plan] },
     { name: 'plans and addresses, 64 wallets', keys, bodies: [plan, address] },
     { name: 'plans and addresses, one hot wallet', keys: keys.slice(1, 2), bodies: [plan, address] },
   ]
-  const load = ({ name: _, ...what }: (typeof scenarios)[number], connections: number, times: Times) =>
-    runLoad({
-      host: base.hostname,
-      port: Number(base.port),
-      connections,
-      path: '/api/v1/orders',
-      run: randomBytes(4).toString('hex'),
-      ...times,
-      ...what,
-    })
-  const loads = clientsAtOnce.flatMap((n) => scenarios.map((scenario) => ({ n, scenario })))
-  const step = stepsOf(bar, 'orders', scenarios.length + loads.length * turns, 'loads')
+  const turns = clientsAtOnce.length * rounds * scenarios.length
+  const step = stepsOf(bar, 'orders', scenarios.length + turns, 'loads')
   for (const [at, scenario] of scenarios.entries()) {
     step(at, at)
-    await load(scenario, clientsAtOnce[0], { warmUpMs: 0, measureMs: firstLoadsMs })
+    await order(base, scenario, clientsAtOnce[0], { warmUpMs: 0, measureMs: firstLoadsMs })
   }
-  const perSecond = new Map<string, number>()
-  const times = { warmUpMs, measureMs: (seconds * 1000) / turns }
-  for (const [at, { n, scenario }] of loads.entries()) {
-    const theirs: TpcB[] = []
-    const ours: LoadResult[] = []
-    const lagsMs: number[] = []
-    for (let turn = 0; turn < turns; turn += 1) {
-      const done = scenarios.length + at * turns + turn
-      step(done, done)
-      const peers = await peer?.(n, times)
-      if (peers) theirs.push(peers)
-      const watched = watchLag(base, lagPauseMs)
-      ours.push(await load(scenario, n, times))
-      for (const look of await watched()) lagsMs.push(Math.max(...look.values()))
-    }
-    const { name } = scenario
-    const result = summed(ours)
-    const tpcB = theirs.length > 0 ? summed(theirs) : undefined
-    perSecond.set(`${name}, ${n} clients`, result.perSecond)
-    const others = ours
-      .flatMap(({ statuses }) => Object.entries(statuses))
-      .filter(([status]) => status !== '201')
+  let before = scenarios.length
+  for (const clients of clientsAtOnce) {
+    const rows = await measureRounds(base, scenarios, peer, {
+      clients,
+      rounds,
+      times: { warmUpMs, measureMs: (seconds * 1000) / rounds },
+      onTurn: (done) => step(before + done, before + done),
+    })
+    before += rounds * scenarios.length
     bar.end()
+    for (const row of rows) print(rowOf(clients, row))
+    const rateOf = (scenario: Scenario): number =>
+      rows.find(({ name }) => name === scenario.name)?.perSecond ?? Number.NaN
     print(
-      [
-        `  ${name}, ${n} clients`.padEnd(labelWidth),
-        figure(result.perSecond),
-        tpcB ? figure(tpcB.perSecond) : absent,
-        ratio(result.perSecond, tpcB?.perSecond),
-        figure(result.p50Ms, 1),
-        figure(result.p99Ms, 1),
-        tpcB ? figure(tpcB.p99Ms, 1) : absent,
-        ratio(result.p99Ms, tpcB?.p99Ms),
-        figure(percentile(lagsMs.sort(rising), 0.99)),
-        others.length > 0 ? `  ${JSON.stringify(others)}` : '',
-      ].join(''),
-    )
-  }
-  for (const n of clientsAtOnce) {
-    const at = (name: string) => perSecond.get(`${name}, 64 wallets, ${n} clients`) ?? Number.NaN
-    print(
-      `  orders for customers are ${(at('plans for customers') / at('plans')).toFixed(2)} × plain ones, ${n} clients`,
+      `  orders for customers are ${(rateOf(forCustomers) / rateOf(plain)).toFixed(2)} × plain ones, ${clients} clients`,
     )
   }
 }

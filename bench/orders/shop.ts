@@ -2,7 +2,7 @@ import { addAddresses } from '../../src/stock/stocking.ts'
 import { cause, withDesk } from '../accounts.ts'
 
 const wallets = 64
-/** More than a quick machine sells in four rows of ten seconds, all their warm-ups and two first loads. */
+/** More than a quick machine sells in four rows of ten seconds, their warm-ups of twelve and two first loads. */
 const addressesInStock = 400_000
 
 /** Whom a reseller's orders are for; each reseller has its own customer of this name. */

@@ -1,0 +1,118 @@
+import { randomBytes } from 'node:crypto'
+import { percentile } from '../percentile.ts'
+import { watchLag } from './lag.ts'
+import { runLoad } from './load.ts'
+import type { LoadResult, Times } from './load-process.ts'
+import type { TpcB } from './pgbench.ts'
+
+/** What is ordered, by whose keys. */
+export type Scenario = {
+  readonly name: string
+  readonly keys: readonly string[]
+  readonly bodies: readonly string[]
+  readonly customer?: string
+}
+
+/** Runs TPC-B of pgbench beside a load: as many clients, as long. */
+export type Peer = (clients: number, times: Times) => Promise<TpcB>
+
+/** Turns of one length, together. */
+export type Rate = Pick<LoadResult, 'perSecond' | 'p50Ms' | 'p99Ms'>
+
+export type Row = Rate & {
+  readonly name: string
+  /** Null without pgbench. */
+  readonly tpcB: Rate | null
+  /** How far the read model that is furthest behind is, at the 99th percentile of the looks. */
+  readonly lagP99Ms: number
+  /** Answers that were no order, by their status. */
+  readonly others: Readonly<Record<string, number>>
+}
+
+/** Often enough for a percentile of the lag, and seldom enough not to move it. */
+const lagPauseMs = 500
+
+const rising = (a: number, b: number): number => a - b
+
+const together = (turns: readonly Pick<LoadResult, 'perSecond' | 'latenciesMs'>[]): Rate => {
+  const latenciesMs = turns.flatMap((each) => each.latenciesMs).sort(rising)
+  return {
+    perSecond: turns.reduce((sum, each) => sum + each.perSecond, 0) / turns.length,
+    p50Ms: percentile(latenciesMs, 0.5),
+    p99Ms: percentile(latenciesMs, 0.99),
+  }
+}
+
+/** Answers that were no order, of all turns. */
+const othersOf = (turns: readonly LoadResult[]): Record<string, number> => {
+  const others: Record<string, number> = {}
+  for (const { statuses } of turns)
+    for (const [status, count] of Object.entries(statuses))
+      if (status !== '201') others[status] = (others[status] ?? 0) + count
+  return others
+}
+
+/** One turn of a scenario: `connections` clients that order as fast as they are answered. */
+export const order = (
+  base: URL,
+  { keys, bodies, customer }: Scenario,
+  connections: number,
+  times: Times,
+): Promise<LoadResult> =>
+  runLoad({
+    host: base.hostname,
+    port: Number(base.port),
+    connections,
+    path: '/api/v1/orders',
+    run: randomBytes(4).toString('hex'),
+    keys,
+    bodies,
+    ...(customer === undefined ? {} : { customer }),
+    ...times,
+  })
+
+/**
+ * Measures every scenario in every round, TPC-B right before each: a machine's speed moves within minutes, and orders
+ * slow down as log and tables grow, so whole rows one after the other would each stand for another quarter of an hour.
+ * Every second round goes backwards, so that no scenario always follows the same one.
+ * @param onTurn told before each turn how many of them are done
+ */
+export const measureRounds = async (
+  base: URL,
+  scenarios: readonly Scenario[],
+  peer: Peer | null,
+  {
+    clients,
+    rounds,
+    times,
+    onTurn,
+  }: {
+    readonly clients: number
+    readonly rounds: number
+    readonly times: Times
+    readonly onTurn: (done: number) => void
+  },
+): Promise<readonly Row[]> => {
+  const measured = scenarios.map((scenario) => ({
+    scenario,
+    ours: [] as LoadResult[],
+    theirs: [] as TpcB[],
+    lagsMs: [] as number[],
+  }))
+  let done = 0
+  for (let round = 0; round < rounds; round += 1)
+    for (const { scenario, ours, theirs, lagsMs } of round % 2 === 0 ? measured : measured.toReversed()) {
+      onTurn(done++)
+      if (peer) theirs.push(await peer(clients, times))
+      const watched = watchLag(base, lagPauseMs)
+      ours.push(await order(base, scenario, clients, times))
+      for (const look of await watched()) lagsMs.push(Math.max(...look.values()))
+    }
+  return measured.map(({ scenario: { name }, ours, theirs, lagsMs }) => ({
+    name,
+    ...together(ours),
+    tpcB: theirs.length > 0 ? together(theirs) : null,
+    lagP99Ms: percentile(lagsMs.sort(rising), 0.99),
+    others: othersOf(ours),
+  }))
+}
