@@ -26,7 +26,7 @@ type Store = {
   readonly texts: Buffer
   /** Where the text of a place ends; that of the next one begins there. Whole numbers: texts may exceed 32 bits. */
   readonly ends: Float64Array
-  readonly hashes: Uint32Array
+  readonly hashes: Int32Array
   /** A hash table with open addressing: a place plus one, or 0. Twice as many cells as places, a power of two. */
   readonly cells: Uint32Array
 }
@@ -38,17 +38,17 @@ const createStore = (places: number, bytes: number): Store => ({
   used: 0,
   texts: Buffer.allocUnsafeSlow(bytes),
   ends: new Float64Array(places),
-  hashes: new Uint32Array(places),
+  hashes: new Int32Array(places),
   cells: new Uint32Array(2 ** Math.ceil(Math.log2(2 * places))),
 })
 
 export const emptyPacked: Packed = { store: createStore(0, 0), stretches: [], count: 0 }
 
-/** FNV-1a, 32 bits, over code units; only a hint, ids are compared. */
-const hashOf = (id: string): number => {
-  let hash = 0x811c9dc5
+/** FNV-1a, 32 bits with a sign, over code units; only a hint, ids are compared. */
+export const hashOf = (id: string): number => {
+  let hash = 0x811c9dc5 | 0
   for (let at = 0; at < id.length; at += 1) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193)
-  return hash >>> 0
+  return hash
 }
 
 const startOf = ({ ends }: Store, place: number): number => (place === 0 ? 0 : ends[place - 1]!)
@@ -76,9 +76,13 @@ const factAt = (store: Store, place: number): PackedFact =>
 export const packedTexts = ({ store, stretches }: Packed): string[] =>
   stretches.map((stretch) => textOf(store, stretch))
 
-export const findPacked = ({ store, stretches, count }: Packed, id: string): PackedFact | undefined => {
+/** @param hash of the id, `hashOf` */
+export const findPacked = (
+  { store, stretches, count }: Packed,
+  id: string,
+  hash: number,
+): PackedFact | undefined => {
   if (count === 0) return undefined
-  const hash = hashOf(id)
   const mask = store.cells.length - 1
   for (let cell = hash & mask; store.cells[cell] !== 0; cell = (cell + 1) & mask) {
     const place = store.cells[cell]! - 1

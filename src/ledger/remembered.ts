@@ -2,6 +2,7 @@ import { objectText } from '../eventstore/json-text.ts'
 import {
   emptyPacked,
   findPacked,
+  hashOf,
   oldestPacked,
   type Packed,
   type PackedFact,
@@ -18,22 +19,23 @@ import {
 export type Remembered<Value> = {
   /** Older than all of `recent`. */
   readonly packed: Packed
-  readonly recent: Recent<Value> | null
+  readonly recent: Recent<Value>
   /** When the oldest one happened, so that an event after which none is too old looks at nothing else. */
   readonly oldestMs: number
   /** When the newest forgotten one happened; what is newer than that is remembered for certain. -1: nothing forgotten. */
   readonly forgottenMs: number
 }
 
-/** A list, newest first, that shares all but its head with the one before it. */
-type Recent<Value> = {
-  readonly id: string
-  readonly atMs: number
-  readonly value: Value
-  readonly older: Recent<Value> | null
-  /** With those before it. */
-  readonly count: number
-}
+type Fact<Value> = { readonly id: string; readonly atMs: number; readonly value: Value }
+
+/**
+ * The facts of the places `from` up to, not including, `to`, oldest first. As in `Packed`, what stands at a place never
+ * changes and only the end grows, so a value stays what it is.
+ */
+type Recent<Value> = { readonly store: RecentStore<Value>; readonly from: number; readonly to: number }
+
+/** The hashes lie side by side: who looks for an id touches a few lines of memory in place of each fact and its id. */
+type RecentStore<Value> = { readonly facts: Fact<Value>[]; readonly hashes: number[] }
 
 export const rememberedMs = 7 * 24 * 60 * 60 * 1000
 
@@ -42,27 +44,46 @@ const droppedPerEvent = 2
 /** So many at once are packed: the many plans and wallets of a few orders need no store, and it takes less time each. */
 const packedAtOnce = 32
 
+const noneRecent = <Value>(): Recent<Value> => ({ store: { facts: [], hashes: [] }, from: 0, to: 0 })
+
 export const emptyRemembered = <Value>(): Remembered<Value> => ({
   packed: emptyPacked,
-  recent: null,
+  recent: noneRecent(),
   oldestMs: Number.POSITIVE_INFINITY,
   forgottenMs: -1,
 })
 
+const countOf = ({ from, to }: Recent<unknown>): number => to - from
+
 /** How many ids are remembered. */
 export const rememberedCount = ({ packed, recent }: Remembered<unknown>): number =>
-  packed.count + (recent?.count ?? 0)
+  packed.count + countOf(recent)
 
-export const recall = <Value>({ packed, recent }: Remembered<Value>, id: string): Value | undefined => {
-  for (let at = recent; at !== null; at = at.older) if (at.id === id) return at.value
-  return findPacked(packed, id)?.[2] as Value | undefined
+const find = <Value>({ packed, recent }: Remembered<Value>, id: string, hash: number): Value | undefined => {
+  const { store, from, to } = recent
+  for (let at = to - 1; at >= from; at -= 1)
+    if (store.hashes[at] === hash && store.facts[at]!.id === id) return store.facts[at]!.value
+  return findPacked(packed, id, hash)?.[2] as Value | undefined
 }
 
-/** Oldest first. */
-const factsOf = <Value>(recent: Recent<Value> | null): PackedFact[] => {
-  const facts: PackedFact[] = []
-  for (let at = recent; at !== null; at = at.older) facts.push([at.id, at.atMs, at.value])
-  return facts.reverse()
+export const recall = <Value>(remembered: Remembered<Value>, id: string): Value | undefined =>
+  find(remembered, id, hashOf(id))
+
+const factsOf = <Value>({ store, from, to }: Recent<Value>): PackedFact[] =>
+  store.facts.slice(from, to).map(({ id, atMs, value }) => [id, atMs, value])
+
+/**
+ * With one more. Who adds to a value that somebody else has added to gets a store of its own; so does one that has
+ * forgotten much, whose store would grow for ever.
+ */
+const added = <Value>({ store, from, to }: Recent<Value>, fact: Fact<Value>, hash: number): Recent<Value> => {
+  if (to < store.facts.length || from >= packedAtOnce) {
+    const own = { facts: store.facts.slice(from, to), hashes: store.hashes.slice(from, to) }
+    return added({ store: own, from: 0, to: to - from }, fact, hash)
+  }
+  store.facts.push(fact)
+  store.hashes.push(hash)
+  return { store, from, to: to + 1 }
 }
 
 /** @throws when the id is there already: an event that happens once happened twice. */
@@ -72,28 +93,24 @@ export const remember = <Value>(
   value: Value,
   atMs: number,
 ): Remembered<Value> => {
-  if (recall(remembered, id) !== undefined) throw new Error(`${id} happened twice`)
-  const { packed, recent, oldestMs, forgottenMs } = remembered
-  const added = { id, atMs, value, older: recent, count: (recent?.count ?? 0) + 1 }
-  const since = rememberedCount(remembered) === 0 ? atMs : oldestMs
-  return added.count < packedAtOnce
-    ? { packed, recent: added, oldestMs: since, forgottenMs }
-    : { packed: withPacked(packed, factsOf(added)), recent: null, oldestMs: since, forgottenMs }
+  const hash = hashOf(id)
+  if (find(remembered, id, hash) !== undefined) throw new Error(`${id} happened twice`)
+  const { packed, forgottenMs } = remembered
+  const oldestMs = rememberedCount(remembered) === 0 ? atMs : remembered.oldestMs
+  const recent = added(remembered.recent, { id, atMs, value }, hash)
+  return countOf(recent) < packedAtOnce
+    ? { packed, recent, oldestMs, forgottenMs }
+    : { packed: withPacked(packed, factsOf(recent)), recent: noneRecent(), oldestMs, forgottenMs }
 }
-
-const withoutOldestOf = <Value>(recent: Recent<Value>): Recent<Value> | null =>
-  recent.older === null ? null : { ...recent, older: withoutOldestOf(recent.older), count: recent.count - 1 }
-
-const oldestOf = (recent: Recent<unknown>): number =>
-  recent.older === null ? recent.atMs : oldestOf(recent.older)
 
 const withoutOldest = <Value>({ packed, recent, oldestMs }: Remembered<Value>): Remembered<Value> => {
   const left =
     packed.count > 0
       ? { packed: withoutOldestPacked(packed), recent }
-      : { packed, recent: recent && withoutOldestOf(recent) }
-  const next =
-    oldestPacked(left.packed)?.[1] ?? (left.recent ? oldestOf(left.recent) : Number.POSITIVE_INFINITY)
+      : { packed, recent: { ...recent, from: recent.from + 1 } }
+  const { store, from, to } = left.recent
+  const oldestRecent = from < to ? store.facts[from] : undefined
+  const next = oldestPacked(left.packed)?.[1] ?? oldestRecent?.atMs ?? Number.POSITIVE_INFINITY
   return { ...left, oldestMs: next, forgottenMs: oldestMs }
 }
 
@@ -125,7 +142,7 @@ export const rememberedFromJson = <Value>({
   forgottenMs,
 }: RememberedJson<Value>): Remembered<Value> => ({
   packed: entries.length === 0 ? emptyPacked : withPacked(emptyPacked, entries),
-  recent: null,
+  recent: noneRecent(),
   oldestMs: entries[0]?.[1] ?? Number.POSITIVE_INFINITY,
   forgottenMs,
 })

@@ -134,3 +134,12 @@ test('what is forgotten is known to be forgotten', () => {
   assert.equal(remembersSince(remembered, 1_001), true)
   assert.throws(() => remember(remembered, 'b', 'again', 3_000), /happened twice/)
 })
+
+test('who forgets as much as it remembers holds no more than that, however long it goes on', () => {
+  const halfADay = rememberedMs / 14
+  let remembered = emptyRemembered<string>()
+  for (let n = 0; n < 5_000; n += 1)
+    remembered = remember(forget(remembered, n * halfADay), `ord_${n}`, 'x', n * halfADay)
+  assert.ok(rememberedCount(remembered) <= 16)
+  assert.ok(remembered.recent.store.facts.length <= 64, `${remembered.recent.store.facts.length} facts`)
+})
