@@ -1,9 +1,28 @@
 import type { TestContext } from 'node:test'
 
-const stepsOf = new WeakMap<TestContext, (() => unknown)[]>()
+type Step = () => unknown
 
-/** Runs a step at the end of the test, last added first (`t.after` runs them first added first). */
-export const atEnd = (t: TestContext, step: () => unknown): void => {
+const stepsOf = new WeakMap<TestContext, Step[]>()
+/** The steps of tests that have not ended. */
+const open = new Set<Step[]>()
+
+/** Last added first. */
+const runAll = async (steps: Step[]): Promise<void> => {
+  for (let next = steps.pop(); next; next = steps.pop()) await next()
+}
+
+/** How long an interrupted file may take to clean up. */
+const patienceMs = 20_000
+
+/** A run that is interrupted sends SIGTERM to its files: servers that they started would live on without them. */
+const endInterrupted = (): void => {
+  const end = (): never => process.exit(128 + 15)
+  setTimeout(end, patienceMs)
+  void Promise.allSettled([...open].map(runAll)).then(end)
+}
+
+/** Runs a step at the end of the test, last added first (`t.after` runs them first added first), or when it is interrupted. */
+export const atEnd = (t: TestContext, step: Step): void => {
   const known = stepsOf.get(t)
   if (known) {
     known.push(step)
@@ -11,7 +30,14 @@ export const atEnd = (t: TestContext, step: () => unknown): void => {
   }
   const steps = [step]
   stepsOf.set(t, steps)
+  if (open.size === 0) process.once('SIGTERM', endInterrupted)
+  open.add(steps)
   t.after(async () => {
-    for (let next = steps.pop(); next; next = steps.pop()) await next()
+    try {
+      await runAll(steps)
+    } finally {
+      open.delete(steps)
+      if (open.size === 0) process.off('SIGTERM', endInterrupted)
+    }
   })
 }
