@@ -102,19 +102,22 @@ const measureOrders = async (
   ]
   const turns = clientsAtOnce.length * rounds * scenarios.length
   const step = stepsOf(bar, 'orders', scenarios.length + turns, 'loads')
-  for (const [at, scenario] of scenarios.entries()) {
-    step(at, at)
+  let done = 0
+  const next = (): void => {
+    step(done, done)
+    done += 1
+  }
+  for (const scenario of scenarios) {
+    next()
     await order(base, scenario, clientsAtOnce[0], { warmUpMs: 0, measureMs: firstLoadsMs })
   }
-  let before = scenarios.length
   for (const clients of clientsAtOnce) {
     const rows = await measureRounds(base, scenarios, peer, {
       clients,
       rounds,
       times: { warmUpMs, measureMs: (seconds * 1000) / rounds },
-      onTurn: (done) => step(before + done, before + done),
+      onTurn: next,
     })
-    before += rounds * scenarios.length
     bar.end()
     for (const row of rows) print(rowOf(clients, row))
     const rateOf = (scenario: Scenario): number =>

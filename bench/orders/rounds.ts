@@ -73,9 +73,10 @@ export const order = (
 
 /**
  * Measures every scenario in every round, TPC-B right before each: a machine's speed moves within minutes, and orders
- * slow down as log and tables grow, so whole rows one after the other would each stand for another quarter of an hour.
+ * slow down over a run (docs/decisions/0008-orders-a-second.md, fifteenth round), so whole rows one after the other would
+ * each stand for another minute.
  * Every second round goes backwards, so that no scenario always follows the same one.
- * @param onTurn told before each turn how many of them are done
+ * @param onTurn told before each turn
  */
 export const measureRounds = async (
   base: URL,
@@ -90,7 +91,7 @@ export const measureRounds = async (
     readonly clients: number
     readonly rounds: number
     readonly times: Times
-    readonly onTurn: (done: number) => void
+    readonly onTurn: () => void
   },
 ): Promise<readonly Row[]> => {
   const measured = scenarios.map((scenario) => ({
@@ -99,10 +100,9 @@ export const measureRounds = async (
     theirs: [] as TpcB[],
     lagsMs: [] as number[],
   }))
-  let done = 0
   for (let round = 0; round < rounds; round += 1)
     for (const { scenario, ours, theirs, lagsMs } of round % 2 === 0 ? measured : measured.toReversed()) {
-      onTurn(done++)
+      onTurn()
       if (peer) theirs.push(await peer(clients, times))
       const watched = watchLag(base, lagPauseMs)
       ours.push(await order(base, scenario, clients, times))

@@ -2,9 +2,8 @@ import type { TestContext } from 'node:test'
 
 type Step = () => unknown
 
-const stepsOf = new WeakMap<TestContext, Step[]>()
-/** The steps of tests that have not ended. */
-const open = new Set<Step[]>()
+/** Of the tests that have not ended. */
+const stepsOf = new Map<TestContext, Step[]>()
 
 /** Last added first. */
 const runAll = async (steps: Step[]): Promise<void> => {
@@ -18,7 +17,7 @@ const patienceMs = 20_000
 const endInterrupted = (): void => {
   const end = (): never => process.exit(128 + 15)
   setTimeout(end, patienceMs)
-  void Promise.allSettled([...open].map(runAll)).then(end)
+  void Promise.allSettled([...stepsOf.values()].map(runAll)).then(end)
 }
 
 /** Runs a step at the end of the test, last added first (`t.after` runs them first added first), or when it is interrupted. */
@@ -29,15 +28,14 @@ export const atEnd = (t: TestContext, step: Step): void => {
     return
   }
   const steps = [step]
+  if (stepsOf.size === 0) process.once('SIGTERM', endInterrupted)
   stepsOf.set(t, steps)
-  if (open.size === 0) process.once('SIGTERM', endInterrupted)
-  open.add(steps)
   t.after(async () => {
     try {
       await runAll(steps)
     } finally {
-      open.delete(steps)
-      if (open.size === 0) process.off('SIGTERM', endInterrupted)
+      stepsOf.delete(t)
+      if (stepsOf.size === 0) process.off('SIGTERM', endInterrupted)
     }
   })
 }
