@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Command, StreamRef } from '../../src/eventstore/commands/command.ts'
+import type { StreamName } from '../../src/eventstore/port.ts'
 import { until } from '../support/until.ts'
 import { move, note, type Purse, pay, purse, purseFold, purseIn, runnerOver, type Verdict } from './purse.ts'
 import { gate, postgresWorld, unknownOutcomes } from './world.ts'
@@ -147,6 +148,38 @@ test('a stream taken as absent is read before anything is refused', async (t) =>
   // The purse is empty: without a look at the order the answer would be `short`.
   const runner = runnerOver(wire)
   assert.equal((await runner.run(pay(a, 'order', 5))).answer, 'repeated')
+})
+
+/** Moves `a` by one as long as `b` has at least 5, which it looks at and leaves. */
+const whileRich = (b: StreamName, id: string): Command<Record<'a' | 'b', StreamRef<Purse>>, Verdict> => ({
+  ...move(a, id, 1),
+  streams: { a: { stream: a, fold: purseFold }, b: { stream: b, fold: purseFold } },
+  decide: (states) =>
+    states.b.balance < 5
+      ? { appends: [], answer: 'short' }
+      : { appends: [{ stream: a, events: [{ type: 'Moved', data: { id, amount: 1 } }] }], answer: 'moved' },
+})
+
+test('a stream that a command looks at and does not write is read before anything is written', async (t) => {
+  const { wire, elsewhere } = await postgresWorld(t)
+  const runner = runnerOver(wire)
+  const b = purse('b')
+  await runner.run(move(b, 'start', 5))
+  assert.equal((await runner.run(whileRich(b, 'one'))).answer, 'moved')
+  await runnerOver(elsewhere).run(move(b, 'spend', -1))
+  assert.equal((await runner.run(whileRich(b, 'two'))).answer, 'short')
+  assert.equal((await purseIn(elsewhere, a)).balance, 1)
+})
+
+test('what a command of the same batch writes is not read for those that look at it', async (t) => {
+  const { wire } = await postgresWorld(t)
+  const runner = runnerOver(wire)
+  const b = purse('b')
+  await Promise.all([runner.run(move(a, 'start', 5)), runner.run(move(b, 'start', 4))])
+  wire.reads = 0
+  const [, looked] = await Promise.all([runner.run(move(b, 'credit', 1)), runner.run(whileRich(b, 'x'))])
+  assert.equal(looked.answer, 'moved')
+  assert.equal(wire.reads, 0)
 })
 
 test('an absence that no append will check is looked at before anything is written', async (t) => {

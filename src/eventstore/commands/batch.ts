@@ -28,7 +28,7 @@ export type Batch = {
   readonly items: readonly BatchItem[]
   /** Answered without appends from states that are fresh. */
   readonly answered: readonly { readonly pending: Pending; readonly answer: unknown }[]
-  /** Would be answered without appends, or rest on an absence nobody looked at: to be decided again on fresh states. */
+  /** Would be answered, or write elsewhere, by old states that no append checks: to be decided again on fresh ones. */
   readonly unverified: readonly Pending[]
   readonly failed: readonly { readonly pending: Pending; readonly error: Error }[]
   /** Did not fit. */
@@ -92,9 +92,9 @@ export const decideBatch = (deps: BatchDeps, pendings: readonly Pending[]): Batc
     const writes = decided.appends.length > 0
     const rests = uses.some(({ slot }) => lastWriter.has(slot))
     const stale = uses.filter(({ slot }) => slot.verifiedAt <= arrival).map(({ slot }) => slot)
-    // An absence that nobody looked at and that no `noStream` will check decides nothing.
-    const blind = writes && uses.some(({ slot }) => !slot.point && !overlay.has(slot) && !points.has(slot))
-    if (blind || (!writes && !rests && stale.length > 0)) {
+    // The log checks the streams that are written, and no others: those were looked at, or nothing is decided on them.
+    const unchecked = writes && stale.some((slot) => !points.has(slot) && !overlay.has(slot))
+    if (unchecked || (!writes && !rests && stale.length > 0)) {
       unverified.push(pending)
       continue
     }

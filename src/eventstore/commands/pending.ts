@@ -17,7 +17,7 @@ export type Pending = {
   readonly arrivedMs: number
   /** How often it was decided in vain. */
   attempts: number
-  /** It would be answered without appends, so every one of its streams is to be read first. */
+  /** No append checks all that it was decided on, so every one of its streams is to be read first. */
   verify: boolean
   /** The log refused a batch with it: it shares its streams with no other command of a batch. */
   solo: boolean
