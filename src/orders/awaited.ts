@@ -78,8 +78,9 @@ const waitsFor = (order: OrderState, depositId: string): boolean =>
 
 /**
  * Places an order whose payment came, once, whoever asks. It stays as it is while its payer is short. Sold out, parked,
- * blocked and capped end it at once; a reseller's short wallet holds it for a day and ends it then. The money stays
- * where it was credited in each case (decisions.md, "Resellers and finance").
+ * blocked and capped end it at once; a reseller's short wallet holds it for a day and ends it then, also when its
+ * customer spent the credit on something else meanwhile. The money stays where it was credited in each case
+ * (decisions.md, "Resellers and finance").
  */
 export const decideAwaited = (
   states: AwaitedStates,
@@ -105,8 +106,11 @@ export const decideAwaited = (
   const payment = decidePayment(states.ledger, { order, capCents: capOf(states, order) }, nowMs)
   const refusal = payment.outcome === 'refused' ? payment.refusal : null
   if (refusal?.code === 'already_debited') return nothing({ kind: 'over' })
+  const heldUntil = states.order?.awaiting?.heldUntil ?? null
+  const dayIsOver = heldUntil !== null && nowMs >= Date.parse(heldUntil)
   const shortfallCents = shortfallOf(states.ledger, order)
-  if (shortfallCents > 0) return nothing({ kind: 'short', shortfallCents })
+  if (shortfallCents > 0)
+    return dayIsOver ? fail('insufficient_balance') : nothing({ kind: 'short', shortfallCents })
   const stop = stopOf(states, awaited)
   if (stop) return fail(stop)
   const arbiter = arbiterOf(order) as Arbiter<unknown>
@@ -116,12 +120,9 @@ export const decideAwaited = (
   if (ruling.standing) return nothing({ kind: 'over' })
   if (refusal?.code === 'spend_cap_reached') return fail('spend_cap_reached')
   if (payment.outcome === 'refused') {
-    const until = states.order?.awaiting?.heldUntil ?? null
-    if (until === null)
-      return put('held', [
-        { type: 'OrderHeld', data: { orderId, accountId, until: isoTime(nowMs + heldMs) } },
-      ])
-    return nowMs >= Date.parse(until) ? fail('insufficient_balance') : put('held', [])
+    if (dayIsOver) return fail('insufficient_balance')
+    const until = isoTime(nowMs + heldMs)
+    return put('held', heldUntil ? [] : [{ type: 'OrderHeld', data: { orderId, accountId, until } }])
   }
   const balanceCents = microsToCentsFloor(payment.availableAfterMicros)
   const facts = orderFacts(states, awaited, placedEvents(order, balanceCents, ruling.verdict, true))

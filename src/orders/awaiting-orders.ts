@@ -8,6 +8,7 @@ import type { EventLog } from '../eventstore/port.ts'
 import { accountStream, depositStream, ledgerStream, orderStream } from '../eventstore/streams.ts'
 import { newId, type OrderId } from '../ids.ts'
 import { ledgerFold } from '../ledger/fold.ts'
+import { microsPerCent } from '../ledger/money.ts'
 import { type Poller, startPoller } from '../reactors/poller.ts'
 import { arbiterOf } from './arbiter.ts'
 import { decideAwaitedAlone, decideCancellation } from './awaited.ts'
@@ -96,9 +97,16 @@ export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number
   const work = async (): Promise<void> => {
     const held = await find(
       'held-orders',
-      `select p.order_id from read.order_payments p join read.balances b using (account_id)
+      // Only what can be placed or has to end: orders that stay held would keep younger ones from ever being tried.
+      `select p.order_id
+         from read.order_payments p
+         join read.orders o using (order_id)
+         join read.balances b on b.account_id = p.account_id
+         left join read.customers c on c.customer_id = p.customer_id
         where p.waits and p.held_until is not null
-          and (b.available_micros >= p.wallet_micros or p.held_until <= $1::timestamptz)
+          and (p.held_until <= $1::timestamptz
+               or (b.available_micros >= p.wallet_micros
+                   and c.credit_micros >= ${microsPerCent} * (o.details::jsonb ->> 'amountCents')::bigint))
         order by p.held_until limit ${maxOrdersARun}`,
       [isoTime(clock())],
     )

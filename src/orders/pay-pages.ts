@@ -3,6 +3,7 @@ import type { Attempt } from './attempt.ts'
 import { refuseForPlacement } from './errors.ts'
 import type { Order } from './fold.ts'
 import { chargeOf, type HostedOrders, type Looked } from './hosted.ts'
+import type { RequireOrderable } from './orderable.ts'
 import type { OrderDraft, PlacementRefusal } from './place.ts'
 import { type Asked, actorOf, keyConflict, type Placed, standing } from './request.ts'
 
@@ -27,10 +28,11 @@ const causeOf = ({ request }: Asked) => ({ actor: actorOf(request), correlationI
 export const createPayPages = (deps: {
   readonly hosted: HostedOrders
   readonly attempt: Attempt
+  readonly requireOrderable: RequireOrderable
   /** Completes an order whose debit stands at this revision. */
   readonly finish: (asked: Asked, debitRevision: number) => Promise<Placed>
 }): PayPages => {
-  const { hosted, attempt, finish } = deps
+  const { hosted, attempt, requireOrderable, finish } = deps
 
   const refused: PayPages['refused'] = async (asked, draft, refusal) => {
     const { method, customerId, accountId } = draft
@@ -49,13 +51,13 @@ export const createPayPages = (deps: {
     { order, open }: Looked,
     fresh: () => OrderDraft,
   ): Promise<Placed> => {
+    const { caller } = asked.request
     // The price is frozen for the life of the invoice, and for the day that a payment waits for the reseller's wallet.
     const frozen = open !== null || (order.awaiting?.heldUntil ?? null) !== null
-    const { answer, draft, position } = await attempt(
-      asked.request,
-      frozen ? order.details : fresh(),
-      'pay-awaited',
-    )
+    if (frozen) await requireOrderable(order.details, causeOf(asked))
+    // Who asks for the payment spends it, under its own cap, whichever key the order was first asked for with.
+    const payable = frozen ? { ...order.details, keyId: caller.keyId } : fresh()
+    const { answer, draft, position } = await attempt(asked.request, payable, 'pay-awaited')
     switch (answer.kind) {
       case 'placed':
       case 'known':

@@ -9,6 +9,7 @@ import { refuseForPlacement } from './errors.ts'
 import type { Order } from './fold.ts'
 import type { HostedOrders } from './hosted.ts'
 import type { OrderMethod } from './methods.ts'
+import { createRequireOrderable } from './orderable.ts'
 import { createPayPages } from './pay-pages.ts'
 import type { OrderDraft } from './place.ts'
 import { readOrder } from './refund-service.ts'
@@ -38,7 +39,7 @@ export const createOrderService = (deps: {
   /** Null where nothing but wallets and credit pays. */
   readonly hosted: HostedOrders | null
 }): OrderService => {
-  const { log, complete, hosted } = deps
+  const { log, runner, complete, hosted } = deps
   const attempt = createAttempt(deps)
 
   const finish = async (asked: Asked, debitRevision: number): Promise<Placed> => {
@@ -49,7 +50,8 @@ export const createOrderService = (deps: {
     if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
     return { ...standing(asked, order), replayed: false, position }
   }
-  const payPages = hosted && createPayPages({ hosted, attempt, finish })
+  const requireOrderable = createRequireOrderable(runner)
+  const payPages = hosted && createPayPages({ hosted, attempt, requireOrderable, finish })
 
   const replay = async (asked: Asked, order: Order, fresh: () => OrderDraft): Promise<Placed> => {
     if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { type TestContext, test } from 'node:test'
 import { createCatalogService } from '../../src/catalog/service.ts'
+import { startAwaitingReactor } from '../../src/orders/awaiting-orders.ts'
 import { operator } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
-import { openStore } from './store.ts'
+import { addresses, openStore } from './store.ts'
 
 type Store = Awaited<ReturnType<typeof openStore>>
 
@@ -191,4 +192,49 @@ test("a payment while the reseller's wallet is short: the order waits a day for 
   await assertFailed(store, left, { customer, reason, chargeCents, walletCents: 0 })
   await store.credit(accountId, 10_000)
   assert.equal((await store.read(left)).status, 'failed', 'what has failed is not placed by a later credit')
+})
+
+test('a held order whose customer spent the credit is not tried, so that it keeps no other waiting, and fails after its day', async (t) => {
+  const store = await openTold(t)
+  const { accountId, key } = store.reseller
+  const { yourCostCents: cost } = store.quote
+  const page = await ask(store, 'alice')
+  const cents = cost - 1 - (await store.balance(key))
+  await store.run(
+    ...['wallet', 'adjust', '--account', accountId, '--cents', String(cents), '--reference', 'spent'],
+  )
+  const orderId = await pay(store, page)
+  assert.equal((await store.order(addresses(1), 'another', 'alice')).status, 201)
+  await store.credit(accountId, 10_000)
+  const { core } = store.farebox
+  let rounds = 0
+  const tried: unknown[] = []
+  const reactor = startAwaitingReactor({
+    ...core,
+    pool: {
+      query: (query: { name: string; text: string }) => {
+        if (query.name === 'held-orders') rounds += 1
+        return core.pool.query(query)
+      },
+    } as never,
+    runner: {
+      ...core.runner,
+      run: (command) => {
+        tried.push(command.name)
+        return core.runner.run(command)
+      },
+    },
+    orderable: async () => true,
+    intervalMs: 20,
+  })
+  t.after(() => reactor.stop())
+  await until(() => rounds > 3)
+  assert.deepEqual(tried, [], 'its wallet has the cost, its customer has not the price')
+
+  const creditCents = await store.creditOf('alice')
+  store.ahead(25 * 60 * 60 * 1000)
+  const failed = await store.reads(orderId, 'failed')
+  assert.equal(failed.failureReason, 'insufficient_balance')
+  assert.equal(await store.creditOf('alice'), creditCents)
+  await store.sound()
 })

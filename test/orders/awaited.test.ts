@@ -290,6 +290,23 @@ describe('after the payment', () => {
     assert.deepEqual([end.status, end.failureReason], ['failed', 'insufficient_balance'])
     assert.equal(end.creditMicros, 1_000 * 10_000)
   })
+
+  test('it is failed after a day, too, when the customer spent the credit on something else', () => {
+    const world = invoiced(poor, forAlice)
+    const held = appendTo(world, receive(world, forAlice, paid(1_000), start).appends, start)
+    const rich = credit(held, 1_000, start)
+    const other = forCustomer(addressOrder('ord_other'))
+    const placed = decidePlacement(statesFor(rich, other), { draft: other, capCents: null }, start)
+    assert.equal(placed.answer.kind, 'placed')
+    const spent = appendTo(rich, placed.appends, start)
+    assert.equal(tryAgain(spent, forAlice, start + heldMs - 1).answer.kind, 'short')
+    const end = ends(
+      appendTo(spent, tryAgain(spent, forAlice, start + heldMs).appends, start + heldMs),
+      forAlice,
+    )
+    assert.deepEqual([end.status, end.failureReason], ['failed', 'insufficient_balance'])
+    assert.equal(end.creditMicros, 350 * 10_000)
+  })
 })
 
 describe('an own order whose invoice closed', () => {
