@@ -246,7 +246,7 @@ export const createApi = (parts: ApiParts): Api => {
   const server = createHttpServer({
     routes: [
       ...routes,
-      ...callbackRoutes({ ...payments, clock, stored: parts.callbackStored }),
+      ...callbackRoutes({ ...payments, clock, monotonicMs, stored: parts.callbackStored }),
       ...documentationRoutes(routes, webhookDeclarations),
       ...healthRoutes(probesOf(parts, { catalog, terms }), { registry, token: config.metricsToken }),
     ],

@@ -28,6 +28,12 @@ export type Exchange = {
   reader: FinanceCaller | null
   /** The code that was answered, for the log. */
   code: ErrorCode | null
+  /** Whether it is counted among the requests in work. */
+  hasPlace: boolean
+  /** Whether a handler is at work for it. */
+  atWork: boolean
+  /** Whether its end was logged and measured. */
+  ended: boolean
 }
 
 declare module 'fastify' {

@@ -50,8 +50,16 @@ const healthz = route({
   handler: async () => ({ status: 200, body: { status: 'ok' as const } }),
 })
 
-const readyz = (probes: readonly Probe[]): Route =>
-  route({
+const readyz = (probes: readonly Probe[]): Route => {
+  let asking: Promise<readonly string[]> | null = null
+  /** Nobody is stopped from asking, so who asks meanwhile shares the look that is under way. */
+  const ask = (): Promise<readonly string[]> => {
+    asking ??= Promise.all(probes.map(outcome)).finally(() => {
+      asking = null
+    })
+    return asking
+  }
+  return route({
     method: 'GET',
     path: '/readyz',
     operationId: 'getReadiness',
@@ -72,7 +80,7 @@ const readyz = (probes: readonly Probe[]): Route =>
     },
     errors: ['overloaded'],
     async handler() {
-      const outcomes = await Promise.all(probes.map(outcome))
+      const outcomes = await ask()
       const checks = Object.fromEntries(probes.map(({ name }, at) => [name, outcomes[at] ?? '']))
       const failing = Object.keys(checks).filter((name) => checks[name] !== 'ok')
       if (failing.length > 0)
@@ -85,6 +93,7 @@ const readyz = (probes: readonly Probe[]): Route =>
       return { status: 200, body: { status: 'ready' as const, checks } }
     },
   })
+}
 
 export type MetricsAccess = {
   readonly registry: Registry

@@ -27,7 +27,7 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
   })
   const running = new Gauge({
     name: 'farebox_http_requests_in_flight',
-    help: 'Requests that are being answered.',
+    help: 'Requests in work, of those that are shed when there are too many: neither probes nor callbacks.',
     registers: [registry],
   })
   const children = new Map<string, ReturnType<typeof duration.labels>>()

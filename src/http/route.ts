@@ -117,6 +117,9 @@ export type Answer<Declared extends Responses = Responses> = {
   [Status in keyof Declared & number]: { readonly status: Status } & BodyOf<Declared[Status]> & AnswerExtras
 }[keyof Declared & number]
 
+/** How many requests may be in work at once, in all and from one address. */
+export type AtOnce = { readonly total: number; readonly perAddress: number }
+
 /** Counts one request against a limit of its own, beside those per address and per key. */
 export type RouteLimit = {
   readonly per: 'address' | 'account'
@@ -183,6 +186,8 @@ export type RouteDefinition<
   readonly rawBody?: true
   /** Neither limits nor load shedding stop it: probes. */
   readonly unlimited?: true
+  /** Its requests have places of their own, and count neither among those of all others nor against their limits. */
+  readonly atOnce?: AtOnce
   handler(request: ApiRequest<Params, Query, Body, Entry>): Promise<Answer<NoInfer<Declared>>>
 }
 

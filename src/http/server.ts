@@ -8,12 +8,13 @@ import type { TrustedProxies } from './client-address.ts'
 import { clientAddress, noTrustedProxies } from './client-address.ts'
 import { compileRoute } from './compile.ts'
 import { hangUpIdleOnClose } from './connections.ts'
-import { refuse, refuseUntil } from './errors.ts'
-import type { HttpReply, HttpRequest } from './exchange.ts'
+import { refuse } from './errors.ts'
+import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import { refusalOf, unsupportedMediaType } from './fault.ts'
 import type { Limits } from './gate.ts'
 import { admit, admitAddress, admitFinance } from './gate.ts'
 import type { HttpMetrics } from './http-metrics.ts'
+import { createInFlight } from './in-flight.ts'
 import { parseJson } from './json.ts'
 import type { PathTable } from './path-table.ts'
 import { pathTable } from './path-table.ts'
@@ -47,7 +48,12 @@ const timeouts = {
   requestTimeout: 30_000,
   /** Longer than the idle time of usual load balancers (60 s), so that they close first and no request is lost. */
   keepAliveTimeout: 65_000,
+  /** A connection on which nothing moves for so long is closed, such as one whose client reads no answer. */
+  connectionTimeout: 120_000,
 }
+
+/** What is logged and measured as the status of a request whose client left before its answer (nginx's word for it). */
+const clientClosed = 499
 
 const requestIdOf = (request: HttpRequest, route: Route | undefined): string => {
   const header = request.headers['x-request-id']
@@ -106,9 +112,8 @@ const readBodies = (app: FastifyInstance): void => {
 export const createHttpServer = (options: HttpServerOptions): FastifyInstance => {
   const { routes, directory, logger, metrics, limits, monotonicMs } = options
   const trusted = options.trusted ?? noTrustedProxies
-  const maxInFlight = options.maxInFlight ?? defaultMaxInFlight
+  const inFlight = createInFlight(options.maxInFlight ?? defaultMaxInFlight, metrics)
   const paths = pathTable(routes)
-  let inFlight = 0
 
   const app = Fastify({
     logger: false,
@@ -134,6 +139,45 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
 
   const logOf = (request: HttpRequest): Logger => logger.child({ requestId: request.exchange.requestId })
 
+  const end = ({ method, exchange }: HttpRequest, status: number): void => {
+    if (exchange.ended) return
+    exchange.ended = true
+    const ms = monotonicMs() - exchange.startedMs
+    const template = exchange.route?.route.path ?? 'unknown'
+    metrics.finished(method, template, status, ms / 1000)
+    logger.info(
+      {
+        requestId: exchange.requestId,
+        method,
+        route: template,
+        status,
+        ms: Math.round(ms * 100) / 100,
+        code: exchange.code ?? undefined,
+        accountId: exchange.caller?.accountId,
+        keyId: exchange.caller?.keyId ?? exchange.reader?.tokenId,
+      },
+      'request',
+    )
+  }
+
+  /** Fastify tells of answers that went out, and of nothing else: a client may leave at any moment before. */
+  const closed = (request: HttpRequest): void => {
+    if (!request.exchange.atWork) inFlight.leave(request.exchange)
+    end(request, clientClosed)
+  }
+
+  const enter = (exchange: Exchange): void => {
+    const { unlimited, atOnce } = exchange.route?.route ?? {}
+    if (unlimited) return
+    inFlight.enter(exchange)
+    if (atOnce === undefined) admitAddress(limits, exchange.address)
+  }
+
+  const unrouted = (request: HttpRequest, reply: HttpReply): HttpReply => {
+    inFlight.leave(request.exchange)
+    return answerUnrouted(paths, request, reply)
+  }
+
   app.addHook('onRequest', async (request: HttpRequest, reply) => {
     const compiled = isRouted(request) ? request.routeOptions.config.compiled : undefined
     request.exchange = {
@@ -144,13 +188,14 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       caller: null,
       reader: null,
       code: null,
+      hasPlace: false,
+      atWork: false,
+      ended: false,
     }
-    metrics.inFlight(++inFlight)
+    reply.raw.once('close', () => closed(request))
+    enter(request.exchange)
     if (compiled?.route.unlimited) return undefined
-    if (inFlight > maxInFlight)
-      throw refuseUntil('overloaded', 'the service is answering as many requests as it can', 1)
-    admitAddress(limits, request.exchange.address)
-    if (compiled === undefined) return answerUnrouted(paths, request, reply)
+    if (compiled === undefined) return unrouted(request, reply)
     request.exchange.caller = await admit(compiled.route, request, directory, limits)
     if (compiled.route.access === 'finance') {
       if (!options.financeDirectory) throw new Error('a route of finance without a directory of its tokens')
@@ -161,34 +206,35 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
   })
 
   app.addHook('onResponse', (request: HttpRequest, reply, done) => {
-    const { exchange } = request
-    metrics.inFlight(--inFlight)
-    const ms = monotonicMs() - exchange.startedMs
-    const template = exchange.route?.route.path ?? 'unknown'
-    metrics.finished(request.method, template, reply.statusCode, ms / 1000)
-    logger.info(
-      {
-        requestId: exchange.requestId,
-        method: request.method,
-        route: template,
-        status: reply.statusCode,
-        ms: Math.round(ms * 100) / 100,
-        code: exchange.code ?? undefined,
-        accountId: exchange.caller?.accountId,
-        keyId: exchange.caller?.keyId ?? exchange.reader?.tokenId,
-      },
-      'request',
-    )
+    end(request, reply.statusCode)
     done()
   })
 
   app.setErrorHandler((error, request: HttpRequest, reply) => {
     const refusal = refusalOf(error, () => logOf(request))
     request.exchange.code = refusal.code
+    inFlight.leave(request.exchange)
     sendRefusal(reply, request.exchange.requestId, request.exchange.route?.route ?? null, refusal)
   })
 
-  app.setNotFoundHandler((request: HttpRequest, reply) => answerUnrouted(paths, request, reply))
+  app.setNotFoundHandler(unrouted)
+
+  const handle = async (
+    compiled: CompiledRoute,
+    request: HttpRequest,
+    reply: HttpReply,
+  ): Promise<HttpReply> => {
+    const { exchange } = request
+    exchange.atWork = true
+    try {
+      const answer = await compiled.run(request, () => logOf(request))
+      sendAnswer(reply, exchange.requestId, compiled.route, answer)
+      return reply
+    } finally {
+      exchange.atWork = false
+      inFlight.leave(exchange)
+    }
+  }
 
   for (const route of routes) {
     const compiled = compileRoute(route)
@@ -196,11 +242,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       method: route.method,
       url: fastifyPath(route.path),
       config: { compiled },
-      handler: async (request, reply) => {
-        const answer = await compiled.run(request as HttpRequest, () => logOf(request as HttpRequest))
-        sendAnswer(reply, request.exchange.requestId, route, answer)
-        return reply
-      },
+      handler: (request, reply) => handle(compiled, request as HttpRequest, reply as HttpReply),
     })
   }
   return app

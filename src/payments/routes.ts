@@ -2,12 +2,20 @@ import { z } from 'zod'
 import type { Clock } from '../clock.ts'
 import type { CrashHooks } from '../crash.ts'
 import { refuse } from '../http/errors.ts'
+import { createRateLimiter } from '../http/rate-limit.ts'
 import { type Route, route } from '../http/route.ts'
 import type { Inbox } from './inbox.ts'
 import type { Gateways } from './port.ts'
 
 /** Where the callbacks of a gateway are taken. */
 export const callbackPath = (gatewayId: string): string => `/callbacks/${gatewayId}`
+
+/**
+ * Anybody can send here, and customers must not feel it: callbacks have places and limits of their own, above what a
+ * provider sends from one address. One that is turned away is sent again by its provider, and looked for by the poller.
+ */
+const callbacksAtOnce = { total: 256, perAddress: 64 }
+const callbackRate = { burst: 500, perSecond: 50 }
 
 /**
  * The providers' callbacks. The signature is checked over the raw bytes, where to look is stored, and only then comes
@@ -20,36 +28,42 @@ export const callbackRoutes = (deps: {
   readonly hooks: CrashHooks
   /** Told that something was stored. */
   readonly stored: () => void
-}): readonly Route[] => [
-  route({
-    method: 'POST',
-    path: '/callbacks/{gateway}',
-    operationId: 'takeCallback',
-    summary: 'Take a payment callback',
-    description: 'For payment providers: signed with the secret that the gateway was set up with.',
-    tag: 'Service',
-    access: 'public',
-    writes: false,
-    hidden: true,
-    unlimited: true,
-    rawBody: true,
-    params: z.object({ gateway: z.string().max(64) }),
-    responses: { 200: { description: 'Stored.', text: { mediaType: 'text/plain', example: 'ok' } } },
-    errors: ['unauthorized', 'not_found'],
-    handler: async ({ params, raw, headers, log, address }) => {
-      const live = await deps.gateways.byId(params.gateway)
-      if (!live) throw refuse('not_found', 'no gateway has this address')
-      const verdict = live.gateway.verify(raw, headers, deps.clock())
-      if (!verdict.ok) {
-        const { gatewayId, provider } = live
-        log().warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
-        throw refuse('unauthorized', 'the signature does not fit the body, or is too old')
-      }
-      const { eventId, reference } = verdict.callback
-      if (reference !== null && (await deps.inbox.store(live.gatewayId, { eventId, reference })))
-        deps.stored()
-      deps.hooks.at('callback-stored')
-      return { status: 200, text: 'ok' }
-    },
-  }),
-]
+  /** Milliseconds of a clock that does not run backwards. */
+  readonly monotonicMs: () => number
+}): readonly Route[] => {
+  const limiter = createRateLimiter(callbackRate, deps.monotonicMs)
+  return [
+    route({
+      method: 'POST',
+      path: '/callbacks/{gateway}',
+      operationId: 'takeCallback',
+      summary: 'Take a payment callback',
+      description: 'For payment providers: signed with the secret that the gateway was set up with.',
+      tag: 'Service',
+      access: 'public',
+      writes: false,
+      hidden: true,
+      atOnce: callbacksAtOnce,
+      limit: { per: 'address', take: (address) => limiter.take(address) },
+      rawBody: true,
+      params: z.object({ gateway: z.string().max(64) }),
+      responses: { 200: { description: 'Stored.', text: { mediaType: 'text/plain', example: 'ok' } } },
+      errors: ['unauthorized', 'not_found'],
+      handler: async ({ params, raw, headers, log, address }) => {
+        const live = await deps.gateways.byId(params.gateway)
+        if (!live) throw refuse('not_found', 'no gateway has this address')
+        const verdict = live.gateway.verify(raw, headers, deps.clock())
+        if (!verdict.ok) {
+          const { gatewayId, provider } = live
+          log().warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
+          throw refuse('unauthorized', 'the signature does not fit the body, or is too old')
+        }
+        const { eventId, reference } = verdict.callback
+        if (reference !== null && (await deps.inbox.store(live.gatewayId, { eventId, reference })))
+          deps.stored()
+        deps.hooks.at('callback-stored')
+        return { status: 200, text: 'ok' }
+      },
+    }),
+  ]
+}

@@ -75,7 +75,7 @@ describe('Metrics', () => {
       )
     assert.match(text, /route="unknown",status="404"\} 1/)
     assert.ok(!text.includes('ord_1') && !text.includes('/no/such'))
-    assert.match(text, /farebox_http_requests_in_flight 1\n/)
+    assert.match(text, /farebox_http_requests_in_flight 0\n/, 'a probe is not counted')
   })
 
   test('read gauges when they are scraped', async () => {
