@@ -3,7 +3,7 @@ import { type ProxyId, proxyIdOf } from '../ids.ts'
 import { recall } from '../ledger/remembered.ts'
 import type { OrderDetails, Target } from '../orders/details.ts'
 import type { AddressesReleased, Allocation, StockEvent } from './events.ts'
-import { poolKey, type StockAnswer, type StockState } from './fold.ts'
+import { poolKey, type Rental, type StockAnswer, type StockState } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 /** Released addresses rest before they are sold again (decisions, "Orders"). */
@@ -79,6 +79,10 @@ export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: 
   }
 }
 
+/** An extension keeps what is the account's, is not released and has not reached its end. */
+const runsFor = (rental: Rental | undefined, accountId: string, nowMs: number): rental is Rental =>
+  rental !== undefined && rental.accountId === accountId && rental.expiresAtMs > nowMs
+
 /**
  * Prolongs each rental that the order names by its period, from the rental's own end; refuses with `rental_ended` when
  * one of them is released, past its end or another account's. An order that was answered before gets that answer.
@@ -91,8 +95,7 @@ export const decideExtension = (state: StockState, order: OrderDetails, nowMs: n
   const extensions: { proxyId: ProxyId; expiresAt: string }[] = []
   for (const proxyId of order.proxyIds) {
     const rental = state.rentals.get(proxyId)
-    if (!rental || rental.accountId !== order.accountId || rental.expiresAtMs <= nowMs)
-      return refusal('rental_ended')
+    if (!runsFor(rental, order.accountId, nowMs)) return refusal('rental_ended')
     extensions.push({ proxyId, expiresAt: isoTime(rental.expiresAtMs + target.periodDays * dayMs) })
   }
   const extendedAt = isoTime(nowMs)
@@ -106,6 +109,16 @@ export const decideExtension = (state: StockState, order: OrderDetails, nowMs: n
     answer: { outcome: 'fulfilled', proxyIds: order.proxyIds, at: extendedAt, expiresAt: null },
   }
 }
+
+/** Those of an account's rentals that an extension decided now would keep. */
+export const stillRunning = (
+  state: StockState,
+  asked: { readonly accountId: string; readonly proxyIds: readonly string[] },
+  nowMs: number,
+): readonly ProxyId[] =>
+  asked.proxyIds.filter((proxyId): proxyId is ProxyId =>
+    runsFor(state.rentals.get(proxyId), asked.accountId, nowMs),
+  )
 
 /** Puts a refusal on record, so that no later attempt allocates for an order that is being refunded. */
 export const recordRefusal = (orderId: string, reason: 'out_of_stock' | 'rental_ended'): StockEvent => ({

@@ -6,7 +6,7 @@ import { type Clock, isoTime } from '../clock.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
-import { accountStream, orderStream, subscriptionStream } from '../eventstore/streams.ts'
+import { accountStream, orderStream, stockStream, subscriptionStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
 import { ApiError, refuse } from '../http/errors.ts'
 import { type AccountId, type KeyId, newId, type OrderId, type ProxyId, type SubscriptionId } from '../ids.ts'
@@ -15,6 +15,8 @@ import { type Order, orderFold } from '../orders/fold.ts'
 import { type Prepared, prepareExtension, prepareOrder } from '../orders/prepare.ts'
 import { readOrder } from '../orders/refund-service.ts'
 import { type OrderService, OrderTurnedAway } from '../orders/service.ts'
+import { stillRunning } from '../stock/decide.ts'
+import { stockFold } from '../stock/fold.ts'
 import { decideRefused, decideScheduledEnd, dueAtMs } from './decide.ts'
 import { type Subscription, subscriptionFold } from './fold.ts'
 import { orderIdOfPeriod } from './names.ts'
@@ -87,15 +89,24 @@ export const createRenewals = (deps: {
     }
   }
 
-  /** Which of the subscription's addresses still run: these are kept. */
-  const running = async ({ proxyIds }: Subscription, nowMs: number): Promise<readonly ProxyId[]> => {
-    const { rows } = await pool.query<{ proxy_id: ProxyId }>(
-      `select proxy_id from read.proxies
-        where proxy_id = any ($1::text[]) and released_at is null and expires_at > $2::timestamptz
-        order by proxy_id`,
-      [proxyIds, isoTime(nowMs)],
-    )
-    return rows.map(({ proxy_id: proxyId }) => proxyId)
+  /**
+   * Which of the subscription's addresses still run: these are kept. The arbiter of the extension says so, for the read
+   * tables may not know yet what the period before, another process or the customer did a moment ago.
+   */
+  const running = async ({ terms, proxyIds }: Subscription): Promise<readonly ProxyId[]> => {
+    if (terms.target === null) return []
+    const { accountId } = terms
+    const { answer } = await runner.run({
+      name: 'read-rentals',
+      streams: { stock: { stream: stockStream(terms.productId, terms.target.country), fold: stockFold } },
+      decide: ({ stock }, { nowMs }) => ({
+        appends: [],
+        answer: stillRunning(stock, { accountId, proxyIds }, nowMs),
+      }),
+      actor: system,
+      correlationId: newId('run'),
+    })
+    return answer
   }
 
   const prepare = async (
@@ -138,7 +149,7 @@ export const createRenewals = (deps: {
     }
     const payer = await payerOf(state)
     if (!payer) return { reason: 'account_blocked', neededMicros: null }
-    const kept = state.terms.target === null ? [] : await running(state, clock())
+    const kept = await running(state)
     // Before the end only what runs can be kept; what has ended by then is bought anew.
     if (kept.length === 0 && clock() < Date.parse(state.currentPeriodEnd))
       return { reason: 'out_of_stock', neededMicros: null }

@@ -10,6 +10,7 @@ import {
   decideRelease,
   recordRefusal,
   restMs,
+  stillRunning,
 } from '../../src/stock/decide.ts'
 import type { StockEvent } from '../../src/stock/events.ts'
 import { type StockState, stockFold } from '../../src/stock/fold.ts'
@@ -183,6 +184,19 @@ describe('stock', () => {
     )
     const late = decideExtension(state, extension, start + 30 * dayMs)
     assert.deepEqual(late, { events: [], answer: { outcome: 'refused', reason: 'rental_ended' } })
+  })
+
+  test("names as running what an extension would keep: not what ended, was released or is another account's", () => {
+    const pair = addressOrder('ord_1', { quantity: 2 })
+    const first = decideAllocation(stocked(['198.18.0.1', '198.18.0.2']), pair, start)
+    const rented = after(stocked(['198.18.0.1', '198.18.0.2']), first.events, start)
+    const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
+    const { accountId } = pair
+    assert.deepEqual(stillRunning(rented, { accountId, proxyIds }, start + 30 * dayMs - 1), proxyIds)
+    assert.deepEqual(stillRunning(rented, { accountId, proxyIds }, start + 30 * dayMs), [])
+    assert.deepEqual(stillRunning(rented, { accountId: 'acc_other', proxyIds }, start), [])
+    const released = after(rented, decideRelease(rented, proxyIds.slice(0, 1), 'refunded', start), start)
+    assert.deepEqual(stillRunning(released, { accountId, proxyIds }, start), proxyIds.slice(1))
   })
 
   test("never extends another account's rental", () => {

@@ -15,7 +15,9 @@ import { createWallets } from '../../src/ledger/service.ts'
 import { createCompletion } from '../../src/orders/completion.ts'
 import { readOrder } from '../../src/orders/refund-service.ts'
 import { createOrderService } from '../../src/orders/service.ts'
+import { addAddresses } from '../../src/stock/stocking.ts'
 import { graceMs } from '../../src/subscriptions/period.ts'
+import type { SubscriptionWish } from '../../src/subscriptions/prepare.ts'
 import { createRenewals } from '../../src/subscriptions/renewals.ts'
 import { createSubscriptions } from '../../src/subscriptions/service.ts'
 import { runnerOver } from '../commands/world.ts'
@@ -53,9 +55,26 @@ const product = {
   since: '2026-01-01T00:00:00.000Z',
 } as const satisfies Product
 
+/** Two addresses for 30 days at $5.00. */
+const isp = {
+  ...product,
+  id: 'isp',
+  name: 'ISP',
+  family: 'isp',
+  unit: 'IP',
+  shape: 'addresses',
+  renewal: 'extend',
+  rates: [
+    { countries: ['USA'], periodDays: [30], tiers: [{ from: 1, unitPriceMicros: priceCents * 5_000 }] },
+  ],
+} as const satisfies Product
+
+const gigabyte = { productId: product.id, quantity: 1, meta: undefined }
+const twoAddresses = { productId: isp.id, quantity: 2, meta: { country: 'USA', period_days: 30 } }
+
 const market = {
   catalog: {
-    current: () => createCatalog({ digest: 'd', importedAt: product.since, products: [product] }),
+    current: () => createCatalog({ digest: 'd', importedAt: product.since, products: [product, isp] }),
   },
   stock: { of: async () => [], all: async () => new Map() },
   termsOf: () => null,
@@ -121,19 +140,17 @@ const openShop = async (t: TestContext, log: EventLog) => {
       if (made.outcome !== 'done') return assert.fail(made.refusal.code)
       return made.accountId
     },
-    subscribe: (process: ReturnType<typeof start>, accountId: AccountId, key = 'key') =>
+    subscribe: (
+      process: ReturnType<typeof start>,
+      accountId: AccountId,
+      wish: Pick<SubscriptionWish, 'productId' | 'quantity' | 'meta'> = gigabyte,
+    ) =>
       process.subscriptions.start({
         caller: callerOf(accountId),
         requestId: 'test',
-        idempotencyKey: key,
+        idempotencyKey: 'key',
         fingerprint: 'same',
-        wish: {
-          productId: 'gb',
-          quantity: 1,
-          interval: 'month',
-          meta: undefined,
-          expectedAmountCents: undefined,
-        },
+        wish: { ...wish, interval: 'month', expectedAmountCents: undefined },
       }),
   }
 }
@@ -345,4 +362,35 @@ test('many processes at once place one renewal', async (t) => {
   for (const process of processes) await process.end()
   const last = await audit(shop, accountId, id)
   assert.ok(await shop.log.lastOf(orderStream(last!.orderId as OrderId)))
+})
+
+test('addresses are kept by processes that know nothing but the log, whichever of them dies', async (t) => {
+  // No read table is ever written here, and every process starts cold.
+  const shop = await openShop(t, createMemoryLog())
+  const operator = shop.start(shop.log)
+  const ips = Array.from({ length: 12 }, (_, n) => `198.18.0.${n + 1}`)
+  const lines = ips.map((ip) => ({ ip, city: null, asn: null, asnOrg: null, carrierId: null, service: null }))
+  await addAddresses(operator.runner, { productId: isp.id, country: 'USA', addresses: lines }, cause)
+  const accountId = await shop.account()
+  await shop.credit(accountId, 12 * priceCents)
+  const { subscription } = await shop.subscribe(operator, accountId, twoAddresses)
+  await operator.end()
+  const id = subscription.terms.subscriptionId as SubscriptionId
+  assert.equal(subscription.proxyIds.length, 2)
+
+  const renew = async (log: EventLog, died: Promise<unknown> = new Promise(() => undefined)) => {
+    const process = shop.start(log)
+    await Promise.race([process.renewals.renew(id).catch(() => undefined), died])
+    await process.end()
+  }
+  for (let at = 0; at < 5; at += 1) {
+    shop.wait(30 * dayMs - (at === 0 ? dayMs : 0))
+    const { log, died } = mortal(prefixLog(shop.log, stopAtAppend(at, { kind: 'crash', written: true })))
+    await renew(log, died)
+    await recover(shop, accountId)
+    await renew(shop.log)
+    const state = await audit(shop, accountId, id)
+    assert.equal(state?.periods, at + 2)
+    assert.deepEqual(state?.proxyIds, subscription.proxyIds, 'others were rented in place of those that run')
+  }
 })
