@@ -26,12 +26,35 @@ export type CatalogDecision<Answer> = {
 
 const fixedFields = ['family', 'shape', 'renewal'] as const
 
+/** Orders that stand were placed under an old id, and a retry of theirs must still mean the same product. */
+const aliasProblem = (
+  alias: string,
+  owner: { readonly product: ProductTerms; readonly path: string },
+  takenAt: string | null,
+): Problem =>
+  takenAt === null
+    ? {
+        path: `${owner.path}.aliases`,
+        value: owner.product.aliases,
+        expected: `${alias} to stay: old ids resolve for ever`,
+      }
+    : {
+        path: takenAt,
+        value: alias,
+        expected: `a new id: ${alias} is an old id of ${owner.product.id} and names it for ever; leave it in the aliases of ${owner.product.id}`,
+      }
+
 const continuityProblems = (
   before: readonly Product[],
   after: readonly ProductTerms[],
 ): readonly Problem[] => {
   const afterById = new Map(after.map((product) => [product.id, product]))
-  const names = new Set(after.flatMap((product) => [product.id, ...product.aliases]))
+  const pathOf = new Map(
+    after.flatMap((product, at) => [
+      [product.id, `products[${at}].id`] as const,
+      ...product.aliases.map((alias, n) => [alias, `products[${at}].aliases[${n}]`] as const),
+    ]),
+  )
   return before.flatMap((product): Problem[] => {
     const next = afterById.get(product.id)
     if (next === undefined)
@@ -52,19 +75,15 @@ const continuityProblems = (
           expected: `${product[field]}, as it was sold; make a new product and retire ${product.id}`,
         })),
       ...product.aliases
-        .filter((alias) => !names.has(alias))
-        .map((alias) => ({
-          path: `${at}.aliases`,
-          value: next.aliases,
-          expected: `${alias} to stay: old ids resolve for ever`,
-        })),
+        .filter((alias) => !next.aliases.includes(alias))
+        .map((alias) => aliasProblem(alias, { product: next, path: at }, pathOf.get(alias) ?? null)),
     ]
   })
 }
 
 /**
  * Replaces the whole catalogue by a checked file. The same digest again gives no event. Refused as a whole when a
- * product or an old id vanishes, when a product changes its kind, or above 900 KiB.
+ * product or an old id vanishes, when an old id names another product, when a product changes its kind, or above 900 KiB.
  */
 export const decideImport = (
   state: CatalogState,

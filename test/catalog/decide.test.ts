@@ -49,12 +49,44 @@ test('a product does not vanish', () => {
   )
 })
 
-test('an old id does not vanish, but may move to another product', () => {
+test('an old id does not vanish', () => {
   const file = demoJson()
-  const aliases = file.products[0].aliases.splice(0)
+  file.products[0].aliases = []
   assert.match(refusedText(file), /expected resi-premium to stay: old ids resolve for ever/)
-  file.products[1].aliases = aliases
-  assert.equal(importOver(file).answer.status, 'imported')
+})
+
+test('an old id names its product for ever: neither another product nor a new one takes it', () => {
+  const moved = demoJson()
+  const aliases = moved.products[0].aliases.splice(0)
+  moved.products[1].aliases = ['resi-new', ...aliases]
+  const at = moved.products[1].aliases.indexOf('resi-premium')
+  const expected =
+    'expected a new id: resi-premium is an old id of residential-premium and names it for ever; ' +
+    'leave it in the aliases of residential-premium'
+  assert.ok(
+    refusedText(moved).split('\n').includes(`products[1].aliases[${at}]: found "resi-premium"; ${expected}`),
+    refusedText(moved),
+  )
+  const promoted = demoJson()
+  promoted.products[0].aliases.splice(promoted.products[0].aliases.indexOf('resi-premium'), 1)
+  const last = promoted.products.push({ ...promoted.products[0], id: 'resi-premium', aliases: [] }) - 1
+  assert.equal(refusedText(promoted), `products[${last}].id: found "resi-premium"; ${expected}`)
+})
+
+test('a product takes new old ids, and one that is retired keeps its own beside its successor', () => {
+  const file = demoJson()
+  const [first, second] = file.products
+  first.aliases.unshift('resi-first')
+  Object.assign(first, { state: 'retired', successorId: second.id })
+  const { events, answer } = importOver(file)
+  assert.equal(answer.status, 'imported')
+  const catalog = createCatalog(events.reduce(evolveCatalog, before))
+  for (const name of ['resi-first', 'resi-premium', first.id]) {
+    assert.equal(catalog.resolve(name)?.id, first.id)
+    const ordered = productOfOrder(catalog, name)
+    assert.ok(!ordered.ok)
+    assert.equal(ordered.refusal.successorId, second.id)
+  }
 })
 
 test('a product keeps its kind', () => {
