@@ -1,5 +1,5 @@
 import type { DepositEvent } from '../src/deposits/events.ts'
-import type { DepositStatus } from '../src/deposits/fold.ts'
+import { type DepositStatus, withoutInvoiceMs } from '../src/deposits/fold.ts'
 import type { RecordedEvent } from '../src/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
@@ -17,7 +17,7 @@ export type DepositRow = {
   readonly opened_at: string
   readonly expires_at: string | null
   readonly paid_at: string | null
-  /** While this is ahead, money may still arrive and the provider is asked now and then. */
+  /** While this is ahead, money may still arrive and the provider is asked now and then; once more after it. */
   readonly watch_until: string
 }
 
@@ -78,9 +78,6 @@ const depositEvents: ReadonlySet<string> = new Set<DepositEvent['type']>([
 
 const isDeposit = (event: RecordedEvent): event is RecordedEvent<DepositEvent> =>
   depositEvents.has(event.type)
-
-/** A deposit without an invoice is looked at for a day and then closed. */
-const withoutInvoiceMs = 24 * 60 * 60 * 1000
 
 const count = (rows: Rows, accountId: string, status: DepositStatus, change: 1 | -1): void => {
   const total = (rows.get(depositCountsTable, [accountId, status])?.total ?? 0) + change

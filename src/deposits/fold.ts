@@ -41,6 +41,13 @@ export type DepositState = Deposit | null
 export const isClosed = ({ status }: Pick<Deposit, 'status'>): boolean =>
   status !== 'awaiting_payment' && status !== 'processing'
 
+/** A deposit without an invoice is watched for a day; it is closed before. */
+export const withoutInvoiceMs = 24 * 60 * 60 * 1000
+
+/** Until when (milliseconds since the epoch) the provider still notices payments: one look after it must be answered. */
+export const watchedUntilMs = ({ invoice, openedAt }: Pick<Deposit, 'invoice' | 'openedAt'>): number =>
+  invoice ? Date.parse(invoice.watchUntil) : Date.parse(openedAt) + withoutInvoiceMs
+
 const evolveOpen = (
   deposit: Deposit,
   event: Exclude<DepositEvent, { type: 'DepositOpened' }>,

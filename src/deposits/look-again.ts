@@ -1,47 +1,27 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { type Clock, isoTime } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { type DepositId, newId } from '../ids.ts'
 import { GatewayUnavailable } from '../payments/port.ts'
 import { type Poller, startPoller } from '../reactors/poller.ts'
+import { watchedUntilMs } from './fold.ts'
+import { claimDue, endLooks, findUnwatched } from './looks.ts'
 import { type Deposits, invoiceTimeMs } from './service.ts'
 
 const maxLooksAtOnce = 50
 /** Side by side, so that one provider that hangs does not hold up the payments of all others. */
 const atOnce = 10
-const maxPauseS = 3_600
-
-/**
- * Deposits that may still take money and whose turn it is, each for this process alone until its next turn. When more are
- * due than can be asked for, those come first that are late by the largest share of their pause: a young deposit a minute
- * late is more likely to have been paid than a two weeks old one that is late by ten.
- */
-const claimDue = async (pool: pg.Pool, nowMs: number, firstLookMs: number): Promise<readonly DepositId[]> => {
-  const { rows } = await pool.query<{ deposit_id: DepositId }>({
-    name: 'claim-deposits-to-look-at',
-    text: `insert into work.deposit_looks as look (deposit_id, looks, next_at)
-           select deposit_id, looks + 1,
-                  $1::timestamptz + make_interval(secs => least(${maxPauseS}, $2::float8 * (looks + 1)))
-             from (select d.deposit_id, coalesce(l.looks, 0) looks,
-                          coalesce(l.next_at, d.opened_at + make_interval(secs => $2::float8)) due_at
-                     from read.deposits d left join work.deposit_looks l using (deposit_id)
-                    where d.watch_until >= $1::timestamptz) watched
-            where due_at <= $1::timestamptz
-            order by extract(epoch from $1::timestamptz - due_at)
-                     / least(${maxPauseS}, $2::float8 * greatest(1, looks)) desc
-            limit ${maxLooksAtOnce}
-           on conflict (deposit_id) do update set looks = excluded.looks, next_at = excluded.next_at
-           where look.next_at <= $1::timestamptz
-           returning deposit_id`,
-    values: [isoTime(nowMs), firstLookMs / 1000],
-  })
-  return rows.map(({ deposit_id }) => deposit_id)
-}
+/** It reads a row of every deposit: a second or so for a million. */
+const findUnwatchedEveryMs = 60 * 60_000
 
 /**
  * Finds payments whose callbacks were lost: asks the provider of every deposit that it may still take money for, first
- * after `firstLookMs`, then ever more seldom, at least once an hour, until the provider watches it no more. A backlog is
- * worked off without a pause, ten deposits at a time.
+ * after `firstLookMs`, then ever more seldom, at least once an hour. The last look is the first one that the provider
+ * answers once it watches the deposit no more, however long ago that was: what was paid or expired while this service or
+ * the provider was away is credited or closed then. A backlog is worked off without a pause, ten deposits at a time.
+ *
+ * A deposit whose gateway is gone, or whose provider has lost its invoice, is never answered for: it stays as it is, is
+ * asked for once an hour for good, and each time a warning names it. Only whoever has the gateway can end that.
  */
 export const startDepositReactor = (deps: {
   readonly pool: pg.Pool
@@ -54,20 +34,31 @@ export const startDepositReactor = (deps: {
   const actor = { kind: 'system', name: 'deposits' } as const
   const look = async (depositId: DepositId): Promise<void> => {
     const cause = { actor, correlationId: newId('run') }
+    // The answer may be as old as this, however long it takes.
+    const atMs = clock()
     try {
       const deposit = await deposits.settle(depositId, cause)
-      if (deposit && !deposit.invoice && Date.parse(deposit.openedAt) + invoiceTimeMs <= clock())
+      if (deposit && !deposit.invoice && Date.parse(deposit.openedAt) + invoiceTimeMs <= atMs)
         await deposits.abandon(depositId, cause)
+      if (!deposit || watchedUntilMs(deposit) <= atMs) await endLooks(pool, depositId, atMs)
     } catch (error) {
       if (!(error instanceof GatewayUnavailable)) throw error
       logger.warn({ err: error, depositId }, 'a payment gateway did not answer for a deposit')
     }
   }
   let stopped = false
+  let findAtMs = Number.NEGATIVE_INFINITY
+  const find = async (): Promise<void> => {
+    const nowMs = clock()
+    if (nowMs < findAtMs) return
+    findAtMs = nowMs + findUnwatchedEveryMs
+    const deposits = await findUnwatched(pool, nowMs)
+    if (deposits > 0) logger.info({ deposits }, 'deposits that nobody watched are watched from now on')
+  }
   const work = async (): Promise<void> => {
     let claimed: number
     do {
-      const due = await claimDue(pool, clock(), firstLookMs)
+      const due = await claimDue(pool, { nowMs: clock(), firstLookMs, limit: maxLooksAtOnce })
       claimed = due.length
       const queue = due.values()
       const looking = async (): Promise<void> => {
@@ -75,6 +66,7 @@ export const startDepositReactor = (deps: {
       }
       await Promise.all(Array.from({ length: atOnce }, looking))
     } while (claimed === maxLooksAtOnce && !stopped)
+    await find()
   }
   const poller = startPoller({ name: 'deposits', intervalMs: Math.min(5_000, firstLookMs), work, logger })
   return {

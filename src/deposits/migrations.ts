@@ -2,7 +2,7 @@ import type { Migrations } from '../postgres/migrate.ts'
 
 /**
  * Addresses that may name a payer stand in the vault, never in an event; the claims are work: who makes an invoice now,
- * when a deposit is looked at again,
+ * when a deposit is looked at again or since when no more (before its first look, `next_at` is when it was opened),
  * and when a gateway is asked for its disputes.
  */
 export const migrations: Migrations = {
@@ -27,5 +27,11 @@ export const migrations: Migrations = {
       gateway_id text primary key,
       next_at timestamptz not null
     );
+  `,
+  // Rounds that an earlier version left are taken up again by looks.ts, where the deposit is watched still or not closed.
+  '0812_looks_end': `
+    alter table work.deposit_looks add column ended_at timestamptz;
+    update work.deposit_looks set ended_at = '-infinity';
+    create index deposit_looks_due on work.deposit_looks (next_at) where ended_at is null;
   `,
 }

@@ -15,6 +15,7 @@ import { type Crediting, creditingOf } from './crediting.ts'
 import { decideFailure, decideInvoice, decideOpen, decideReceipt, type ReportedInvoice } from './decide.ts'
 import type { DepositDetails, PendingOrder } from './events.ts'
 import { type Deposit, type DepositState, depositFold, isClosed } from './fold.ts'
+import { watchDeposit } from './looks.ts'
 import { claimDeposit, keepPayUrl, keepReturnUrl, readPages, releaseDeposit } from './pages.ts'
 
 export type Cause = { readonly actor: Actor; readonly correlationId: string }
@@ -189,6 +190,7 @@ export const createDeposits = (deps: {
       const now = await read(depositId, cause)
       const pages = await readPages(pool, depositId)
       if (now?.invoice && pages?.payUrl) return { deposit: now, payUrl: pages.payUrl, position: null }
+      await watchDeposit(pool, depositId, deposit.openedAt)
       const created = await live.gateway.createInvoice({
         depositId,
         amountCents,

@@ -1,53 +1,179 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
+import type { Deposit } from '../../src/deposits/fold.ts'
 import { startDepositReactor } from '../../src/deposits/look-again.ts'
+import { migrations } from '../../src/deposits/migrations.ts'
 import type { DepositId } from '../../src/ids.ts'
+import { GatewayUnavailable } from '../../src/payments/port.ts'
 import { silent } from '../projections/engine.ts'
 import { until } from '../support/until.ts'
-import { openShop } from './support.ts'
+import { openShop, type Shop } from './support.ts'
 
 const minuteMs = 60_000
+const hourMs = 60 * minuteMs
 const firstLookMs = 2 * minuteMs
 const open = 60
 
-test('deposits that are due are all looked at in one go, first those that are late by the largest share of their pause', async (t) => {
-  const shop = await openShop(t)
-  const { key } = await shop.customer({ cents: 0 })
-  const { pool } = shop.farebox.core
+/** Opens deposits, and waits until the read model has them. */
+const openMany = async (shop: Shop, key: string, count: number): Promise<readonly DepositId[]> => {
   const ids: DepositId[] = []
-  for (let n = 0; n < open; n += 1)
+  for (let n = 0; n < count; n += 1)
     ids.push((await shop.open(key, { amount_cents: 500, method: 'card' })).deposit_id)
   await until(
     async () => {
-      const { rows } = await pool.query('select count(*)::integer as n from read.deposits')
-      return rows[0].n === open
+      const { rows } = await shop.farebox.core.pool.query(
+        'select count(*)::integer as n from read.deposits where deposit_id = any($1::text[])',
+        [ids],
+      )
+      return rows[0].n === count
     },
     { what: 'the deposits in the read model' },
   )
-  // All but the last were looked at for days, once an hour, and are ten minutes late; the last is late by one of its two.
-  const nowMs = Date.now() + 3 * minuteMs
-  await pool.query(
-    `insert into work.deposit_looks (deposit_id, looks, next_at) select unnest($1::text[]), 100, $2::timestamptz`,
-    [ids.slice(0, -1), new Date(nowMs - 10 * minuteMs).toISOString()],
+  return ids
+}
+
+/** Until when the deposit's provider watches it, as milliseconds since the epoch. */
+const watchEnd = async (shop: Shop, depositId: DepositId): Promise<number> => {
+  const { rows } = await shop.farebox.core.pool.query<{ watch_until: string }>(
+    'select watch_until from read.deposits where deposit_id = $1::text',
+    [depositId],
   )
+  return Date.parse(rows[0]?.watch_until ?? '')
+}
+
+/** A process with a clock of its own that looks at deposits of the shop; its providers say that nothing happened. */
+const openLooks = (
+  t: TestContext,
+  shop: Shop,
+  clock: { nowMs: number },
+  answer: () => void = () => undefined,
+) => {
   const looked: DepositId[] = []
   const looks = startDepositReactor({
-    pool,
-    clock: () => nowMs,
+    pool: shop.farebox.core.pool,
+    clock: () => clock.nowMs,
     logger: silent,
     firstLookMs,
     deposits: {
       settle: async (depositId) => {
         looked.push(depositId)
-        return null
+        answer()
+        const watchUntil = new Date(await watchEnd(shop, depositId)).toISOString()
+        return { invoice: { invoiceId: 'one', expiresAt: watchUntil, watchUntil } } as Deposit
       },
       abandon: () => assert.fail('no deposit is given up here'),
     },
   })
   t.after(looks.stop)
-  await looks.runNow()
+  return { looked, round: looks.runNow }
+}
+
+test('deposits that are due are all looked at in one go, first those that are late by the largest share of their pause', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const { pool } = shop.farebox.core
+  const ids = await openMany(shop, key, open)
+  // All but the last were looked at for days, once an hour, and are ten minutes late; the last is late by one of its two.
+  const nowMs = Date.now() + 3 * minuteMs
+  await pool.query(
+    'update work.deposit_looks set looks = 100, next_at = $2::timestamptz where deposit_id = any($1::text[])',
+    [ids.slice(0, -1), new Date(nowMs - 10 * minuteMs).toISOString()],
+  )
+  const { looked, round } = openLooks(t, shop, { nowMs })
+  await round()
   assert.deepEqual([...looked].sort(), [...ids].sort())
   assert.ok(looked.indexOf(ids.at(-1)!) < 50, 'the young one was not among the first')
-  await looks.runNow()
+  await round()
   assert.equal(looked.length, open, 'none is looked at again before its next turn')
+})
+
+test('of several processes one looks at a deposit', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const ids = await openMany(shop, key, open)
+  const clock = { nowMs: Date.now() + 3 * minuteMs }
+  const all = [1, 2, 3].map(() => openLooks(t, shop, clock))
+  await Promise.all(all.map(({ round }) => round()))
+  assert.deepEqual(all.flatMap(({ looked }) => looked).sort(), [...ids].sort())
+})
+
+test('the first look that is answered at or after the end of the watch is the last one', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const [depositId] = await openMany(shop, key, 1)
+  assert.ok(depositId)
+  const endMs = await watchEnd(shop, depositId)
+  const clock = { nowMs: 0 }
+  const { looked, round } = openLooks(t, shop, clock)
+  const looksAt = async (atMs: number): Promise<number> => {
+    const before = looked.length
+    clock.nowMs = atMs
+    await round()
+    return looked.length - before
+  }
+  assert.equal(await looksAt(endMs - 2 * hourMs), 1)
+  assert.equal(await looksAt(endMs - 1), 1, 'money may still come')
+  assert.equal(await looksAt(endMs + hourMs), 1, 'what came after the one before')
+  for (let hours = 2; hours < 100; hours += 7) assert.equal(await looksAt(endMs + hours * hourMs), 0)
+})
+
+test('a deposit that its provider never answers for is asked for to the end of time, and at most once an hour', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  await openMany(shop, key, 1)
+  const startMs = Date.now()
+  const clock = { nowMs: startMs }
+  const gone = () => {
+    throw new GatewayUnavailable('the gateway is gone')
+  }
+  const { looked, round } = openLooks(t, shop, clock, gone)
+  const days = async (from: number, to: number): Promise<number> => {
+    const before = looked.length
+    for (let hours = from * 24; hours < to * 24; hours += 0.5) {
+      clock.nowMs = startMs + hours * hourMs
+      await round()
+    }
+    return looked.length - before
+  }
+  await days(0, 2)
+  assert.equal(await days(30, 32), 48)
+})
+
+test('a deposit that a crash left out of the rounds is found', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const ids = await openMany(shop, key, 3)
+  await shop.farebox.core.pool.query('delete from work.deposit_looks where deposit_id = $1::text', [ids[1]])
+  const clock = { nowMs: Date.now() + 3 * minuteMs }
+  const { looked, round } = openLooks(t, shop, clock)
+  await round()
+  await round()
+  assert.deepEqual([...looked].sort(), [...ids].sort())
+})
+
+test('after an upgrade, deposits whose watch is over have one last look if they are not closed, and none if they are', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const { pool } = shop.farebox.core
+  const [closed, looked, never, watched] = await openMany(shop, key, 4)
+  assert.ok(closed && looked && never && watched)
+  await shop.act(closed, 'expire')
+  await shop.reads(key, closed, { status: 'expired' })
+  const daysMs = 20 * 24 * hourMs
+  await pool.query('alter table work.deposit_looks drop column ended_at')
+  await pool.query('delete from work.deposit_looks where deposit_id = $1::text', [never])
+  await pool.query('update work.deposit_looks set looks = 100')
+  await pool.query('update read.deposits set watch_until = $2::timestamptz where deposit_id = $1::text', [
+    watched,
+    new Date(Date.now() + 2 * daysMs).toISOString(),
+  ])
+  await pool.query(migrations['0812_looks_end'] ?? '')
+  const clock = { nowMs: Date.now() + daysMs }
+  const looks = openLooks(t, shop, clock)
+  await looks.round()
+  await looks.round()
+  assert.deepEqual([...looks.looked].sort(), [looked, never, watched].sort())
+  clock.nowMs += 2 * hourMs
+  await looks.round()
+  assert.deepEqual(looks.looked.slice(3), [watched])
 })
