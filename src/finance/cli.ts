@@ -38,7 +38,10 @@ const registerTrialBalance = (ledger: Command, cli: Cli): void => {
   const command = withShown(
     ledger
       .command('trial-balance')
-      .description('balances of every account in every book; each book sums to zero'),
+      .summary('balances of every account in every book; each book sums to zero')
+      .description(
+        'balances of every account in every book; each book sums to zero. A table of balances leaves out accounts at zero; csv, json and a range (--from, --to) have every account that moved',
+      ),
   )
     .option(
       '--depth <n>',

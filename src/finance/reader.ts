@@ -52,14 +52,14 @@ export const createFinanceReader = ({
   return {
     spanOf,
 
-    /** Every account with its balance; over a range with its movements too. */
+    /** Every account that moved or holds anything, with its balance and movements. */
     async trialBalance(
       asked: Asked,
       head: number,
       filter: { readonly book: string | null; readonly depth: number | null },
     ): Promise<{ readonly span: Span; readonly books: readonly BookSums[] }> {
       const span = await spanOf(asked, head)
-      return { span, books: byBook(await sumAccounts(pool, rangeOf(span), filter), isRange(asked)) }
+      return { span, books: byBook(await sumAccounts(pool, rangeOf(span), filter)) }
     },
 
     /** An account and those below it. */

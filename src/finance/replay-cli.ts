@@ -60,7 +60,7 @@ export const registerReplay = (program: Command, cli: Cli): void => {
             'not_found',
           )
         const span = { after: 0, position, at }
-        const books = byBook(sums, false)
+        const books = byBook(sums)
         return inFormat(options.format, {
           json: () => ({ events, entries, ...trialBalanceJson(span, books) }),
           csv: () => trialBalanceCsv(books),

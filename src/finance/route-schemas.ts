@@ -29,7 +29,8 @@ export const bookQuery = z
 export const depthQuery = integerQuery({
   min: 1,
   max: 10,
-  description: 'Cuts the names of accounts to so many parts, e.g. 2 for `liabilities:wallet`.',
+  description:
+    'Cuts the names of accounts to so many parts, e.g. 2 for `liabilities:wallet`; the totals of a book stay the same.',
 })
 
 const micros = (description: string) =>
@@ -70,10 +71,13 @@ const AccountSums = z.object({ book, account, ...sums }).meta({ id: 'AccountSums
 export const TrialBalance = z
   .object({
     ...span,
-    totals: z
-      .array(z.object({ book, ...sums }).meta({ id: 'BookTotals' }))
-      .meta({ description: 'Of each book, over all of its accounts: `balanceMicros` is 0.' }),
-    accounts: z.array(AccountSums),
+    totals: z.array(z.object({ book, ...sums }).meta({ id: 'BookTotals' })).meta({
+      description:
+        'Of each book, over all of its accounts that moved or held anything, on any page and at any depth: `balanceMicros` is 0.',
+    }),
+    accounts: z
+      .array(AccountSums)
+      .meta({ description: 'Also those that are at zero again: all pages add up to the totals.' }),
     ...pageShape,
   })
   .meta({ id: 'TrialBalance' })

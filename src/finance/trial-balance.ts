@@ -15,16 +15,16 @@ export type Span = {
 }
 
 const moved = (sums: AccountSums): boolean =>
-  closingMicros(sums) !== 0n ||
-  sums.openingMicros !== 0n ||
-  sums.debitMicros !== 0n ||
-  sums.creditMicros !== 0n
+  sums.openingMicros !== 0n || sums.debitMicros !== 0n || sums.creditMicros !== 0n
 
-/** Sums by book, in the order of their names. Over a range, accounts that neither moved nor hold anything are left out. */
-export const byBook = (all: readonly AccountSums[], ranged: boolean): readonly BookSums[] =>
+/**
+ * Sums by book, in the order of their names. An account that moved is there also when it is at zero again, so that the
+ * lines add up to the book's totals, however they are cut; left out is what neither moved in the span nor holds anything.
+ */
+export const byBook = (all: readonly AccountSums[]): readonly BookSums[] =>
   [...Map.groupBy(all, ({ book }) => book)].map(([book, accounts]) => ({
     book,
-    accounts: accounts.filter((sums) => (ranged ? moved(sums) : closingMicros(sums) !== 0n)),
+    accounts: accounts.filter(moved),
   }))
 
 const total = (accounts: readonly AccountSums[], of: (sums: AccountSums) => bigint): bigint =>
@@ -91,6 +91,10 @@ const movements = (accounts: readonly AccountSums[]): readonly Line[] => {
   return [...accounts.map((sums) => line(sums.account, sums)), line('TOTAL', totalsOfBook(accounts))]
 }
 
+/** A table of balances has no line for an account that is at zero: it has neither a debit nor a credit. */
+const standing = (accounts: readonly AccountSums[]): readonly AccountSums[] =>
+  accounts.filter((sums) => closingMicros(sums) !== 0n)
+
 /** The lines of one book as a table: balances on their sides, or opening, movements and closing over a range. */
 export const sumsTable = (accounts: readonly AccountSums[], ranged: boolean): string => {
   const lines = ranged ? movements(accounts) : sides(accounts)
@@ -121,6 +125,6 @@ export const trialBalanceText = (span: Span, books: readonly BookSums[], ranged:
     : books
         .map(
           ({ book, accounts }) =>
-            `book ${book}, US dollars, ${spanText(span, ranged)}\n\n${sumsTable(accounts, ranged)}`,
+            `book ${book}, US dollars, ${spanText(span, ranged)}\n\n${sumsTable(ranged ? accounts : standing(accounts), ranged)}`,
         )
         .join('\n\n')

@@ -5,6 +5,7 @@ import { books } from '../../projections/groups.ts'
 import { closingMicros } from '../../src/finance/journal.ts'
 import { createMoments, type Moment } from '../../src/finance/moment.ts'
 import { createFinanceReader } from '../../src/finance/reader.ts'
+import { totalsOfBook } from '../../src/finance/trial-balance.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { startMs } from '../projections/steps.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
@@ -28,7 +29,7 @@ test('the laws below are asked of money of every kind', async () => {
   assert.deepEqual([...seen].sort(), [...declaredKinds('src/ledger/{events,customer-events}.ts')].sort())
 })
 
-test('law: as of any position or time each book sums to zero and equals a fold of the log up to there', async (t) => {
+test('law: as of any position or time each book sums to zero, equals a fold of the log up to there, and has its totals at any depth', async (t) => {
   const { pool } = await testDatabase(t)
   const none = { book: null, depth: null }
   await fc.assert(
@@ -58,10 +59,25 @@ test('law: as of any position or time each book sums to zero and equals a fold o
             accounts.reduce((sum, each) => sum + closingMicros(each), 0n),
             0n,
           )
-        const balances = found.flatMap(({ accounts }) =>
-          accounts.map((sums) => [`${sums.book} ${sums.account}`, closingMicros(sums)] as const),
+        const lines = found.flatMap(({ accounts }) => accounts)
+        const balances = lines.map((sums) => [`${sums.book} ${sums.account}`, closingMicros(sums)] as const)
+        assert.deepEqual(new Map(balances.filter(([, balance]) => balance !== 0n)), balancesOf(until))
+        // Also of accounts that are at zero again, whose lines are there.
+        const legs = until.flatMap(({ entry }) => entry?.postings ?? [])
+        assert.deepEqual(
+          new Set(lines.map(({ book, account }) => `${book} ${account}`)),
+          new Set(legs.map(({ book, account }) => `${book} ${account}`)),
         )
-        assert.deepEqual(new Map(balances), balancesOf(until))
+        for (const depth of [null, 1, 2]) {
+          const { books: cut } = await reader.trialBalance({ asOf }, head, { book: null, depth })
+          for (const { book, accounts } of cut) {
+            const debitMicros = legs
+              .filter((leg) => leg.book === book)
+              .reduce((sum, leg) => sum + BigInt(leg.debitMicros), 0n)
+            const totals = { openingMicros: 0n, debitMicros, creditMicros: debitMicros }
+            assert.deepEqual(totalsOfBook(accounts), totals, `${book} at depth ${depth}`)
+          }
+        }
       }
     }),
     { numRuns: 10, endOnFailure: true },
