@@ -2,9 +2,8 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type pg from 'pg'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput } from '../cli/output.ts'
-import type { AccountId } from '../ids.ts'
-import { serviceBook, walletAccount } from '../ledger/postings.ts'
-import { booksOf } from './journal.ts'
+import { bookForms, findAccount, noSuchBook } from './find-account.ts'
+import { hasBook } from './journal.ts'
 import { type Moment, momentForms, PastTheEnd, parseMoment } from './moment.ts'
 
 /** Parses an option that names a point of the log. */
@@ -18,8 +17,6 @@ export type Format = 'table' | 'csv' | 'json'
 
 export const formatOption = (): Option =>
   new Option('--format <format>', 'how to print').choices(['table', 'csv', 'json']).default('table')
-
-export const bookForms = 'service, or reseller:ACCOUNT_ID'
 
 /** Adds examples under the help of a command. */
 export const withExamples = (command: Command, examples: readonly string[]): Command =>
@@ -64,38 +61,42 @@ export const withShown = (command: Command): Command =>
     .option('--book <name>', bookForms)
     .addOption(formatOption())
 
-/** `acc_…` stands for its wallet, `cus_…` for a customer's credit; anything else is an account's name. */
-export const accountName = (given: string): string => {
-  if (/^acc_\w+$/.test(given)) return walletAccount(given as AccountId)
-  return /^cus_\w+$/.test(given) ? `liabilities:customer:${given}` : given
+/** @throws CliMisuse for a book that is neither the service's nor a reseller's */
+export const checkBook = async (pool: pg.Pool, book: string | undefined): Promise<void> => {
+  if (book !== undefined && !(await hasBook(pool, book))) throw unknownBook(book)
 }
 
+const unknownBook = (book: string) => new CliMisuse(noSuchBook(book), {}, 'not_found')
+
 /**
- * Where an account stands: in the book that was named, else in the service's, else in the only one that has it. With
- * `below` the name of a parent such as `revenue` will do.
+ * Where an account stands (`findAccount`).
  * @throws CliMisuse where no book has it, or the books of several resellers do
  */
-export const findAccount = async (
+export const namedAccount = async (
   pool: pg.Pool,
   given: string,
   { book = null, below }: { readonly book: string | null | undefined; readonly below: boolean },
 ): Promise<{ readonly book: string; readonly account: string }> => {
-  const account = accountName(given)
-  const found = await booksOf(pool, account, { below, book })
-  const [first, second] = found
-  if (first === undefined && !below && (await booksOf(pool, account, { below: true, book })).length > 0)
-    throw new CliMisuse(
-      `${account} stands for those below it and has no lines of its own: "ledger account ${account}" lists them, name one`,
-    )
-  if (first === undefined)
-    throw new CliMisuse(
-      `${book === null ? 'no book has an' : `the book ${book} has no`} account ${account}; "ledger trial-balance" lists them all`,
-      {},
-      'not_found',
-    )
-  if (first !== serviceBook && second !== undefined)
-    throw new CliMisuse(
-      `several books have an account ${account}: name one with --book, e.g. ${found.join(', ')}`,
-    )
-  return { book: first, account }
+  const found = await findAccount(pool, given, { book, below })
+  switch (found.outcome) {
+    case 'found':
+      return { book: found.book, account: found.account }
+    case 'unknown_book':
+      throw unknownBook(found.book)
+    case 'unknown_account': {
+      const where = found.book === null ? 'no book has an' : `the book ${found.book} has no`
+      const message = `${where} account ${found.account}; "ledger trial-balance" lists them all`
+      throw new CliMisuse(message, {}, 'not_found')
+    }
+    case 'parent':
+      throw new CliMisuse(
+        `${found.account} stands for those below it and has no lines of its own: "ledger account ${found.account}" lists them, name one`,
+      )
+    case 'several_books':
+      throw new CliMisuse(
+        `several books have an account ${found.account}: name one with --book, e.g. ${found.books.join(', ')}`,
+      )
+    default:
+      return found satisfies never
+  }
 }

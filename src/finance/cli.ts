@@ -6,10 +6,10 @@ import { createProgressBar } from '../cli/progress-bar.ts'
 import { createCodec } from '../eventstore/codec.ts'
 import { bringBooksUp } from './books.ts'
 import {
-  bookForms,
-  findAccount,
+  checkBook,
   inFormat,
   momentAction,
+  namedAccount,
   type Shown,
   withExamples,
   withShown,
@@ -52,13 +52,9 @@ const registerTrialBalance = (ledger: Command, cli: Cli): void => {
       momentAction(cli, async (context, options: Shown & { depth?: number }) => {
         checkAsked(options)
         const { head, reader } = await openReader(context)
+        await checkBook(context.pool, options.book)
         const filter = { book: options.book ?? null, depth: options.depth ?? null }
         const { span, books } = await reader.trialBalance(options, head, filter)
-        if (options.book !== undefined && books.length === 0) {
-          const known = await reader.trialBalance({}, head, { ...filter, depth: 1 })
-          if (known.books.length === 0)
-            throw new CliMisuse(`there is no book ${options.book}; a book is ${bookForms}`, {}, 'not_found')
-        }
         return inFormat(options.format, {
           json: () => trialBalanceJson(span, books),
           csv: () => trialBalanceCsv(books),
@@ -82,7 +78,7 @@ const registerAccount = (ledger: Command, cli: Cli): void => {
     momentAction(cli, async (context, given: string, options: Shown) => {
       checkAsked(options)
       const { head, reader } = await openReader(context)
-      const found = await findAccount(context.pool, given, { book: options.book, below: true })
+      const found = await namedAccount(context.pool, given, { book: options.book, below: true })
       const { span, accounts } = await reader.account(options, head, found)
       const books = [{ book: found.book, accounts }]
       return inFormat(options.format, {
@@ -109,7 +105,7 @@ const registerStatement = (ledger: Command, cli: Cli): void => {
     momentAction(cli, async (context, given: string, options: Shown) => {
       checkAsked(options)
       const { head, reader } = await openReader(context)
-      const found = await findAccount(context.pool, given, { book: options.book, below: false })
+      const found = await namedAccount(context.pool, given, { book: options.book, below: false })
       const filter = { ...found, below: false }
       const { totals } = await reader.totals(options, head, filter)
       if (totals.lines > maxLines)

@@ -4,9 +4,10 @@ import { ledgerCommand } from '../cli/group.ts'
 import { CliMisuse, type CliOutput } from '../cli/output.ts'
 import { plainDollars } from './amounts.ts'
 import { openReader } from './cli.ts'
-import { bookForms, findAccount, momentAction, momentOption, withExamples } from './cli-input.ts'
+import { momentAction, momentOption, namedAccount, withExamples } from './cli-input.ts'
 import { type Explanation, explainEntry, explainOrder, explainPositions } from './explain.ts'
 import { explanationJson, explanationText } from './explain-text.ts'
+import { bookForms } from './find-account.ts'
 import { closingMicros } from './journal.ts'
 import { type Moment, momentForms, refusePastTheEnd } from './moment.ts'
 import { spanText, sumsJson } from './trial-balance.ts'
@@ -27,7 +28,7 @@ const explainAccount = async (
   given: string,
   options: Given,
 ): Promise<CliOutput> => {
-  const found = await findAccount(context.pool, given, { book: options.book, below: false })
+  const found = await namedAccount(context.pool, given, { book: options.book, below: false })
   const filter = { ...found, below: false }
   const asked = { asOf: options.asOf }
   const { span, totals } = await reader.totals(asked, head, filter)

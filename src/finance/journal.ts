@@ -129,6 +129,16 @@ export const totalsOf = async (
   return { openingMicros, debitMicros, creditMicros, lines: row.lines }
 }
 
+/** Whether a book is the service's or that of a reseller, whose book may be empty. */
+export const hasBook = async (pool: pg.Pool, book: string): Promise<boolean> => {
+  const { rows } = await pool.query<{ has: boolean }>(
+    `select $1::text = $2::text
+       or exists (select from read.journal_resellers where 'reseller:' || account_id = $1::text) as has`,
+    [book, serviceBook],
+  )
+  return rows[0]?.has === true
+}
+
 /** The books that have an account of this name, or one below it; at most ten, the service's first. */
 export const booksOf = async (
   pool: pg.Pool,

@@ -4,16 +4,8 @@ import { ledgerCommand } from '../cli/group.ts'
 import { CliMisuse } from '../cli/output.ts'
 import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { createCodec } from '../eventstore/codec.ts'
-import {
-  accountName,
-  bookForms,
-  type Format,
-  formatOption,
-  inFormat,
-  momentAction,
-  momentOption,
-  withExamples,
-} from './cli-input.ts'
+import { type Format, formatOption, inFormat, momentAction, momentOption, withExamples } from './cli-input.ts'
+import { accountName, bookForms } from './find-account.ts'
 import { type Moment, momentForms, refusePastTheEnd } from './moment.ts'
 import { replay } from './replay.ts'
 import { byBook, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'

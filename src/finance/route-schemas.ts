@@ -24,7 +24,7 @@ export const askedQuery = {
 export const bookQuery = z
   .string()
   .max(200)
-  .meta({ description: '`service`, or `reseller:` and the id of a reseller.' })
+  .meta({ description: '`service`, or `reseller:` and the id of a reseller; another one is refused.' })
 
 export const depthQuery = integerQuery({
   min: 1,

@@ -10,9 +10,10 @@ import { pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
 import type { KeptStore } from '../kept/store.ts'
 import { createGathered } from '../postgres/gathered.ts'
-import { booksOf, entriesOfOrder } from './journal.ts'
-import { createMoments, PastTheEnd } from './moment.ts'
-import { type Asked, createFinanceReader, endsBeforeItBegins } from './reader.ts'
+import { entriesOfOrder } from './journal.ts'
+import { createMoments } from './moment.ts'
+import { createFinanceReader } from './reader.ts'
+import { askedOf, checkBook, namedAccount, notPastTheEnd } from './route-input.ts'
 import {
   AccountBalance,
   AccountStatement,
@@ -36,19 +37,6 @@ export type FinanceRoutesDeps = {
   readonly timeoutMs?: number
 }
 
-type AskedQuery = { as_of?: Asked['asOf']; from?: Asked['from']; to?: Asked['to'] }
-
-const askedOf = ({ as_of: asOf, from, to }: AskedQuery): Asked => {
-  if (asOf !== undefined && (from !== undefined || to !== undefined))
-    throw refuse('invalid_parameter', 'give as_of, or from and to, not both')
-  if (endsBeforeItBegins({ from, to })) throw refuse('invalid_parameter', 'from must not be after to')
-  return { asOf, from, to }
-}
-
-const notPastTheEnd = (error: unknown): never => {
-  throw error instanceof PastTheEnd ? refuse('invalid_parameter', error.message) : error
-}
-
 const shown = ({ after, position, at }: Span) => ({ after, position, at, currency: 'USD' as const })
 const pageOf = <Item>(items: readonly Item[], { limit, offset }: { limit: number; offset: number }) => ({
   items: items.slice(offset, offset + limit),
@@ -56,7 +44,11 @@ const pageOf = <Item>(items: readonly Item[], { limit, offset }: { limit: number
 })
 
 const common = { tag: 'Finance', access: 'finance', writes: false } as const
-const accountParams = z.object({ account: z.string().max(300) })
+const accountParams = z.object({
+  account: z.string().max(300).meta({
+    description: 'Its name in the books; `acc_…` stands for its wallet, `cus_…` for a customer’s credit.',
+  }),
+})
 
 /** The books over HTTP, read-only, for whoever holds a finance token (design section 8). */
 export const financeRoutes = ({
@@ -83,14 +75,6 @@ export const financeRoutes = ({
     store.answer(`finance ${JSON.stringify(as)}`, { version: position, touches: 0 }, async () => ({
       body: await body(),
     }))
-
-  /** The book that has the account, the service's first. @throws not_found */
-  const bookOf = async (account: string, book: string | undefined, below: boolean): Promise<string> => {
-    const [found] = await booksOf(pool, account, { below, book: book ?? null })
-    if (found === undefined)
-      throw refuse('not_found', `${book === undefined ? 'no book' : `the book ${book}`} has this account`)
-    return found
-  }
 
   return [
     route({
@@ -122,6 +106,7 @@ export const financeRoutes = ({
         const filter = { book: query.book ?? null, depth: query.depth ?? null }
         const position = await head()
         const body = await at(position, ['trial-balance', query], async () => {
+          await checkBook(pool, query.book)
           const { span, books: found } = await reader
             .trialBalance(asked, position, filter)
             .catch(notPastTheEnd)
@@ -148,18 +133,18 @@ export const financeRoutes = ({
       operationId: 'getAccountBalance',
       summary: 'Read the balance of an account',
       description:
-        'The balance of an account of the books and of those below it, e.g. `revenue` or `liabilities:wallet:acc_…`. Without `book` the service’s is looked in first.',
+        'The balance of an account of the books and of those below it, e.g. `revenue`, `liabilities:wallet:acc_…` or `acc_…` for that wallet. Without `book` it is the service’s, else the only one that has the account.',
       params: accountParams,
       query: z.object({ ...askedQuery, book: bookQuery.optional(), ...pagingQuery }),
       codes: { query: pagingCodes },
       examples: { params: { account: 'revenue' }, query: { from: '2026-10-01', to: '2026-11-01' } },
       responses: { 200: { description: 'The balance.', body: AccountBalance, example: examples.account } },
       errors: [],
-      handler: async ({ params: { account }, query }) => {
+      handler: async ({ params: { account: given }, query }) => {
         const asked = askedOf(query)
         const position = await head()
-        const body = await at(position, ['account', account, query], async () => {
-          const book = await bookOf(account, query.book, true)
+        const body = await at(position, ['account', given, query], async () => {
+          const { book, account } = await namedAccount(pool, given, { book: query.book, below: true })
           const { span, accounts } = await reader
             .account(asked, position, { book, account })
             .catch(notPastTheEnd)
@@ -183,7 +168,8 @@ export const financeRoutes = ({
       path: '/finance/v1/accounts/{account}/statement',
       operationId: 'getAccountStatement',
       summary: 'Read what moved an account',
-      description: 'The lines of one account of the books, oldest first, with its balance after each.',
+      description:
+        'The lines of one account of the books, oldest first, with its balance after each. Without `book` it is the service’s, else the only one that has the account.',
       params: accountParams,
       query: z.object({ ...askedQuery, book: bookQuery.optional(), ...pagingQuery }),
       codes: { query: pagingCodes },
@@ -192,11 +178,11 @@ export const financeRoutes = ({
         200: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
       },
       errors: [],
-      handler: async ({ params: { account }, query }) => {
+      handler: async ({ params: { account: given }, query }) => {
         const asked = askedOf(query)
         const position = await head()
-        const body = await at(position, ['statement', account, query], async () => {
-          const book = await bookOf(account, query.book, false)
+        const body = await at(position, ['statement', given, query], async () => {
+          const { book, account } = await namedAccount(pool, given, { book: query.book, below: false })
           const { span, totals, lines } = await reader
             .statement(asked, position, { book, account, below: false }, query)
             .catch(notPastTheEnd)

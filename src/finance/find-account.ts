@@ -1,0 +1,48 @@
+import type pg from 'pg'
+import type { AccountId } from '../ids.ts'
+import { customerAccount, serviceBook, walletAccount } from '../ledger/postings.ts'
+import { booksOf, hasBook } from './journal.ts'
+
+/** What a book may be named, for messages and help. */
+export const bookForms = 'service, or reseller:ACCOUNT_ID'
+
+/** Why a book that was named is refused: to the command line and over HTTP in the same words. */
+export const noSuchBook = (book: string): string => `there is no book ${book}; a book is ${bookForms}`
+
+/** `acc_…` stands for its wallet, `cus_…` for a customer's credit; anything else is an account's name. */
+export const accountName = (given: string): string => {
+  if (/^acc_\w+$/.test(given)) return walletAccount(given as AccountId)
+  return /^cus_\w+$/.test(given) ? customerAccount(given) : given
+}
+
+/** Where an account stands, or why that cannot be said; `account` is its name in the books. */
+export type FoundAccount =
+  | { readonly outcome: 'found'; readonly book: string; readonly account: string }
+  | { readonly outcome: 'unknown_book'; readonly book: string }
+  /** No book has it, or not the one that was named. */
+  | { readonly outcome: 'unknown_account'; readonly book: string | null; readonly account: string }
+  /** It stands for those below it and has no lines of its own. */
+  | { readonly outcome: 'parent'; readonly account: string }
+  /** The books of several resellers have it, and not the service's. */
+  | { readonly outcome: 'several_books'; readonly books: readonly string[]; readonly account: string }
+
+/**
+ * Finds an account by what `accountName` takes: in the book that was named, else in the service's, else in the only one
+ * that has it. With `below` the name of a parent such as `revenue` will do.
+ */
+export const findAccount = async (
+  pool: pg.Pool,
+  given: string,
+  { book, below }: { readonly book: string | null; readonly below: boolean },
+): Promise<FoundAccount> => {
+  if (book !== null && !(await hasBook(pool, book))) return { outcome: 'unknown_book', book }
+  const account = accountName(given)
+  const books = await booksOf(pool, account, { below, book })
+  const [first, second] = books
+  if (first === undefined) {
+    const parent = !below && (await booksOf(pool, account, { below: true, book })).length > 0
+    return parent ? { outcome: 'parent', account } : { outcome: 'unknown_account', book, account }
+  }
+  if (first !== serviceBook && second !== undefined) return { outcome: 'several_books', books, account }
+  return { outcome: 'found', book: first, account }
+}
