@@ -1,4 +1,5 @@
 import { plainDollars } from '../finance/amounts.ts'
+import { cell, wording } from '../finance/csv.ts'
 import { type ExportHead, type JournalWriter, legsByBook } from './format.ts'
 
 const columns = [
@@ -17,28 +18,19 @@ const columns = [
   'reference',
 ] as const
 
-/** RFC 4180. */
-const field = (value: string): string => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value)
-
-/**
- * A text that somebody wrote. One that a spreadsheet would take for a formula gets an apostrophe before it (OWASP, "CSV
- * injection"); `jsonl` has it as it is.
- */
-const wording = (value: string): string => field(/^[=+\-@\t\r]/.test(value) ? `'${value}` : value)
-
 /** One line a posting, RFC 4180 with LF; exact dollars with six decimals, in the column of its side. */
 export const csvWriter = ({ book: only }: ExportHead): JournalWriter => ({
   head: () => `${columns.join(',')}\n`,
   entry: (entry) => {
     const { position, at, eventId, type, accountId, orderId, customerId, reference } = entry
-    const before = `${position},${at},${eventId},${field(type)}`
-    const after = `USD,${accountId},${orderId ?? ''},${customerId ?? ''},${wording(reference ?? '')}`
+    const before = `${position},${at},${eventId},${cell(type)}`
+    const after = `USD,${accountId},${orderId ?? ''},${customerId ?? ''},${cell(wording(reference))}`
     let text = ''
     for (const legs of legsByBook(entry, only).values())
       for (const { book, account, amountMicros } of legs) {
         const debit = amountMicros > 0 ? plainDollars(BigInt(amountMicros)) : ''
         const credit = amountMicros < 0 ? plainDollars(BigInt(-amountMicros)) : ''
-        text += `${before},${field(book)},${field(account)},${debit},${credit},${after}\n`
+        text += `${before},${cell(book)},${cell(account)},${debit},${credit},${after}\n`
       }
     return text
   },

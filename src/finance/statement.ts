@@ -1,6 +1,6 @@
 import { table } from '../cli/output.ts'
 import { amountWriter, plainDollars } from './amounts.ts'
-import { csv } from './csv.ts'
+import { csv, wording } from './csv.ts'
 import { type AccountTotals, closingMicros, type StatementLine } from './journal.ts'
 import { type Span, spanText, sumsJson } from './trial-balance.ts'
 
@@ -57,9 +57,9 @@ export const statementCsv = ({ book, lines }: Statement): string =>
       line.against.join(' '),
       line.orderId,
       line.customerId,
-      line.reference,
+      wording(line.reference),
       line.actor,
-      line.correlationId,
+      wording(line.correlationId),
     ]),
   )
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { registerLedger } from '../../src/finance/cli.ts'
+import type { AccountId } from '../../src/ids.ts'
 import { ledgerWorld } from './cli-world.ts'
 
 const world = (t: TestContext) => ledgerWorld(t, [registerLedger])
@@ -135,6 +136,14 @@ test('a statement runs from its opening to its closing balance and says what eac
   assert.match(text.out, /WalletDebited ord_1 +15\.000000 +-85\.000000/)
   const csv = await run('ledger', 'statement', 'acc_one', '--format', 'csv')
   assert.match(csv.out, /^position,time,book,account,type,debit,credit,balance,against,order/)
+})
+
+test('a reference that a spreadsheet would run as a formula has an apostrophe before it in CSV, in no other form', async (t) => {
+  const { run, shop } = await world(t)
+  await shop.adjust('acc_one' as AccountId, 'goodwill', 10_000, '=1+1')
+  const ofLast = (out: string) => out.split('\n').at(-1)?.split(',')
+  assert.equal(ofLast((await run('ledger', 'statement', 'acc_one', '--format', 'csv')).out)?.[12], "'=1+1")
+  assert.match((await run('ledger', 'statement', 'acc_one')).out, / =1\+1 /)
 })
 
 for (const [what, args, message] of [

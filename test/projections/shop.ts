@@ -153,9 +153,14 @@ export const createShop = (log: EventLog, startMs: number) => {
           amountMicros: cents * 10_000,
         }),
       ),
-    adjust: (account: AccountId, reason: 'correction' | 'goodwill', micros: number) =>
+    adjust: (
+      account: AccountId,
+      reason: 'correction' | 'goodwill',
+      micros: number,
+      reference: string = randomUUID(),
+    ) =>
       onLedger(account, (state) =>
-        decideAdjustment(state, { reference: randomUUID(), reason, gateway: null, amountMicros: micros }),
+        decideAdjustment(state, { reference, reason, gateway: null, amountMicros: micros }),
       ),
     /** A customer of a reseller pays the reseller's own gateway. */
     customerPays: (account: AccountId, customerId: CustomerId, cents: number) =>
