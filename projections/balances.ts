@@ -95,8 +95,10 @@ const describe = (event: RecordedEvent<LedgerEvent>): Described | null => {
       const type = source === 'manual' ? 'credit' : source
       return { type, order_id: orderId, deposit_id: depositId, reference }
     }
-    case 'WalletAdjusted':
-      return { ...none, type: event.data.reason, reference: event.data.reference }
+    case 'WalletAdjusted': {
+      const { reason, depositId = null, reference } = event.data
+      return { ...none, type: reason, deposit_id: depositId, reference }
+    }
     case 'WalletDebited':
       return { ...none, type: 'order', order_id: event.data.order.orderId }
     case 'FundsHeld':
@@ -165,7 +167,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
 /** What every account owns, and how it came to it. */
 export const balances: ReadModel = {
   name: 'balances',
-  version: 4,
+  version: 5,
   tables: [balancesTable, transactionsTable],
   reads: (event) => {
     if (!isMoney(event)) return []

@@ -13,6 +13,7 @@ export type JournalEntryRow = {
   readonly account_id: string
   readonly order_id: string | null
   readonly customer_id: string | null
+  readonly deposit_id: string | null
   readonly reference: string | null
   /** `key:key_…`, `operator:…` or `system:…`. */
   readonly actor: string
@@ -59,6 +60,7 @@ export const journalEntriesTable: Table<JournalEntryRow> = {
     account_id: { type: 'text' },
     order_id: { type: 'text', nullable: true },
     customer_id: { type: 'text', nullable: true },
+    deposit_id: { type: 'text', nullable: true },
     reference: { type: 'text', nullable: true },
     actor: { type: 'text' },
     correlation_id: { type: 'text' },
@@ -148,6 +150,7 @@ const book = (entry: Entry, rows: Rows): void => {
     account_id: entry.accountId,
     order_id: entry.orderId,
     customer_id: entry.customerId,
+    deposit_id: entry.depositId,
     reference: entry.reference,
     actor: actorText(entry.actor),
     correlation_id: entry.correlationId,
@@ -176,7 +179,7 @@ const accountsOf = (event: RecordedEvent, accountId: AccountId): readonly RowKey
  */
 export const journal: ReadModel = {
   name: 'journal',
-  version: 2,
+  version: 3,
   tables: [
     journalEntriesTable,
     journalAccountsTable,

@@ -26,12 +26,12 @@ export const bearDispute = async (
   report: DisputeReport,
   cause: Cause,
 ): Promise<string> => {
-  const { accountId, customerId, provider, gatewayId } = details
+  const { accountId, customerId, depositId, provider, gatewayId } = details
   const cents = microsToCentsFloor(Math.min(report.amountMicros, creditedMicros))
   if (cents === 0) return 'nothing was credited: nothing moved'
   const reference = `${provider} ${report.disputeId}`
   const move = async (amountCents: number, what: string) => {
-    const movement = { accountId: accountId as AccountId, amountCents, reference: what } as const
+    const movement = { accountId: accountId as AccountId, amountCents, reference: what, depositId } as const
     const answer = await (customerId === null
       ? wallets.adjust({ ...movement, reason: 'chargeback', gateway: provider }, cause)
       : wallets.adjustCustomer({ ...movement, customerId, reason: 'chargeback', gateway: gatewayId }, cause))

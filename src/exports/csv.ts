@@ -15,6 +15,7 @@ const columns = [
   'owner',
   'order',
   'customer',
+  'deposit',
   'reference',
 ] as const
 
@@ -22,9 +23,9 @@ const columns = [
 export const csvWriter = ({ book: only }: ExportHead): JournalWriter => ({
   head: () => `${columns.join(',')}\n`,
   entry: (entry) => {
-    const { position, at, eventId, type, accountId, orderId, customerId, reference } = entry
+    const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
     const before = `${position},${at},${eventId},${cell(type)}`
-    const after = `USD,${accountId},${orderId ?? ''},${customerId ?? ''},${cell(wording(reference))}`
+    const after = `USD,${accountId},${orderId ?? ''},${customerId ?? ''},${depositId ?? ''},${cell(wording(reference))}`
     let text = ''
     for (const legs of legsByBook(entry, only).values())
       for (const { book, account, amountMicros } of legs) {

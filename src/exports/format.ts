@@ -46,6 +46,7 @@ export const factsOf = (entry: Entry): readonly (readonly [name: string, value: 
     ['owner', entry.accountId],
     ['order', entry.orderId],
     ['customer', entry.customerId],
+    ['deposit', entry.depositId],
     ['reference', entry.reference],
   ]
   return facts.filter((fact): fact is readonly [string, string] => fact[1] !== null)

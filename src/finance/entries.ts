@@ -18,6 +18,8 @@ export type Entry = {
   readonly at: string
   readonly orderId: string | null
   readonly customerId: string | null
+  /** The deposit that was paid, or that a chargeback takes back. */
+  readonly depositId: string | null
   /** Of a payment, a refund, a hold, or what an operator wrote. */
   readonly reference: string | null
   readonly actor: Actor
@@ -47,6 +49,7 @@ type Purpose = {
   readonly order?: { readonly orderId: string; readonly customerId: string | null }
   readonly orderId?: string | null
   readonly customerId?: string | null
+  readonly depositId?: string | null
   readonly reference?: string | null
   readonly holdId?: string
   readonly refundId?: string
@@ -69,6 +72,7 @@ export const entryOf = (
     at: ledger.at,
     orderId: purpose.order?.orderId ?? purpose.orderId ?? null,
     customerId: purpose.order?.customerId ?? purpose.customerId ?? null,
+    depositId: purpose.depositId ?? null,
     reference: purpose.reference ?? purpose.holdId ?? purpose.refundId ?? null,
     actor: event.metadata.actor,
     correlationId: event.metadata.correlationId,

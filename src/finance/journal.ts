@@ -170,6 +170,7 @@ export type EntryLine = {
   readonly accountId: string
   readonly orderId: string | null
   readonly customerId: string | null
+  readonly depositId: string | null
   readonly reference: string | null
   readonly actor: string
   readonly correlationId: string
@@ -186,7 +187,7 @@ export type StatementLine = EntryLine & {
 }
 
 const entryColumns = `e.position, e.at, e.type, e.account_id as "accountId", e.order_id as "orderId",
-  e.customer_id as "customerId", e.reference, e.actor, e.correlation_id as "correlationId"`
+  e.customer_id as "customerId", e.deposit_id as "depositId", e.reference, e.actor, e.correlation_id as "correlationId"`
 
 /** A page of an account's lines, oldest first. `openingMicros` is its balance before the range. */
 export const listLines = async (

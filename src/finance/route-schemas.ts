@@ -100,6 +100,10 @@ const entry = {
   accountId: z.string().meta({ description: 'In whose ledger the event stands.' }),
   orderId: z.string().nullable(),
   customerId: z.string().nullable(),
+  depositId: z
+    .string()
+    .nullable()
+    .meta({ description: 'The deposit that was paid, or that a chargeback takes back.' }),
   reference: z.string().nullable(),
   actor: z.string().meta({ description: 'Who caused it: `key:`, `operator:` or `system:` and a name.' }),
   correlationId: z.string().meta({ description: 'The request or run that caused it.' }),
@@ -162,6 +166,7 @@ const entryExample = {
   accountId: 'acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
   orderId: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
   customerId: null,
+  depositId: null,
   reference: null,
   actor: 'key:key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8c',
   correlationId: 'req_0199f3b2c1d07a3e9b1f2c4d5e6f7a8d',

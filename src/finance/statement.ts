@@ -41,6 +41,7 @@ export const statementCsv = ({ book, lines }: Statement): string =>
       'against',
       'order',
       'customer',
+      'deposit',
       'reference',
       'actor',
       'request',
@@ -57,6 +58,7 @@ export const statementCsv = ({ book, lines }: Statement): string =>
       line.against.join(' '),
       line.orderId,
       line.customerId,
+      line.depositId,
       wording(line.reference),
       line.actor,
       wording(line.correlationId),
@@ -71,8 +73,8 @@ type Shown = {
   readonly balance: bigint
 }
 
-const purpose = ({ type, orderId, reference }: StatementLine): string =>
-  [type, orderId, reference].filter((part) => part !== null).join(' ')
+const purpose = ({ type, orderId, depositId, reference }: StatementLine): string =>
+  [type, orderId, depositId, reference].filter((part) => part !== null).join(' ')
 
 /** Opening balance, lines and closing balance. A debit is above zero, a credit below. */
 export const statementText = ({ span, book, account, totals, lines }: Statement): string => {

@@ -75,6 +75,8 @@ export type CustomerAdjusted = DomainEvent<
     readonly reason: CustomerAdjustmentReason
     /** The gateway that a chargeback takes the money from; null for other reasons. */
     readonly gateway: string | null
+    /** The deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0. */
+    readonly depositId?: string
     /** Signed. */
     readonly amountMicros: number
     /** What the credit was short of at a chargeback (added to the debt), or what an upward one paid of it (negative). */

@@ -63,15 +63,20 @@ type MovementDecision = LedgerDecision<
   AlreadyApplied | CustomerAlreadyApplied | InsufficientBalance
 >
 
+/** By hand there is none, and the event has no field for it. */
+const depositOf = ({ depositId }: { readonly depositId?: string }): { readonly depositId?: string } =>
+  depositId === undefined ? {} : { depositId }
+
 const decideOnLedger = (ledger: LedgerState, movement: ManualMovement): MovementDecision => {
   const { reference, amountMicros } = movement
   if (movement.kind === 'customer') {
     const { customerId, reason, gateway } = movement
-    return decideCustomerAdjustment(ledger, { customerId, reference, reason, gateway, amountMicros })
+    const adjustment = { customerId, reference, reason, gateway, ...depositOf(movement), amountMicros }
+    return decideCustomerAdjustment(ledger, adjustment)
   }
   if (movement.kind === 'adjustment') {
     const { reason, gateway } = movement
-    return decideAdjustment(ledger, { reference, reason, gateway, amountMicros })
+    return decideAdjustment(ledger, { reference, reason, gateway, ...depositOf(movement), amountMicros })
   }
   const source = {
     source: 'manual',

@@ -36,6 +36,8 @@ export type WalletAdjusted = DomainEvent<
     readonly reason: AdjustmentReason
     /** The gateway that a chargeback takes the money from; null for other reasons. */
     readonly gateway: string | null
+    /** The deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0. */
+    readonly depositId?: string
     /** Signed. */
     readonly amountMicros: number
     /** What the wallet was short of at a chargeback (added to the receivable), or what an upward one paid of it (negative). */

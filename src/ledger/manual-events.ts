@@ -17,6 +17,8 @@ export type ManualMovement =
       readonly reason: AdjustmentReason
       /** The gateway that a chargeback takes the money from; null for other reasons. */
       readonly gateway: string | null
+      /** The deposit whose payment went back; absent where it is moved by hand. */
+      readonly depositId?: string
       readonly amountMicros: number
     }
   /** The credit of a reseller's customer. */
@@ -29,6 +31,7 @@ export type ManualMovement =
       readonly reason: CustomerAdjustmentReason
       /** As above, of the reseller's own gateway. */
       readonly gateway: string | null
+      readonly depositId?: string
       readonly amountMicros: number
     }
 

@@ -43,7 +43,10 @@ const Transaction = z
     balanceAfterCents: z.int(),
     balanceAfterMicros: z.int(),
     orderId: z.string().nullable(),
-    depositId: z.string().nullable(),
+    depositId: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of a deposit, and of a chargeback that takes one back.' }),
     reference: z
       .string()
       .nullable()

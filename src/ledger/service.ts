@@ -26,6 +26,8 @@ export type ManualAdjustment = ManualCredit & {
   readonly reason: AdjustmentReason
   /** The gateway that a chargeback takes the money from, else null. */
   readonly gateway: string | null
+  /** The deposit whose payment went back; left out where an operator adjusts. */
+  readonly depositId?: string
 }
 
 export type ManualCustomerAdjustment = ManualCredit & {
@@ -33,6 +35,8 @@ export type ManualCustomerAdjustment = ManualCredit & {
   readonly reason: CustomerAdjustmentReason
   /** The reseller's gateway that a chargeback takes the money from, else null. */
   readonly gateway: string | null
+  /** As of a wallet. */
+  readonly depositId?: string
 }
 
 /** Moves wallets and the credit of resellers' customers by hand. */
@@ -104,10 +108,8 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
   return {
     credit: ({ accountId, amountCents, reference }, cause) =>
       move({ kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) }, cause),
-    adjust: ({ accountId, amountCents, reference, reason, gateway }, cause) => {
-      const amountMicros = centsToMicros(amountCents)
-      return move({ kind: 'adjustment', accountId, reference, reason, gateway, amountMicros }, cause)
-    },
+    adjust: ({ amountCents, ...adjustment }, cause) =>
+      move({ kind: 'adjustment', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
     adjustCustomer: ({ amountCents, ...adjustment }, cause) =>
       move({ kind: 'customer', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
     resume: move,

@@ -31,7 +31,8 @@ const detailsOf = (customerId: CustomerId | null): DepositDetails => ({
 
 /** A reseller with money in its wallet and a customer with credit, so that what is taken beyond the deposit is seen. */
 const setUp = async (heldCents: number) => {
-  const runner = runnerOver(createMemoryLog())
+  const log = createMemoryLog()
+  const runner = runnerOver(log)
   const wallets = createWallets({ runner })
   await runner.run({
     name: 'open-account',
@@ -51,6 +52,11 @@ const setUp = async (heldCents: number) => {
   return {
     wallets,
     close: () => runner.close(),
+    /** What moved money by adjustments, in the order of the log. */
+    adjusted: async (): Promise<readonly Record<string, unknown>[]> =>
+      (await log.readAll(0, 1_000))
+        .filter(({ type }) => type === 'WalletAdjusted' || type === 'CustomerAdjusted')
+        .map(({ data }) => JSON.parse(data)),
     /** What the deposit's owner has, less what it owes, in cents. */
     net: async (customerId: CustomerId | null): Promise<number> => {
       if (customerId === null) {
@@ -109,5 +115,50 @@ test('a dispute that grew before it was won gives back what it took', async () =
   assert.equal(await net(ann), -400)
   await bearDispute(wallets, deposit, report('dp_1', 9_000_000, 'reinstated'), cause)
   assert.equal(await net(ann), 0)
+  await close()
+})
+
+for (const [whose, customerId] of [
+  ['of a wallet', null],
+  ["of a customer's credit", ann],
+] as const)
+  test(`a chargeback ${whose} names its deposit, once, and so does what is given back; by hand there is none`, async () => {
+    const { wallets, adjusted, close } = await setUp(0)
+    const deposit = { details: detailsOf(customerId), creditedMicros: 10_000_000 }
+    for (const state of ['withdrawn', 'withdrawn', 'reinstated', 'reinstated'] as const)
+      assert.equal(await bearDispute(wallets, deposit, report('dp_1', 4_000_000, state), cause), state)
+    const byHand = {
+      accountId,
+      amountCents: 5,
+      reference: 'thanks',
+      reason: 'goodwill',
+      gateway: null,
+    } as const
+    await (customerId === null
+      ? wallets.adjust(byHand, cause)
+      : wallets.adjustCustomer({ ...byHand, customerId }, cause))
+    assert.deepEqual(
+      (await adjusted()).map((data) => [data.reference, data.depositId, Object.hasOwn(data, 'depositId')]),
+      [
+        ['stripe dp_1', 'dep_1', true],
+        ['stripe dp_1 won', 'dep_1', true],
+        ['thanks', undefined, false],
+      ],
+    )
+    await close()
+  })
+
+test('a chargeback that stands without its deposit, as it was once written, is not taken again', async () => {
+  const { wallets, adjusted, net, close } = await setUp(2_000)
+  const before = { reason: 'chargeback', gateway: 'stripe', reference: 'stripe dp_1' } as const
+  await wallets.adjust({ accountId, amountCents: -400, ...before }, cause)
+  const standing = await adjusted()
+  const deposit = { details: detailsOf(null), creditedMicros: 10_000_000 }
+  assert.equal(
+    await bearDispute(wallets, deposit, report('dp_1', 4_000_000, 'withdrawn'), cause),
+    'withdrawn',
+  )
+  assert.equal(await net(null), 1_600)
+  assert.deepEqual(await adjusted(), standing)
   await close()
 })

@@ -99,14 +99,15 @@ for (const appends of [0, 1, 2])
   })
 
 for (const appends of [0, 1, 2, 3])
-  test(`a chargeback that ended after ${appends} of 4 appends blocks before it takes, and takes once`, async (t) => {
-    const { accountId, accounts, dying, wallets, elsewhere } = await cutOff(t, appends)
+  test(`a chargeback that ended after ${appends} of 4 appends blocks before it takes, takes once and names its deposit`, async (t) => {
+    const { accountId, accounts, dying, wallets, elsewhere, log } = await cutOff(t, appends)
     const chargeback = {
       accountId,
       amountCents: -130,
       reference: 'a',
       reason: 'chargeback',
       gateway: 'stripe',
+      depositId: 'dep_1',
     } as const
     await assert.rejects(dying.adjust(chargeback, cause), CommandOverload)
     assert.equal((await accounts.read(accountId, cause))!.blocked, appends >= 2)
@@ -116,6 +117,11 @@ for (const appends of [0, 1, 2, 3])
     const { availableMicros, receivableMicros } = await wallets.read(accountId, cause)
     assert.deepEqual([availableMicros, receivableMicros], [0, 300_000])
     assert.equal((await accounts.read(accountId, cause))!.blocked, true)
+    const taken = (await log.readAll(0, 100)).filter(({ type }) => type === 'WalletAdjusted')
+    assert.deepEqual(
+      taken.map(({ data }) => JSON.parse(data).depositId),
+      ['dep_1'],
+    )
   })
 
 test('a movement that nobody tries again is finished by the reactor, and one that the wallet cannot bear is withdrawn', async (t) => {
