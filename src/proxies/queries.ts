@@ -12,7 +12,8 @@ export type ProxyFilter = {
   readonly productId?: string | undefined
   readonly orderId?: string | undefined
   readonly country?: string | undefined
-  readonly status?: ProxyStatus | undefined
+  /** `running`: active or expiring. */
+  readonly status?: ProxyStatus | 'running' | undefined
   /** Milliseconds since the epoch. */
   readonly expiresBeforeMs?: number | undefined
   readonly proxyIds?: readonly string[] | undefined
@@ -43,6 +44,7 @@ const proxiesOf = (db: ProxyQueries, account: AccountId, filter: ProxyFilter, no
       is.or([is('proxy.released_at', 'is not', null), is('proxy.expires_at', '<=', now)]),
     )
   const running = fitting.where('proxy.released_at', 'is', null).where('proxy.expires_at', '>', now)
+  if (status === 'running') return running
   return status === 'expiring'
     ? running.where('proxy.expires_at', '<=', soon)
     : running.where('proxy.expires_at', '>', soon)

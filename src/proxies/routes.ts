@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Reads } from '../../projections/engine/reads.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, isoTime } from '../clock.ts'
 import type { Customers } from '../customers/service.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { Caller } from '../http/auth.ts'
@@ -22,6 +22,7 @@ import { chargeErrors, guardField } from '../orders/routes.ts'
 import type { OrderService } from '../orders/service.ts'
 import type { Credentials } from '../vault/credentials.ts'
 import { maxExtended, rentalsToExtend } from './extend.ts'
+import { pageHeaders, pageHeaderTexts } from './lines.ts'
 import { findProxies, listProxies, type ProxyQueries } from './queries.ts'
 import {
   nextStatusMs,
@@ -32,6 +33,8 @@ import {
   proxyRecord,
   proxyStatuses,
 } from './record.ts'
+
+const listPath = '/api/v1/proxies'
 
 const ids = z.array(z.string()).min(1).max(maxExtended)
 
@@ -72,10 +75,11 @@ export const proxyRoutes = (deps: {
   return [
     route({
       method: 'GET',
-      path: '/api/v1/proxies',
+      path: listPath,
       operationId: 'listProxies',
       summary: 'List rented addresses',
-      description: "The account's dedicated addresses with their credentials, newest first.",
+      description:
+        "The account's dedicated addresses with their credentials, newest first. As JSON those that have ended are among them, each with its `status`. `format=txt` is for tools that take a list: it has only addresses that work, expiring ones too, unless `status` asks for others. It has pages as JSON has; `X-Farebox-Total` says how many addresses fit, and `Link` leads to the next page while there is one.",
       tag: 'Proxies',
       access: 'buy',
       writes: false,
@@ -91,7 +95,10 @@ export const proxyRoutes = (deps: {
           .meta({ description: 'Only addresses in this country, alpha-3.' }),
         status: wordQuery(proxyStatuses, 'Only addresses in this status.').optional(),
         expires_before: instantQuery('Only addresses whose rental ends before this instant.').optional(),
-        format: wordQuery(['json', 'txt'], '`txt`: one `ip:port:username:password` a line.').optional(),
+        format: wordQuery(
+          ['json', 'txt'],
+          '`txt`: one `ip:port:username:password` a line, without those that have expired.',
+        ).optional(),
       }),
       codes: { query: { ...pagingCodes, country: 'invalid_country' } },
       responses: {
@@ -100,6 +107,7 @@ export const proxyRoutes = (deps: {
           body: z.object({ proxies: z.array(ProxyRecord), ...pageShape }).meta({ id: 'ProxyList' }),
           example: { proxies: [proxyExample], total: 1, limit: 50, offset: 0 },
           text: { mediaType: 'text/plain', example: proxyLine(proxyExample) },
+          headers: pageHeaderTexts,
         },
       },
       errors: ['invalid_country'],
@@ -116,9 +124,17 @@ export const proxyRoutes = (deps: {
         }
         if (query.format === 'txt') {
           await reads.settled(account, after ?? 0)
-          const page = await listProxies(db, account, filter, { limit, offset }, clock())
+          // A line cannot say that its address is dead.
+          const usable = { ...filter, status: query.status ?? 'running' } as const
+          const page = await listProxies(db, account, usable, { limit, offset }, clock())
           const proxies = await recordsOf(caller, page.proxies)
-          return { status: 200, text: proxies.map((proxy) => `${proxyLine(proxy)}\n`).join('') }
+          const { limit: _, offset: _o, expires_before: before, ...asked } = query
+          const again = { ...asked, expires_before: before === undefined ? undefined : isoTime(before) }
+          return {
+            status: 200,
+            text: proxies.map((proxy) => `${proxyLine(proxy)}\n`).join(''),
+            headers: pageHeaders(listPath, again, { limit, offset, total: page.total }),
+          }
         }
         const as = `proxies ${limit} ${offset} ${JSON.stringify(filter)}`
         const body = await kept.answer({ account, as, after, outside: true }, async () => {
