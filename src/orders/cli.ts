@@ -50,6 +50,7 @@ const text = (order: Shown): string =>
     amount: dollars(order.details.amountCents),
     refunded: dollars(order.refundedCents),
     ...customerFields(order),
+    subscription: order.details.subscription?.subscriptionId ?? null,
     plan: order.planId,
     proxies: order.proxyIds.length === 0 ? null : order.proxyIds.join(' '),
     'created at': order.details.createdAt,

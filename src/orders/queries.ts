@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { KeptDetails, OrderCountRow, OrderRow } from '../../projections/orders.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
@@ -63,22 +63,42 @@ export const findOrder = async (db: Kysely<Database>, account: AccountId, orderI
 const totalOf = ({ account_id: _, ...counts }: OrderCountRow, status: OrderStatus | undefined): number =>
   status === undefined ? Object.values(counts).reduce((sum, count) => sum + count, 0) : counts[status]
 
+/** `orderIds`: only some of these. */
+type ListFilter = {
+  readonly status: OrderStatus | undefined
+  readonly orderIds: readonly string[] | undefined
+}
+
+const fittingOrders = (db: Kysely<Database>, account: AccountId, { status, orderIds }: ListFilter) => {
+  let fitting = withPayments(db, account)
+  if (status !== undefined) fitting = fitting.where('o.status', '=', status)
+  if (orderIds !== undefined) fitting = fitting.where(sql<boolean>`o.order_id = any (${orderIds}::text[])`)
+  return fitting
+}
+
+/** Of all orders it is known; only a few can be named. */
+const countOrders = async (db: Kysely<Database>, account: AccountId, filter: ListFilter): Promise<number> => {
+  if (filter.orderIds !== undefined) {
+    const counting = fittingOrders(db, account, filter)
+      .clearSelect()
+      .select((is) => is.fn.countAll<number>().as('total'))
+    return (await counting.executeTakeFirstOrThrow()).total
+  }
+  const known = db.selectFrom('read.order_counts').selectAll().where('account_id', '=', account)
+  const counts = await known.executeTakeFirst()
+  return counts ? totalOf(counts, filter.status) : 0
+}
+
 /** A page of the account's orders, newest first, and how many there are in all. */
-export const listOrders = async (
-  db: Kysely<Database>,
-  account: AccountId,
-  filter: Page & { readonly status: OrderStatus | undefined },
-) => {
-  let page = withPayments(db, account)
-  if (filter.status !== undefined) page = page.where('o.status', '=', filter.status)
-  const [rows, counts] = await Promise.all([
-    page
+export const listOrders = async (db: Kysely<Database>, account: AccountId, filter: Page & ListFilter) => {
+  const [rows, total] = await Promise.all([
+    fittingOrders(db, account, filter)
       .orderBy('o.created_at', 'desc')
       .orderBy('o.order_id', 'desc')
       .limit(filter.limit)
       .offset(filter.offset)
       .execute(),
-    db.selectFrom('read.order_counts').selectAll().where('account_id', '=', account).executeTakeFirst(),
+    countOrders(db, account, filter),
   ])
-  return { orders: rows.map(orderOfRow), total: counts ? totalOf(counts, filter.status) : 0 }
+  return { orders: rows.map(orderOfRow), total }
 }

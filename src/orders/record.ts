@@ -37,6 +37,9 @@ export const OrderRecord = z
         rotation_minutes: z.int().nullable().optional(),
       })
       .nullable(),
+    subscriptionId: z.string().nullable().meta({
+      description: 'The subscription of which the order pays a period; null for any other order.',
+    }),
     planId: z.string().nullable(),
     proxyIds: z.array(z.string()),
     payUrl: z
@@ -94,6 +97,7 @@ export const orderRecord = (
     method: details.method,
     billingType: details.billingType,
     fulfillmentMeta: details.target === null ? null : metaOf(details.target),
+    subscriptionId: details.subscription?.subscriptionId ?? null,
     planId: order.planId,
     proxyIds: [...order.proxyIds],
     payUrl: order.status === 'awaiting_payment' ? (order.payUrl ?? null) : null,
@@ -129,6 +133,7 @@ export const orderExample: OrderRecord = {
   method: 'wallet',
   billingType: 'PAYG',
   fulfillmentMeta: { country: 'USA', period_days: 30 },
+  subscriptionId: null,
   planId: null,
   proxyIds: ['prx_0b9f4c5d2e315a6fb7c8d9e0f1a2b3c4', 'prx_7c1d8e9f0a2b5c4d9e6f7a8b9c0d1e2f'],
   payUrl: null,

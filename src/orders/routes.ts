@@ -15,6 +15,7 @@ import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, type RouteError, route } from '../http/route.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
+import { orderIdsOfSubscription } from '../subscriptions/orders.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { orderStatuses } from './fold.ts'
 import { orderMethods } from './methods.ts'
@@ -227,6 +228,10 @@ export const orderRoutes = (deps: {
       query: z.object({
         ...pagingQuery,
         status: wordQuery(orderStatuses, 'Only orders in this status.').optional(),
+        subscription_id: z
+          .string()
+          .optional()
+          .meta({ description: 'Only orders that paid a period of this subscription.' }),
       }),
       codes: { query: pagingCodes },
       responses: {
@@ -239,10 +244,12 @@ export const orderRoutes = (deps: {
       errors: [],
       handler: async ({ caller, query, after }) => {
         const { accountId: account, reseller } = caller
-        const { limit, offset, status } = query
-        const as = `orders ${reseller} ${limit} ${offset} ${status}`
+        const { limit, offset, status, subscription_id: subscription } = query
+        const as = `orders ${reseller} ${limit} ${offset} ${status} ${JSON.stringify(subscription)}`
         const body = await kept.answer({ ...madeOf, account, as, after }, async () => {
-          const page = await listOrders(db, account, { limit, offset, status })
+          const orderIds =
+            subscription === undefined ? undefined : await orderIdsOfSubscription(db, account, subscription)
+          const page = await listOrders(db, account, { limit, offset, status, orderIds })
           return {
             body: { orders: await recordsOf(caller, page.orders), total: page.total, limit, offset },
             fleeting: page.orders.some(isAwaiting),

@@ -29,6 +29,7 @@ const bodies = [
 ]
 const lists = [
   'orders',
+  'orders?subscription_id={subscription}',
   'plans',
   'proxies',
   'proxies?order_id={order}',
@@ -144,8 +145,12 @@ const actOf = ({ client }: Stage) => {
       }
       case 'list': {
         const order = pick('ord') ?? 'ord_none'
-        const answer = await client.get(`/api/v1/${done.path.replace('{order}', order)}`, { key })
+        const subscription = pick('sub') ?? 'sub_none'
+        const path = done.path.replace('{order}', order).replace('{subscription}', subscription)
+        const answer = await client.get(`/api/v1/${path}`, { key })
         assert.equal(answer.status, 200, answer.text)
+        if (done.path.includes('{subscription}') && done.whose === 'foreign')
+          assert.deepEqual(answer.body.orders, [], "another account's subscription has no orders to see")
         if (done.path.includes('{order}') && done.whose === 'foreign')
           assert.deepEqual(answer.body.proxies, [], "another account's order has no addresses to see")
         return hear(answer)

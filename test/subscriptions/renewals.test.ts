@@ -16,6 +16,7 @@ import { createCompletion } from '../../src/orders/completion.ts'
 import { readOrder } from '../../src/orders/refund-service.ts'
 import { createOrderService } from '../../src/orders/service.ts'
 import { addAddresses } from '../../src/stock/stocking.ts'
+import { orderIdsOfSchedule } from '../../src/subscriptions/orders.ts'
 import { graceMs } from '../../src/subscriptions/period.ts'
 import type { SubscriptionWish } from '../../src/subscriptions/prepare.ts'
 import { createRenewals } from '../../src/subscriptions/renewals.ts'
@@ -189,6 +190,12 @@ const audit = async (
   await process.end()
   let kept = 0
   const periods = new Set<string>()
+  const schedule = state && {
+    startedAt: state.terms.startedAt,
+    period: state.terms.period,
+    currentPeriodEnd: state.currentPeriodEnd,
+  }
+  const ids = orderIdsOfSchedule(id, schedule)
   for (const event of await ledgerOf(shop.log, accountId)) {
     if (event.type !== 'WalletDebited') continue
     const order = await readOrder(shop.log, event.data.order.orderId as OrderId)
@@ -197,6 +204,7 @@ const audit = async (
     assert.ok(subscription)
     assert.ok(!periods.has(String(subscription.periodStart)), 'a period was charged twice')
     periods.add(String(subscription.periodStart))
+    assert.ok(ids.includes(order.details.orderId), 'an order that a list of the subscription leaves out')
     if (order.status === 'completed') kept += 1
     else assert.equal(order.status, 'refunded')
   }
