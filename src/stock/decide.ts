@@ -126,6 +126,20 @@ export const recordRefusal = (orderId: string, reason: 'out_of_stock' | 'rental_
   data: { orderId, reason },
 })
 
+/** Those of the rentals that still run and were extended, with the orders that did it, oldest first. */
+export const extensionsOf = (
+  state: StockState,
+  proxyIds: Iterable<ProxyId>,
+  nowMs: number,
+): ReadonlyMap<ProxyId, readonly string[]> => {
+  const extended = new Map<ProxyId, readonly string[]>()
+  for (const proxyId of proxyIds) {
+    const rental = state.rentals.get(proxyId)
+    if (rental?.extendedBy && rental.expiresAtMs > nowMs) extended.set(proxyId, rental.extendedBy)
+  }
+  return extended
+}
+
 /** Ends those of the rentals that still run; their addresses rest 15 minutes. No event when none does. */
 export const decideRelease = (
   state: StockState,

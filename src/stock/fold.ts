@@ -20,6 +20,8 @@ export type Rental = {
   readonly orderId: string
   readonly accountId: string
   readonly expiresAtMs: number
+  /** The orders that have extended it, oldest first. Absent until one has: most rentals never are. */
+  readonly extendedBy?: readonly string[]
 }
 
 /** An address that was released and rests until it may be sold again. */
@@ -152,7 +154,9 @@ const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
         rentals: state.rentals.withMutations((rentals) => {
           for (const { proxyId, expiresAt } of extensions) {
             const rental = rentals.get(proxyId)
-            if (rental) rentals.set(proxyId, { ...rental, expiresAtMs: Date.parse(expiresAt) })
+            if (!rental) continue
+            const extendedBy = [...(rental.extendedBy ?? []), orderId]
+            rentals.set(proxyId, { ...rental, expiresAtMs: Date.parse(expiresAt), extendedBy })
           }
         }),
         answers: remember(
@@ -198,7 +202,7 @@ type Snapshot = {
 /** The state of `stock-{product}-{country}`: every address there is, who rents it, and what each order was told. */
 export const stockFold: Fold<StockState, StockEvent> = {
   name: 'stock',
-  version: 1,
+  version: 2,
   initial,
   evolve,
   snapshot: {
