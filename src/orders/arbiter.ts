@@ -10,6 +10,7 @@ import {
   decideAllocation,
   decideExtension,
   decideRelease,
+  extensionsOf,
   recordRefusal as refuseStock,
 } from '../stock/decide.ts'
 import { type StockState, stockFold } from '../stock/fold.ts'
@@ -38,6 +39,12 @@ export type Arbiter<State> = {
   rule(state: State, nowMs: number): Ruling
   /** Puts a refusal on record, before the order is failed and refunded. */
   recordRefusal(reason: ArbiterRefusal): DomainEvent
+  /** Of the goods that a refund takes back, those that other orders have paid for since, and these orders. */
+  paidForSince(
+    state: State,
+    refund: Pick<Refund, 'proxyIds'>,
+    nowMs: number,
+  ): ReadonlyMap<ProxyId, readonly string[]>
   /** Takes back what a refund pays for. */
   takeBack(state: State, refund: Refund, whole: boolean, nowMs: number): readonly DomainEvent[]
 }
@@ -58,6 +65,8 @@ const stockArbiter = (order: OrderDetails): Arbiter<StockState> => {
     },
     recordRefusal: (reason) =>
       refuseStock(order.orderId, reason === 'rental_ended' ? reason : 'out_of_stock'),
+    paidForSince: (state, refund, nowMs) =>
+      order.kind === 'extension' ? new Map() : extensionsOf(state, refund.proxyIds, nowMs),
     // A refunded extension gives money back and leaves the rentals as they are: they may have been extended since.
     takeBack: (state, refund, _whole, nowMs) =>
       order.kind === 'extension' ? [] : decideRelease(state, refund.proxyIds, 'refunded', nowMs),
@@ -76,6 +85,7 @@ const planArbiter = (order: OrderDetails): Arbiter<PlanState> => {
       return { events, verdict, standing: recall(state.answers, order.orderId) !== undefined }
     },
     recordRefusal: () => refusePlan(order.orderId),
+    paidForSince: () => new Map(),
     takeBack: (state, refund, whole, nowMs) =>
       whole ? decideWithdrawal(state, { order, refundId: refund.refundId }, nowMs) : [],
   }

@@ -5,9 +5,10 @@ import { customerRefs } from '../customers/vault.ts'
 import { newId, type OrderId, type ProxyId } from '../ids.ts'
 import { createMeter } from '../plans/metering.ts'
 import type { Order } from './fold.ts'
+import { readOrder } from './read-order.ts'
 import { orderRecord } from './record.ts'
 import type { RefundRequest } from './refund.ts'
-import { readOrder, refundIdOf, refundOrder } from './refund-service.ts'
+import { refundIdOf, refundOrder } from './refund-service.ts'
 
 const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
 
@@ -78,6 +79,9 @@ const refundHelp = `
 It goes where it came from: to the wallet, and of an order for a reseller's customer to the customer's credit and, with
 the same share of the cost, to the reseller's wallet. Never more than was paid; parts add up to the whole.
 
+With what is left of an order, and with --proxy, the rentals end that it pays for. Where an extension has paid for one of
+them since, the refund is refused and names that order: refund the extension first, or give an amount back with --cents.
+
 Examples:
   farebox orders refund --order ord_…
   farebox orders refund --order ord_… --cents 250 --reference "ticket 4711"
@@ -123,13 +127,18 @@ export const registerOrders = (program: Command, cli: Cli): void => {
           },
         )
         if (!answer) throw noSuchOrder(orderId)
-        if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason)
+        if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason, answer.extended)
         if (answer.kind === 'already_applied')
           throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
         const order = await shownOf(context, answer.order)
+        const { amountCents, keptProxyIds } = answer
+        const kept =
+          keptProxyIds.length === 0
+            ? ''
+            : `; these rentals go on, for they were extended meanwhile: ${keptProxyIds.join(' ')}`
         return {
-          json: { refundCents: answer.amountCents, ...json(order) },
-          text: `refunded ${dollars(answer.amountCents)}\n\n${text(order)}`,
+          json: { refundCents: amountCents, keptProxyIds, ...json(order) },
+          text: `refunded ${dollars(amountCents)}${kept}\n\n${text(order)}`,
         }
       }),
     )

@@ -11,8 +11,8 @@ import { decideCompletion } from './complete.ts'
 import type { OrderDetails } from './details.ts'
 import type { OrderEvent } from './events.ts'
 import { type Order, orderFold } from './fold.ts'
+import { readOrder } from './read-order.ts'
 import { withRefundEvidence } from './refund-evidence.ts'
-import { readOrder } from './refund-service.ts'
 
 /** Where the debit of an order stands, when its order stream may not exist yet. */
 export type DebitPlace = { readonly accountId: AccountId; readonly revision: number }

@@ -81,7 +81,7 @@ export type RefundDecided = DomainEvent<
     readonly amountCents: number
     /** The part of the reseller's cost that comes back with it; present on an order for a customer only. */
     readonly costCents?: number
-    /** The rentals that the refund ends; empty for a refund of money only. */
+    /** The rentals that the refund ends, unless an extension has paid for them; empty for a refund of money only. */
     readonly proxyIds: readonly ProxyId[]
     readonly reason: 'order_failed' | 'operator'
   }

@@ -1,6 +1,9 @@
 import { decode } from '../eventstore/codec.ts'
 import type { EventLog, StreamName } from '../eventstore/port.ts'
+import type { OrderId } from '../ids.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
+import { ExtensionsUnread, keepsMoney } from './extended.ts'
+import { readOrder } from './read-order.ts'
 import { type RefundEvidence, RefundForgotten } from './refund.ts'
 
 /** Whether a wallet's stream has the money of a refund. Reads all of it: this is asked once in a long while. */
@@ -14,9 +17,16 @@ const moneyMoved = async (log: EventLog, ledger: StreamName, refundId: string): 
   return false
 }
 
+/** An extension that its own stream does not know yet was paid a moment ago. */
+const isPaid = async (log: EventLog, orderId: string): Promise<boolean> => {
+  const order = await readOrder(log, orderId as OrderId)
+  return order === null || keepsMoney(order)
+}
+
 /**
  * Runs what lands refunds. Where the wallet has forgotten whether one was paid, its whole stream is looked through, and
- * it runs again with what that says: a refund is paid once, however late it is finished.
+ * it runs again with what that says: a refund is paid once, however late it is finished. Where rentals were extended,
+ * the streams of the extensions are read, and it runs again with what those say.
  */
 export const withRefundEvidence = async <Value>(
   log: EventLog,
@@ -28,7 +38,10 @@ export const withRefundEvidence = async <Value>(
     try {
       return await run(evidence)
     } catch (error) {
-      if (!(error instanceof RefundForgotten) || evidence.has(error.refundId)) throw error
-      evidence.set(error.refundId, await moneyMoved(log, ledger, error.refundId))
+      if (error instanceof RefundForgotten && !evidence.has(error.refundId))
+        evidence.set(error.refundId, await moneyMoved(log, ledger, error.refundId))
+      else if (error instanceof ExtensionsUnread)
+        for (const orderId of error.orderIds) evidence.set(orderId, await isPaid(log, orderId))
+      else throw error
     }
 }

@@ -1,4 +1,3 @@
-import { decode } from '../eventstore/codec.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
@@ -6,24 +5,20 @@ import { ledgerStream, orderStream } from '../eventstore/streams.ts'
 import { deriveId, type OrderId, type PlanId } from '../ids.ts'
 import { ledgerFold } from '../ledger/fold.ts'
 import { arbiterOf } from './arbiter.ts'
-import type { OrderEvent } from './events.ts'
-import { type Order, orderAfter, orderFold } from './fold.ts'
+import { orderFold } from './fold.ts'
+import { readOrder } from './read-order.ts'
 import { decideRefund, type RefundAnswer, type RefundRequest } from './refund.ts'
 import { withRefundEvidence } from './refund-evidence.ts'
 
-/** An order as its stream tells it now, or null. */
-export const readOrder = async (log: EventLog, orderId: OrderId): Promise<Order | null> => {
-  const events: OrderEvent[] = []
-  for await (const stored of log.readStream(orderStream(orderId))) events.push(decode(stored) as OrderEvent)
-  return events.length === 0 ? null : orderAfter(null, events)
-}
+export { readOrder } from './read-order.ts'
 
 /** The refund that a reference names: the same reference is refunded once. */
 export const refundIdOf = (orderId: OrderId, reference: string): string =>
   deriveId('ref', [orderId, 'operator', reference])
 
 /**
- * Refunds an order by an operator's word: whole, an amount, or some of its addresses. Null when there is no such order.
+ * Refunds an order by an operator's word: whole, an amount, or some of its addresses; by the system's whole, and never
+ * refused for extended rentals. Null when there is no such order.
  * Rejects as the command runner does.
  */
 export const refundOrder = async (
@@ -41,7 +36,9 @@ export const refundOrder = async (
     readonly correlationId: string
   },
 ): Promise<RefundAnswer | null> => {
-  const { orderId, refundId, request, actor, correlationId } = refund
+  const { orderId, refundId, actor, correlationId } = refund
+  const unasked = actor.kind === 'system' && refund.request.kind === 'whole'
+  const request: RefundRequest = unasked ? { kind: 'whole', unasked } : refund.request
   const order = await readOrder(deps.log, orderId)
   if (!order) return null
   const { details } = order

@@ -11,24 +11,38 @@ import type { LedgerState } from '../ledger/state.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
 import { isCustomerOrder } from './details.ts'
 import type { OrderEvent } from './events.ts'
+import { type ExtendedSince, extendedSince, paidExtensions } from './extended.ts'
 import { decidedRefundCents, decidedRefundCostCents, type Order, orderAfter, type Refund } from './fold.ts'
 import { type OrderStates, withoutEmpty } from './place.ts'
 
 type Appends = Decision<never>['appends']
 
-/** What an operator asks back: all that is left, an amount, or the rentals of some addresses. */
+/**
+ * What an operator asks back: all that is left, an amount, or the rentals of some addresses. `unasked`: the service gives
+ * it back by itself, and nobody is there to be refused; rentals that extensions have paid for go on.
+ */
 export type RefundRequest =
-  | { readonly kind: 'whole' }
+  | { readonly kind: 'whole'; readonly unasked?: true }
   | { readonly kind: 'cents'; readonly cents: number }
   | { readonly kind: 'proxies'; readonly proxyIds: readonly ProxyId[] }
 
 export type RefundAnswer =
-  | { readonly kind: 'refunded'; readonly order: Order; readonly amountCents: number }
+  | {
+      readonly kind: 'refunded'
+      readonly order: Order
+      readonly amountCents: number
+      /** Rentals that go on though all is given back: extensions have paid for them. */
+      readonly keptProxyIds: readonly ProxyId[]
+    }
   /** This refund id landed before; nothing moved. */
   | { readonly kind: 'already_applied'; readonly order: Order }
-  | { readonly kind: 'refused'; readonly reason: string }
+  /** `extended`: what the refund would take from others, where it is refused for that. */
+  | { readonly kind: 'refused'; readonly reason: string; readonly extended?: ExtendedSince }
 
-/** By refund: whether its money moved, as all of the wallet's stream tells. */
+/**
+ * What was looked up for the decision. By refund: whether its money moved, as all of the wallet's stream tells. By
+ * extension: whether something of its price is kept, as its own stream tells.
+ */
 export type RefundEvidence = ReadonlyMap<string, boolean>
 
 export const noEvidence: RefundEvidence = new Map()
@@ -89,15 +103,15 @@ const gotGoods = (
 
 /**
  * The refund's way home: credit, what it pays for taken back, `OrderRefunded`. Each step looks whether it stands, so
- * that every prefix of it is finished by calling it again.
- * @throws RefundForgotten
+ * that every prefix of it is finished by calling it again. A rental that an extension has paid for meanwhile goes on.
+ * @throws RefundForgotten, ExtensionsUnread
  */
 export const landRefund = (
   states: OrderStates & { readonly order: Order },
   refund: Refund,
   nowMs: number,
   evidence: RefundEvidence,
-): { readonly appends: Appends; readonly order: Order } => {
+): { readonly appends: Appends; readonly order: Order; readonly keptProxyIds: readonly ProxyId[] } => {
   const { order } = states
   const { details } = order
   const refundedCents = order.refundedCents + refund.amountCents
@@ -116,8 +130,10 @@ export const landRefund = (
       refundedAt: isoTime(nowMs),
     },
   }
+  const kept = paidExtensions(arbiter, states.arbiter, refund, evidence, nowMs)
+  const ended = { ...refund, proxyIds: refund.proxyIds.filter((id) => !kept.has(id)) }
   const takenBack = gotGoods(states, arbiter, nowMs)
-    ? arbiter.takeBack(states.arbiter, refund, complete, nowMs)
+    ? arbiter.takeBack(states.arbiter, ended, complete, nowMs)
     : []
   return {
     appends: withoutEmpty([
@@ -126,6 +142,7 @@ export const landRefund = (
       { stream: orderStream(details.orderId), events: [refunded] },
     ]),
     order: orderAfter(order, [refunded]),
+    keptProxyIds: [...kept.keys()],
   }
 }
 
@@ -196,8 +213,9 @@ const shareOf = (order: Order, request: RefundRequest): Share | { readonly reaso
 
 /**
  * Decides and lands a refund: never more than was paid, once for a refund id. The order stream decides
- * (`RefundDecided`) before any money moves.
- * @throws RefundForgotten
+ * (`RefundDecided`) before any money moves. One that would end a rental which a later order has extended is refused
+ * as long as something of that order's price is kept, unless nobody asked for it.
+ * @throws RefundForgotten, ExtensionsUnread
  */
 export const decideRefund = (
   states: OrderStates,
@@ -218,13 +236,20 @@ export const decideRefund = (
   const known = order.refunds.find((refund) => refund.refundId === refundId)
   if (known?.landed) return { appends: [], answer: { kind: 'already_applied', order } }
   if (known) {
-    const { appends, order: after } = landRefund({ ...states, order }, known, nowMs, evidence)
-    return { appends, answer: { kind: 'refunded', order: after, amountCents: known.amountCents } }
+    const landing = landRefund({ ...states, order }, known, nowMs, evidence)
+    const { appends, order: after, keptProxyIds } = landing
+    const { amountCents } = known
+    return { appends, answer: { kind: 'refunded', order: after, amountCents, keptProxyIds } }
   }
   const share = shareOf(order, request)
   if ('reason' in share) return refuse(share.reason)
   const { amountCents, costCents = 0 } = share
   if (amountCents + costCents <= 0) return refuse('nothing of the order is left to refund')
+  const arbiter = arbiterOf(order.details) as Arbiter<unknown>
+  const extended = paidExtensions(arbiter, states.arbiter, share, evidence, nowMs)
+  const unasked = request.kind === 'whole' && request.unasked === true
+  if (extended.size > 0 && !unasked)
+    return { appends: [], answer: { kind: 'refused', ...extendedSince(extended) } }
   const decided: OrderEvent = {
     type: 'RefundDecided',
     data: { orderId: order.details.orderId, refundId, ...share, reason: 'operator' },
@@ -237,6 +262,6 @@ export const decideRefund = (
   )
   return {
     appends: [{ stream: orderStream(order.details.orderId), events: [decided] }, ...landing.appends],
-    answer: { kind: 'refunded', order: landing.order, amountCents },
+    answer: { kind: 'refunded', order: landing.order, amountCents, keptProxyIds: landing.keptProxyIds },
   }
 }

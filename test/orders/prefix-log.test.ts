@@ -108,6 +108,15 @@ const flows: Readonly<Record<string, Flow>> = {
     reactor: 'completes it',
   },
   'a whole refund of addresses': refunding(addresses, async () => ({ kind: 'whole' })),
+  'a whole refund of addresses whose extension is given back': {
+    ...refunding(addresses, async () => ({ kind: 'whole' })),
+    before: async (at) => {
+      await bought(addresses)(at)
+      const proxyIds = await proxyIdsOf(at, orderOf(at, 'bought'))
+      await at.other.order(at.accountId, key, { kind: 'extension', productId: at.productId, proxyIds })
+      await at.other.refund(orderOf(at), 'once', { kind: 'whole' })
+    },
+  },
   'a refund of one address': refunding(addresses, async (at) => ({
     kind: 'proxies',
     proxyIds: (await proxyIdsOf(at, orderOf(at, 'bought'))).slice(0, 1),

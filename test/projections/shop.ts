@@ -17,6 +17,7 @@ import {
 import { ledgerFold } from '../../src/ledger/fold.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
+import { keepsMoney } from '../../src/orders/extended.ts'
 import { orderFold } from '../../src/orders/fold.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
 import { decideRefund, type RefundRequest } from '../../src/orders/refund.ts'
@@ -228,7 +229,10 @@ export const createShop = (log: EventLog, startMs: number) => {
       place(planOrder(id, { accountId: account, planId })),
     refund: async (id: OrderId, request: RefundRequest) => {
       const order = orders.get(id)
-      if (order) await append(decideRefund(statesFor(order), randomUUID(), request, nowMs).appends)
+      const paid = new Map(
+        [...orders.values()].map((each) => [each.orderId, keepsMoney(statesFor(each).order!)] as const),
+      )
+      if (order) await append(decideRefund(statesFor(order), randomUUID(), request, nowMs, paid).appends)
     },
     meter: async (planId: PlanId, bytes: number) => {
       const state = stateOf(planStream(planId), planFold)

@@ -19,6 +19,7 @@ import { Crash } from './prefix-log.ts'
 import { addressOrder, planOrder } from './world.ts'
 
 const actor: Actor = { kind: 'system', name: 'test' }
+const operator: Actor = { kind: 'operator', name: 'test' }
 const cause = { actor, correlationId: 'test' }
 const country = 'USA'
 
@@ -91,10 +92,10 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
         fingerprint: JSON.stringify(goods),
         prepare: async (orderId) => detailsOf(accountId, orderId, goods),
       }),
-    refund: (orderId: OrderId, reference: string, request: RefundRequest) =>
+    refund: (orderId: OrderId, reference: string, request: RefundRequest, by: Actor = operator) =>
       refundOrder(
         { log, runner, settleTraffic: async () => undefined },
-        { orderId, refundId: refundIdOf(orderId, reference), request, ...cause },
+        { orderId, refundId: refundIdOf(orderId, reference), request, ...cause, actor: by },
       ),
     credit: (accountId: AccountId, amountCents: number, reference: string) =>
       wallets.credit({ accountId, amountCents, reference }, cause),

@@ -39,6 +39,13 @@ const refundOf = (order: Order, deed: Deed & { kind: 'refund' }): Back | null =>
   return back(Math.min(share(amountCents), left), share(costCents), named)
 }
 
+/** Whether an order that is not refunded whole has extended the rental, which still runs. */
+const paidFor = ({ rentals, orders }: World, id: string, nowMs: number): boolean => {
+  const { releasedAtMs, expiresAtMs, extendedBy } = rentals[id]!
+  const kept = extendedBy.some((by) => orders[by]!.refundedCents < orders[by]!.amountCents)
+  return releasedAtMs === null && expiresAtMs > nowMs && kept
+}
+
 export const remainingBytes = ({ totalGb, takenBytes, usedBytes }: Plan): number =>
   Math.max(0, totalGb! * bytesPerGb - takenBytes - usedBytes)
 
@@ -58,6 +65,8 @@ const judgeRefund = (
   const order = world.orders[deed.orderId]!
   const refund = refundOf(order, deed)
   if (!refund || refund.cents <= 0) return refused(printed, 'refund_refused')
+  if (order.kind !== 'extension' && refund.proxyIds.some((id) => paidFor(world, id, nowMs)))
+    return refused(printed, 'refund_refused')
   order.refundedCents += refund.cents
   order.refundedCostCents += refund.costCents
   order.refundedProxies.push(...refund.proxyIds)

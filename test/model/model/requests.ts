@@ -95,14 +95,17 @@ const landRentals = (world: World, offer: Offer, order: Order, atMs: number): st
   if (offer.kind === 'extension') {
     if ([...order.proxyIds].sort().join() !== [...offer.proxyIds].sort().join())
       return 'other rentals were extended'
-    for (const id of order.proxyIds) world.rentals[id]!.expiresAtMs += target.periodDays * dayMs
+    for (const id of order.proxyIds) {
+      world.rentals[id]!.expiresAtMs += target.periodDays * dayMs
+      world.rentals[id]!.extendedBy.push(order.orderId)
+    }
     return null
   }
   for (const proxyId of order.proxyIds) {
     if (world.rentals[proxyId]) return `rental ${proxyId} stood already`
     const { account, orderId } = order
     const expiresAtMs = atMs + target.periodDays * dayMs
-    const found = { ip: null, releasedAtMs: null, expiresAtMs }
+    const found = { ip: null, releasedAtMs: null, expiresAtMs, extendedBy: [] }
     world.rentals[proxyId] = { proxyId, account, orderId, productId: offer.product.id, target, ...found }
   }
   return null

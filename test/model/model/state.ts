@@ -93,6 +93,8 @@ export type Rental = {
   readonly productId: string
   readonly target: Target
   expiresAtMs: number
+  /** The orders that extended it. */
+  readonly extendedBy: string[]
   /** When the address went back; null while it is rented. */
   releasedAtMs: number | null
   /** Seen by the customer; null until it was looked up. */
