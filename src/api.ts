@@ -13,6 +13,7 @@ import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createCustomers } from './customers/service.ts'
 import type { DepositPagesDatabase } from './deposits/database.ts'
+import { paidPageRoute, paidPath } from './deposits/paid-page.ts'
 import { depositRoutes, type ReturnUrls } from './deposits/routes.ts'
 import { auditRoutes } from './finance/audit-routes.ts'
 import { createFinanceDirectory } from './finance/find-reader.ts'
@@ -160,7 +161,7 @@ export const createApi = (parts: ApiParts): Api => {
       const { website, storefrontLink } = (await readTerms(pool, account)).shop
       return website ?? storefrontLink
     },
-    ofService: payments.publicUrl,
+    ofService: () => `${payments.publicUrl()}${paidPath}`,
   }
   const returnUrlOf = async (reseller: AccountId | null): Promise<string> =>
     (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService()
@@ -247,6 +248,7 @@ export const createApi = (parts: ApiParts): Api => {
     routes: [
       ...routes,
       ...callbackRoutes({ ...payments, clock, monotonicMs, stored: parts.callbackStored }),
+      paidPageRoute,
       ...documentationRoutes(routes, webhookDeclarations),
       ...healthRoutes(probesOf(parts, { catalog, terms }), { registry, token: config.metricsToken }),
     ],

@@ -26,7 +26,7 @@ const Body = z.strictObject({
     .meta({ description: 'The rail. For a customer: crypto or card.' }),
   return_url: z.string().optional().meta({
     description:
-      "https; where the payer lands afterwards. Left out: the reseller's website, else its storefront; the service's own for one's own wallet.",
+      "https; where the payer lands afterwards. Left out: the reseller's website, else its storefront; without those, and for one's own wallet, `/paid` of the service, which says that the payment is being confirmed.",
   }),
 })
 
@@ -65,6 +65,7 @@ const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): 
 export type ReturnUrls = {
   /** The reseller's website, else its storefront; null when it has neither. */
   ofReseller(account: AccountId): Promise<string | null>
+  /** The service's own page for payers. */
   readonly ofService: () => string
 }
 

@@ -48,6 +48,22 @@ const docsRoute = (html: string, policy: string): Route =>
     }),
   })
 
+/** `GET /`: who opens the address that the start printed is shown the documentation. */
+const rootRoute: Route = route({
+  method: 'GET',
+  path: '/',
+  operationId: 'getRoot',
+  summary: 'The way to the documentation',
+  description: 'A redirect.',
+  tag: 'Service',
+  access: 'public',
+  writes: false,
+  hidden: true,
+  responses: { 302: { description: 'The documentation is at /docs.' } },
+  errors: [],
+  handler: async () => ({ status: 302, headers: { location: '/docs' } }),
+})
+
 /** The interface description and the documentation page of the given routes, and of what is sent to receivers. */
 export const documentationRoutes = (
   routes: readonly Route[],
@@ -55,5 +71,5 @@ export const documentationRoutes = (
 ): readonly Route[] => {
   const document = openApiDocument(routes, { webhooks })
   const { html, policy } = docsPage(document)
-  return [openApiRoute(JSON.stringify(document)), docsRoute(html, policy)]
+  return [rootRoute, openApiRoute(JSON.stringify(document)), docsRoute(html, policy)]
 }

@@ -59,7 +59,7 @@ describe("a deposit for a reseller's customer", () => {
         const made = await open(acme.key, { amount_cents: 1000, ...body }, customer(name))
         return (await shop.read(acme.key, made.deposit_id)).return_url
       }
-      assert.equal(await returns({}, 'r-1'), shop.baseUrl)
+      assert.equal(await returns({}, 'r-1'), `${shop.baseUrl}/paid`)
       const set = ['reseller', 'set', '--account', acme.accountId]
       await acme.desk(...set, '--storefront', 'https://t.me/acme')
       await until(async () => (await returns({}, `r-${Math.random()}`)) === 'https://t.me/acme')

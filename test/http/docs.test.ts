@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { paidPageRoute, paidPath } from '../../src/deposits/paid-page.ts'
 import { html } from '../../src/http/docs/html.ts'
 import { jsonView } from '../../src/http/docs/json-view.ts'
 import { markdown } from '../../src/http/docs/markdown.ts'
@@ -8,8 +9,49 @@ import { errorCodes } from '../../src/http/error-table.ts'
 import { documentationRoutes } from '../../src/http/service-routes.ts'
 import { sampleRoutes, sampleServer } from './sample.ts'
 
+const hash = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
 const inner = (page: string, tag: string): readonly string[] =>
   [...page.matchAll(new RegExp(`<${tag}>([\\s\\S]*?)</${tag}>`, 'g'))].map(([, text]) => text ?? '')
+
+/** What makes a page ask for something else: it works offline without any of it. */
+const loads = /<(link|img|iframe|object|embed)\b|\bsrc=|@import|url\(|\bon[a-z]+=|\sstyle=/i
+
+describe('The address of the service itself', () => {
+  test('leads a browser to the documentation, with the headers of every answer', async (t) => {
+    const { baseUrl } = await sampleServer(t, { routes: documentationRoutes(sampleRoutes) })
+    const response = await fetch(baseUrl, { redirect: 'manual' })
+    assert.deepEqual([response.status, response.headers.get('location')], [302, '/docs'])
+    assert.equal(response.headers.get('x-content-type-options'), 'nosniff')
+    const landed = await fetch(baseUrl)
+    assert.deepEqual([landed.status, new URL(landed.url).pathname], [200, '/docs'])
+  })
+})
+
+describe('The page for payers', () => {
+  test('says what to do and nothing of anybody, loads nothing, and runs no script', async (t) => {
+    const { baseUrl } = await sampleServer(t, { routes: [paidPageRoute] })
+    const response = await fetch(`${baseUrl}${paidPath}?session_id=cs_1`)
+    const page = await response.text()
+    assert.equal(response.status, 200)
+    assert.match(response.headers.get('content-type') ?? '', /^text\/html/)
+    assert.match(page, /your payment is being confirmed[\s\S]*Close this page, or go back to the shop/)
+    assert.doesNotMatch(page, /<script|session_id|cs_1|Farebox/)
+    assert.doesNotMatch(page, loads)
+    const [style, ...more] = inner(page, 'style')
+    assert.deepEqual(more, [])
+    assert.equal(
+      response.headers.get('content-security-policy'),
+      `default-src 'none'; style-src ${hash(style!)}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    )
+    assert.deepEqual(
+      ['x-content-type-options', 'x-frame-options', 'referrer-policy'].map((name) =>
+        response.headers.get(name),
+      ),
+      ['nosniff', 'DENY', 'no-referrer'],
+    )
+  })
+})
 
 describe('The documentation page', () => {
   test('loads nothing from anywhere, under a policy that lets only its own style and script run', async (t) => {
@@ -19,13 +61,13 @@ describe('The documentation page', () => {
     const response = await fetch(`${baseUrl}/docs`)
     const page = await response.text()
     assert.match(response.headers.get('content-type') ?? '', /^text\/html/)
-    assert.ok(!/<(link|img|iframe|object|embed)\b|\bsrc=|@import|url\(|\bon[a-z]+=|\sstyle=/i.test(page))
+    assert.doesNotMatch(page, loads)
     const policy = response.headers.get('content-security-policy') ?? ''
     assert.match(policy, /^default-src 'none'; /)
     for (const tag of ['style', 'script']) {
       const [text, ...more] = inner(page, tag)
       assert.deepEqual(more, [])
-      assert.ok(policy.includes(`${tag}-src 'sha256-${createHash('sha256').update(text!).digest('base64')}'`))
+      assert.ok(policy.includes(`${tag}-src ${hash(text!)}`))
     }
   })
 

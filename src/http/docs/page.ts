@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { ErrorCode } from '../error-table.ts'
 import { errorCodes, errorEntry } from '../error-table.ts'
 import type { JsonSchema } from '../json-schema.ts'
 import type { OpenApiDocument } from '../openapi/document.ts'
+import { sourceHash } from './hash.ts'
 import type { Html } from './html.ts'
 import { html } from './html.ts'
 import { markdown } from './markdown.ts'
@@ -76,8 +76,6 @@ ${document.webhooks === undefined ? null : html`<h2><a href="#events">Events</a>
 </nav>`
 }
 
-const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
-
 /**
  * The documentation as one page that loads nothing: it works without a network.
  * @returns the page and the Content-Security-Policy that allows its own style and script by their hashes, nothing else
@@ -122,8 +120,8 @@ ${schemasView(document)}
 `
   const policy = [
     "default-src 'none'",
-    `style-src ${hashOf(style)}`,
-    `script-src ${hashOf(script)}`,
+    `style-src ${sourceHash(style)}`,
+    `script-src ${sourceHash(script)}`,
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
