@@ -68,14 +68,15 @@ const crashAt = text(crashExpected).transform((value, context): CrashAt => {
   return z.NEVER
 })
 
-/** Every setting: its name in the environment, what it takes, its default. The doc texts are printed by `npm run farebox -- settings`. */
+/** Every setting: its name in the environment, what it takes, its default. All three are printed by `farebox settings`: defaults stand as they would be
+ * written. */
 export const settings = {
-  PORT: whole(0, 65_535).default(3000).describe('The port of the HTTP server; 0 takes a free one.'),
+  PORT: whole(0, 65_535).prefault('3000').describe('The port of the HTTP server; 0 takes a free one.'),
   HOST: text('a host name or an address')
-    .default('127.0.0.1')
+    .prefault('127.0.0.1')
     .describe('The address that the HTTP server listens on; 0.0.0.0 is every interface.'),
   FAREBOX_DATA: text('a directory')
-    .default('.farebox')
+    .prefault('.farebox')
     .transform((path) => resolve(path))
     .describe('Where the embedded Postgres, the generated keys and demo.json lie.'),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
@@ -85,15 +86,15 @@ export const settings = {
     .optional()
     .describe('The log lives in this EventStoreDB in place of Postgres.'),
   LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
-    .default('info')
+    .prefault('info')
     .describe('The least severe log lines that are written.'),
-  FAREBOX_RATE_LIMIT: onOff.default(true).describe('off: no request is refused for coming too often.'),
+  FAREBOX_RATE_LIMIT: onOff.prefault('on').describe('off: no request is refused for coming too often.'),
   // The limits of decisions.md, "Everywhere".
   FAREBOX_RATE_KEY: rate
-    .default({ burst: 300, perSecond: 50 })
+    .prefault('300/50')
     .describe('Requests of one key: at once, and a second in the long run.'),
   FAREBOX_RATE_ADDRESS: rate
-    .default({ burst: 600, perSecond: 100 })
+    .prefault('600/100')
     .describe('Requests of one client address: at once, and a second in the long run.'),
   FAREBOX_TRUSTED_PROXY: proxies
     .optional()
@@ -103,7 +104,7 @@ export const settings = {
     .optional()
     .describe('A bearer token for /metrics; without it only this machine may read them.'),
   FAREBOX_DEMO: onOff
-    .default(true)
+    .prefault('on')
     .describe('on: an empty log gets a demo catalogue, stock and accounts. off: it stays empty.'),
   FAREBOX_MASTER_KEY: key
     .optional()
@@ -111,27 +112,29 @@ export const settings = {
   FAREBOX_SEAL_KEY: key
     .optional()
     .describe('Signs the seals of the log. Made under FAREBOX_DATA on the embedded Postgres.'),
-  FAREBOX_SEAL_EVENTS: whole(1, 1_000_000).default(10_000).describe('So many new events are sealed at once.'),
+  FAREBOX_SEAL_EVENTS: whole(1, 1_000_000)
+    .prefault('10000')
+    .describe('So many new events are sealed at once.'),
   FAREBOX_SEAL_SECONDS: whole(1, 86_400)
-    .default(300)
+    .prefault('300')
     .describe('New events are sealed after this time at the latest.'),
   FAREBOX_GATEWAY_HOST: text('a host name or an address')
-    .default('127.0.0.1')
+    .prefault('127.0.0.1')
     .describe('The host of the proxy gateway that plans name as their connection.'),
-  FAREBOX_GATEWAY_PORT: whole(1, 65_535).default(9000).describe('The port of the proxy gateway.'),
+  FAREBOX_GATEWAY_PORT: whole(1, 65_535).prefault('9000').describe('The port of the proxy gateway.'),
   ...paymentSettings,
-  FAREBOX_POOL_SIZE: whole(4, 500).default(20).describe('Connections to Postgres of one process at most.'),
+  FAREBOX_POOL_SIZE: whole(4, 500).prefault('20').describe('Connections to Postgres of one process at most.'),
   FAREBOX_STATEMENT_TIMEOUT_MS: whole(100, 3_600_000)
-    .default(30_000)
+    .prefault('30000')
     .describe('How long one statement of a request may run on Postgres.'),
   FAREBOX_SHUTDOWN_TIMEOUT_MS: whole(0, 600_000)
-    .default(15_000)
+    .prefault('15000')
     .describe('How long requests that run may take to finish at a shutdown.'),
   FAREBOX_WEBHOOK_ALLOW_LOOPBACK: onOff
-    .default(false)
+    .prefault('off')
     .describe('Development only: on lets webhooks go to this machine, and over plain http.'),
   FAREBOX_CLOCK_OFFSET_MS: whole(-315_360_000_000, 315_360_000_000)
-    .default(0)
+    .prefault('0')
     .describe("Development only: moves the whole service's clock."),
   FAREBOX_CRASH_AT: crashAt
     .optional()

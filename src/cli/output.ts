@@ -67,6 +67,17 @@ export const fields = (values: Readonly<Record<string, string | number | boolean
     .join('\n')
 }
 
+/** The text in lines of at most `width` characters, broken between words; a longer word has a line of its own. */
+export const wrapped = (text: string, width: number): readonly string[] => {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + 1 + word.length <= width) lines.push(`${lines.pop()} ${word}`)
+    else lines.push(word)
+  }
+  return lines
+}
+
 /** A number and what it counts, e.g. `1 seal`, `2 seals`. */
 export const counted = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`
 

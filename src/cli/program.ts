@@ -1,14 +1,17 @@
 import { Command, CommanderError } from 'commander'
-import { type Config, settings } from '../config.ts'
+import type { Config } from '../config.ts'
 import { CommandOverload } from '../eventstore/commands/command.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Cli, CliContext } from './cli.ts'
-import { CliMisuse, type CliOutput, CliRefusal, fields } from './output.ts'
+import { CliMisuse, type CliOutput, CliRefusal } from './output.ts'
+import { registerSettings } from './settings.ts'
 
 /** What the command line needs from outside: where it writes, and how a command gets its context. */
 export type CliDeps = {
   out(text: string): void
   err(text: string): void
+  /** How wide the terminal is; left out where there is none. */
+  readonly columns?: number | undefined
   open(): Promise<{ readonly context: CliContext; close(): Promise<void> }>
   /** The settings, for commands that work before there is anything to open (`Cli.bareAction`). */
   config?(): Config
@@ -27,17 +30,6 @@ Exit codes: 0 done, 1 refused or failed (nothing was changed unless the message 
 
 const leaves = (command: Command): readonly Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)
-
-const registerSettings = (program: Command, deps: CliDeps): void => {
-  program
-    .command('settings')
-    .description('list every setting of the environment')
-    .action((options: { json?: boolean }) => {
-      const described = Object.entries(settings).map(([name, schema]) => [name, schema.description ?? ''])
-      const all = Object.fromEntries(described)
-      deps.out(options.json ? JSON.stringify(all) : fields(all))
-    })
-}
 
 /** What stops a start (src/core.ts), by the name of its error. */
 const startRefusals: Readonly<Record<string, string>> = {

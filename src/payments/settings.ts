@@ -20,7 +20,7 @@ export const paymentSettings = {
     .describe('Where the world reaches this service: payment callbacks and payers come back here.'),
   FAREBOX_MERCHANT_NAME: text('a text of 1 to 60 characters')
     .regex(/^[^\p{C}]{1,60}$/u, 'a text of 1 to 60 characters')
-    .default('Farebox')
+    .prefault('Farebox')
     .describe("What the service's own pay pages call it."),
   FAREBOX_STRIPE_SECRET_KEY: text('sk_… or rk_…')
     .optional()
@@ -34,7 +34,7 @@ export const paymentSettings = {
   FAREBOX_BTCPAY_API_KEY: text('a text')
     .optional()
     .describe('Its API key, with btcpay.store.cancreateinvoice and btcpay.store.canviewinvoices.'),
-  FAREBOX_BTCPAY_STORE_ID: text('letters and digits').optional().describe('Its store.'),
+  FAREBOX_BTCPAY_STORE_ID: text('letters and digits').optional().describe('The id of its store.'),
   FAREBOX_BTCPAY_WEBHOOK_SECRET: text('a text')
     .optional()
     .describe('Of the store webhook at {FAREBOX_PUBLIC_URL}/callbacks/service-btcpay.'),
@@ -48,7 +48,7 @@ export const paymentSettings = {
   FAREBOX_NOWPAYMENTS_PASSWORD: text('a text').optional().describe('Of the NOWPayments account.'),
   FAREBOX_SANDBOX: z
     .enum(['auto', 'off'], { error: 'auto or off' })
-    .default('auto')
+    .prefault('auto')
     .describe('auto: stand-ins of the payment providers, on the demo and where no real credential is set.'),
   FAREBOX_SANDBOX_PORT: text(port)
     .regex(/^\d{1,5}$/, port)
@@ -67,7 +67,7 @@ export const paymentSettings = {
     .regex(/^\d{3,7}$/, 'a whole number from 100 to 3600000')
     .transform(Number)
     .refine((value) => value >= 100 && value <= 3_600_000, 'a whole number from 100 to 3600000')
-    .default(120_000)
+    .prefault('120000')
     .describe('When a deposit is first looked up at its provider, in case its callback was lost.'),
 } as const
 

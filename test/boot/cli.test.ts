@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { type CliContext, listOf, wholeNumber } from '../../src/cli/cli.ts'
 import { CliRefusal, dollars, fields, table } from '../../src/cli/output.ts'
 import { type Register, runCli } from '../../src/cli/program.ts'
+import { readConfig } from '../../src/config.ts'
 
 const rooms: readonly Register[] = [
   (program, cli) => {
@@ -92,10 +93,51 @@ test('help is printed on standard output and opens nothing', async () => {
   assert.match(leaf.out, /--json\s+print nothing but JSON/)
 })
 
-test('settings are listed with what they are', async () => {
-  const { code, out } = await run('settings', '--json')
-  assert.equal(code, 0)
-  assert.match(JSON.parse(out).FAREBOX_DATA, /embedded Postgres/)
+test('settings are listed with what they are for, what they take, and their default as it would be written', async () => {
+  const { code, out, opened } = await run('settings', '--json')
+  assert.deepEqual([code, opened], [0, 0])
+  const all: { name: string; takes: string; default: string | null; help: string }[] = JSON.parse(out)
+  assert.deepEqual(
+    all.find(({ name }) => name === 'FAREBOX_RATE_KEY'),
+    {
+      name: 'FAREBOX_RATE_KEY',
+      takes: 'burst/perSecond, two whole numbers from 1 to 1000000, e.g. 300/50',
+      default: '300/50',
+      help: 'Requests of one key: at once, and a second in the long run.',
+    },
+  )
+  assert.equal(all.find(({ name }) => name === 'FAREBOX_DATA')?.default, '.farebox')
+  assert.equal(all.find(({ name }) => name === 'FAREBOX_DEMO')?.default, 'on')
+  assert.equal(all.find(({ name }) => name === 'DATABASE_URL')?.default, null)
+  for (const { name, takes, help } of all) assert.ok(takes !== '' && help !== '', name)
+  // Written out, the defaults are taken, and change nothing.
+  const written = all.flatMap(({ name, default: value }) => (value === null ? [] : [[name, value]]))
+  assert.deepEqual(readConfig(Object.fromEntries(written)), readConfig({}))
+})
+
+test('settings are aligned beside their names, within the width of a terminal', async () => {
+  const { out } = await run('settings')
+  assert.ok(
+    out.includes(
+      `FAREBOX_RATE_KEY                Requests of one key: at once, and a second in the long run.
+                                takes    burst/perSecond, two whole numbers from 1 to 1000000, e.g.
+                                         300/50
+                                default  300/50
+`,
+    ),
+    out,
+  )
+  assert.deepEqual(
+    out.split('\n').filter((line) => line.length > 100),
+    [],
+  )
+})
+
+test('settings show no value that was given', async (t) => {
+  process.env.FAREBOX_METRICS_TOKEN = 'hunter2-hunter2-hunter2'
+  t.after(() => delete process.env.FAREBOX_METRICS_TOKEN)
+  for (const args of [['settings'], ['settings', '--json']])
+    assert.doesNotMatch((await run(...args)).out, /hunter2/)
 })
 
 test('tables and fields are aligned', () => {
