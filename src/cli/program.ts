@@ -49,6 +49,20 @@ const refusalOf = (error: unknown): CliRefusal | null => {
   return code === undefined ? null : new CliRefusal(code, (error as Error).message)
 }
 
+/** What is after `--` are values. A line that commander refused tells no more of its options than this. */
+const asksForJson = (args: readonly string[]): boolean => {
+  const end = args.indexOf('--')
+  return args.slice(0, end === -1 ? undefined : end).includes('--json')
+}
+
+/** What commander wrote to standard error, in one line and without the usage of the command. */
+const misuseOf = ({ code, message }: CommanderError): string => {
+  if (code === 'commander.help') return 'there is no such command; --help lists them'
+  if (message.includes("unknown option '--json'"))
+    return '--json stands after a command, e.g. farebox settings --json; --help lists them'
+  return message.replace(/^error: /, '').replaceAll('\n', ' ')
+}
+
 const print = (deps: CliDeps, json: boolean, output: CliOutput): void => {
   if (json) deps.out(JSON.stringify(output.json))
   else if (output.text !== null) deps.out(output.text)
@@ -134,7 +148,9 @@ export const runCli = async (
     return code
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    return error.exitCode === 0 ? exitCodes.done : exitCodes.wrongUse
+    if (error.exitCode === 0) return exitCodes.done
+    if (asksForJson(args)) deps.out(JSON.stringify({ error: misuseOf(error), code: 'invalid_usage' }))
+    return exitCodes.wrongUse
   }
 }
 

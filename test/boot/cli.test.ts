@@ -84,6 +84,34 @@ for (const args of [
     assert.match(err, /error: /)
   })
 
+for (const [args, message] of [
+  [['wallet', 'credit', '--cents', '5', '--json'], /^missing required argument 'account'$/],
+  [['wallet', 'credit', 'acc_1', '--json'], /^required option '--cents <n>' not specified$/],
+  [['wallet', 'credit', 'acc_1', '--cents', 'y', '--json'], /'y' is invalid. It must be a whole number/],
+  [
+    ['wallet', 'credit', 'acc_1', '--cents', '5', '--json', '--scope'],
+    /^unknown option '--scope' \(Did you mean --scopes\?\)$/,
+  ],
+  [['wallet', 'nonsense', '--json'], /^unknown command 'nonsense'$/],
+  [['nonsense', '--json'], /^unknown command 'nonsense'$/],
+  [['settings', 'nonsense', '--json'], /^too many arguments for 'settings'/],
+  [['help', 'nonsense', '--json'], /^there is no such command/],
+  [['wallet', '--json'], /^--json stands after a command/],
+  [['--json'], /^--json stands after a command/],
+] as const)
+  test(`wrong use "${args.join(' ')}" is JSON alone on standard output, and exits with 2`, async () => {
+    const { code, out, err, opened } = await run(...args)
+    assert.deepEqual([code, opened], [2, 0])
+    const { error, ...rest } = JSON.parse(out)
+    assert.deepEqual(rest, { code: 'invalid_usage' })
+    assert.match(error, message)
+    assert.notEqual(err, '')
+  })
+
+test('a value that reads --json after "--" asks for no JSON', async () => {
+  assert.deepEqual((await run('wallet', 'credit', '--', 'acc_1', '--json')).out, '')
+})
+
 test('help is printed on standard output and opens nothing', async () => {
   const top = await run('--help')
   assert.equal(top.code, 0)
