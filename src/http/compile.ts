@@ -6,10 +6,11 @@ import type { CompiledRoute, HttpRequest } from './exchange.ts'
 import { customerRefOf, idempotencyKeyOf, positionOf } from './header-forms.ts'
 import type { Answer, Route } from './route.ts'
 import type { Checked, ShapeCheck } from './shape.ts'
-import { isLate, shapeCheck } from './shape.ts'
+import { isLate, shapeCheck, shapeShown } from './shape.ts'
 
 type Checks = {
   readonly body: ShapeCheck
+  readonly unread: CompiledRoute['unread']
   readonly query: ShapeCheck | null
   readonly params: z.ZodObject | null
 }
@@ -42,11 +43,11 @@ const checkQuery = (check: ShapeCheck | null, query: unknown): unknown => {
   return value
 }
 
-const checkBody = (route: Route, check: ShapeCheck, request: HttpRequest): Checked<unknown> => {
+const checkBody = (route: Route, checks: Checks, request: HttpRequest): Checked<unknown> => {
   if (route.method === 'GET') return { ok: true, value: undefined }
-  const checked = check(request.body?.value)
+  const checked = checks.body(request.body?.value)
   if (checked.ok && request.body?.overflowing)
-    throw refuse('invalid_body', 'the body holds a number that is out of range')
+    throw checks.unread(refuse('invalid_body', 'the body holds a number that is out of range'))
   return checked
 }
 
@@ -89,7 +90,7 @@ const run = async (
   const { exchange } = request
   const params = checkParams(checks.params, request.params)
   const query = checkQuery(checks.query, request.query)
-  const body = checkBody(route, checks.body, request)
+  const body = checkBody(route, checks, request)
   if (!body.ok && !isLate(body.refusal.code)) throw body.refusal
   const keys = checkHeaders(route, request)
   if (!body.ok) return refuseLate(route, body.refusal, request, keys)
@@ -110,10 +111,12 @@ const run = async (
 
 /** Makes a route's checks ready. */
 export const compileRoute = (route: Route): CompiledRoute => {
+  const body = route.body ?? noBody
   const checks: Checks = {
-    body: shapeCheck(route.body ?? noBody, 'body', route.codes?.body),
+    body: shapeCheck(body, 'body', route.codes?.body),
+    unread: shapeShown(body),
     query: route.query === undefined ? null : shapeCheck(route.query, 'query', route.codes?.query),
     params: route.params ?? null,
   }
-  return { route, run: (request, log) => run(route, checks, request, log) }
+  return { route, unread: checks.unread, run: (request, log) => run(route, checks, request, log) }
 }

@@ -2,12 +2,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { Caller, FinanceCaller } from './auth.ts'
 import type { ErrorCode } from './error-table.ts'
+import type { ApiError } from './errors.ts'
 import type { ParsedJson } from './json.ts'
 import type { Answer, Route } from './route.ts'
 
 /** A route with its checks made ready, so that a request only runs them. */
 export type CompiledRoute = {
   readonly route: Route
+  /** The refusal of a body that is no JSON as this route answers it: `invalid_body` shows the expected shape. */
+  unread(refusal: ApiError): ApiError
   /**
    * The checks from the body's shape on, then the handler. `log` makes the request's own logger when it is asked for.
    * @throws ApiError, or whatever the handler throws

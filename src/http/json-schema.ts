@@ -14,6 +14,8 @@ export type JsonSchema = {
   readonly $defs?: Readonly<Record<string, JsonSchema>>
   readonly minimum?: number
   readonly maximum?: number
+  /** What a value must be, in words that follow "must be". */
+  readonly words?: string
   readonly [keyword: string]: unknown
 }
 
@@ -34,21 +36,23 @@ const dropFormatPattern = (schema: Mutable): void => {
 const applyOverride = (schema: Mutable): void => {
   const { override } = schema
   if (override === undefined) return
-  const { description, id } = schema
+  const { description, id, words } = schema
   for (const key of Object.keys(schema)) delete schema[key]
   Object.assign(
     schema,
     override,
     description === undefined ? {} : { description },
     id === undefined ? {} : { id },
+    words === undefined ? {} : { words },
   )
 }
 
 /**
  * The JSON Schema of a zod schema: `input` is what a client sends, `output` what it gets. Schemas with
- * `.meta({ id })` stand in `$defs` under that id.
+ * `.meta({ id })` stand in `$defs` under that id. `.meta({ words })` says what a text of a form of its own must be, for
+ * the messages of refusals: it is no keyword of JSON Schema, and left out unless `withWords`.
  */
-export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output'): JsonSchema => {
+export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output', withWords = false): JsonSchema => {
   const { $schema: _, ...json } = z.toJSONSchema(schema, {
     target: 'draft-2020-12',
     io,
@@ -59,6 +63,7 @@ export const jsonSchemaOf = (schema: z.ZodType, io: 'input' | 'output'): JsonSch
       applyOverride(mutable)
       dropSafeBounds(mutable)
       dropFormatPattern(mutable)
+      if (!withWords) delete mutable.words
     },
   })
   return json as JsonSchema

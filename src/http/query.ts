@@ -27,9 +27,28 @@ export const integerQuery = (bounds: { min?: number; max?: number; description: 
 export const wordQuery = <const Word extends string>(words: readonly Word[], description: string) =>
   z.enum(words).meta({ description })
 
+const instantForms =
+  'a date such as 2026-11-21 (its midnight in UTC) or a time with its offset such as 2026-11-21T02:30:00Z'
+
 /** An ISO 8601 instant or date in a query string, as milliseconds since the epoch; a date is its midnight in UTC. */
 export const instantQuery = (description: string) =>
   z
     .union([z.iso.datetime({ offset: true }), z.iso.date()])
     .transform((text) => Date.parse(text))
-    .meta({ description, override: { type: 'string', format: 'date-time' } })
+    .meta({
+      description: `${description} It is ${instantForms}.`,
+      words: instantForms,
+      override: {
+        anyOf: [
+          { type: 'string', format: 'date' },
+          { type: 'string', format: 'date-time' },
+        ],
+      },
+    })
+
+/** An ISO 3166-1 alpha-3 country code in any case; whether it is a country's is not looked at. */
+export const countryQuery = (description: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z]{3}$/)
+    .meta({ description, words: 'an alpha-3 country code such as USA' })

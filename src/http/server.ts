@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import type { Logger } from 'pino'
 import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
@@ -8,7 +8,7 @@ import type { TrustedProxies } from './client-address.ts'
 import { clientAddress, noTrustedProxies } from './client-address.ts'
 import { compileRoute } from './compile.ts'
 import { hangUpIdleOnClose } from './connections.ts'
-import { refuse } from './errors.ts'
+import { ApiError, refuse } from './errors.ts'
 import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import { refusalOf, unsupportedMediaType } from './fault.ts'
 import type { Limits } from './gate.ts'
@@ -89,17 +89,17 @@ const fastifyPath = (path: string): string => path.replace(/\{([^}]+)\}/g, ':$1'
 
 const readBodies = (app: FastifyInstance): void => {
   app.removeAllContentTypeParsers()
-  const asBytes = (request: FastifyRequest): boolean =>
-    request.routeOptions.config.compiled?.route.rawBody === true
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    if (asBytes(request)) return done(null, { value: undefined, overflowing: false, raw: body })
+    const { compiled } = request.routeOptions.config
+    if (compiled?.route.rawBody === true)
+      return done(null, { value: undefined, overflowing: false, raw: body })
     try {
       const charset = /charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1]?.toLowerCase()
       if ((charset ?? 'utf-8') !== 'utf-8' || request.headers['content-encoding'] !== undefined)
         throw unsupportedMediaType()
       done(null, parseJson(body))
     } catch (error) {
-      done(error as Error)
+      done(error instanceof ApiError && compiled ? compiled.unread(error) : (error as Error))
     }
   })
   app.addContentTypeParser('*', (_request, _payload, done) => done(unsupportedMediaType()))

@@ -29,6 +29,7 @@ const lengths = (schema: JsonSchema, unit: string): string => {
 export const inWords = (schema: JsonSchema | undefined, root: JsonSchema): string => {
   if (schema === undefined) return 'a documented value'
   const node = resolved(schema, root)
+  if (node.words !== undefined) return node.words
   if (node.enum !== undefined) return `one of ${node.enum.join(', ')}`
   if (node.const !== undefined) return JSON.stringify(node.const)
   const choices = node.anyOf ?? node.oneOf
@@ -42,7 +43,8 @@ const detail = (type: string, node: JsonSchema): string => {
   if (type === 'integer' || type === 'number') return bounds(node)
   if (type === 'array') return lengths(node, 'entries')
   if (type !== 'string') return ''
-  return typeof node.format === 'string' ? ` in the form ${node.format}` : lengths(node, 'characters')
+  if (typeof node.format === 'string') return ` in the form ${node.format}`
+  return typeof node.pattern === 'string' ? ` that matches ${node.pattern}` : lengths(node, 'characters')
 }
 
 /** The expected shape of a body on one line: `{"product_id": text, "quantity": whole number, "method"?: "wallet" | "card"}`. */

@@ -123,11 +123,15 @@ const finding = (issue: z.core.$ZodIssue, value: unknown, words: Words): Finding
     issue.code === 'custom'
       ? issue.message
       : `must be ${inWords(schemaAt(words.schema, issue.path), words.schema)}`
-  const message = `${name}${kind === 'missing' ? ' is missing: it' : ''} ${must}`
+  const message = `${name}${at === undefined ? ' is missing: it' : ''} ${must}${at === null ? ', got null' : ''}`
   if (code !== undefined) return { code, message }
   if (words.place === 'query') return { code: 'invalid_parameter', message }
-  return { code: 'invalid_body', message: `${message}; expected shape: ${shapeOf(words.schema)}` }
+  return { code: 'invalid_body', message: showingShape(message, words.schema) }
 }
+
+/** spec.md, "Request-body errors": the message of `invalid_body` includes the expected shape. */
+const showingShape = (message: string, schema: JsonSchema): string =>
+  `${message}; expected shape: ${shapeOf(schema)}`
 
 const firstOf = (issues: readonly z.core.$ZodIssue[], value: unknown, words: Words): ApiError => {
   const findings = issues.map((issue) => finding(issue, value, words))
@@ -144,10 +148,19 @@ export const shapeCheck = <Schema extends z.ZodType>(
   place: 'body' | 'query',
   codes: FieldCodes = {},
 ): ShapeCheck<z.output<Schema>> => {
-  const words: Words = { codes, place, schema: jsonSchemaOf(schema, 'input') }
+  const words: Words = { codes, place, schema: jsonSchemaOf(schema, 'input', true) }
   return (value) => {
     const result = schema.safeParse(value)
     if (result.success) return { ok: true, value: result.data }
     return { ok: false, refusal: firstOf(result.error.issues, value, words) }
   }
+}
+
+/** A refusal of bytes that could not be read as JSON, as the route of this body gives it: with the expected shape. */
+export const shapeShown = (schema: z.ZodType) => {
+  const json = jsonSchemaOf(schema, 'input')
+  return (refusal: ApiError): ApiError =>
+    refusal.code === 'invalid_body'
+      ? new ApiError('invalid_body', showingShape(refusal.message, json))
+      : refusal
 }

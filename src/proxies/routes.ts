@@ -10,7 +10,7 @@ import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
-import { instantQuery, wordQuery } from '../http/query.ts'
+import { countryQuery, instantQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import type { ProxyId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
@@ -88,11 +88,7 @@ export const proxyRoutes = (deps: {
         family: wordQuery(['isp', 'mobile', 'ipv4', 'ipv6'], 'Only addresses of this family.').optional(),
         product_id: z.string().optional().meta({ description: 'Only addresses of this product id.' }),
         order_id: z.string().optional().meta({ description: 'Only addresses of this order.' }),
-        country: z
-          .string()
-          .regex(/^[A-Za-z]{3}$/)
-          .optional()
-          .meta({ description: 'Only addresses in this country, alpha-3.' }),
+        country: countryQuery('Only addresses in this country, alpha-3.').optional(),
         status: wordQuery(proxyStatuses, 'Only addresses in this status.').optional(),
         expires_before: instantQuery('Only addresses whose rental ends before this instant.').optional(),
         format: wordQuery(

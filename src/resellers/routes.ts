@@ -138,7 +138,10 @@ export const resellerCustomerRoutes = (deps: {
           .string()
           .regex(/^(-?\d{1,20}|@[A-Za-z0-9_]{5,32}|)$/)
           .optional()
-          .meta({ description: 'The number of a chat, or @name of a channel.' }),
+          .meta({
+            description: 'The number of a chat, or @name of a channel.',
+            words: 'the number of a chat such as 123456789, the @name of a channel, or the empty text',
+          }),
       }),
       examples: { ...examples, body: { label: 'Alice', bot_chat_id: '123456789' } },
       responses: { 200: { description: 'The customer.', body: ResellerCustomer, example: customerExample } },

@@ -3,6 +3,7 @@ import type { LiveStock } from '../catalog/availability.ts'
 import { type Catalog, productOfOrder } from '../catalog/catalog.ts'
 import { quantityOf } from '../catalog/pricing.ts'
 import { isDedicated, type Product } from '../catalog/product.ts'
+import type { Wanted } from '../catalog/rates.ts'
 import type { TermsOf } from '../catalog/routes.ts'
 import { parseMeta } from '../catalog/targeting.ts'
 import type { Caller } from '../http/auth.ts'
@@ -38,6 +39,25 @@ const checkBilling = ({ id, billing }: Product, interval: Interval): void => {
     )
 }
 
+/** Of all the periods that an order takes, a subscription takes the one of its interval. */
+const otherPeriod = (interval: Interval) =>
+  refuse(
+    'invalid_period',
+    `period_days must be ${intervalDays[interval]} in a subscription by the ${interval}`,
+  )
+
+/** @throws ApiError as `parseMeta` refuses, with the period that a subscription takes */
+const wantedOf = (product: Product, interval: Interval, meta: SubscriptionWish['meta']): Wanted | null => {
+  const parsed = parseMeta(product, meta)
+  if (parsed.ok || parsed.refusal.code !== 'invalid_period') return accepted(parsed)
+  const days = intervalDays[interval]
+  if (meta?.period_days !== days) throw otherPeriod(interval)
+  throw refuse(
+    'invalid_period',
+    `${product.id} is not sold for ${days} days there, so not by the ${interval}`,
+  )
+}
+
 /**
  * How long one payment lasts: traffic by the calendar, what is sold for a time as long as that time, which must be the
  * interval's. @throws ApiError subscription_not_available, invalid_period
@@ -50,7 +70,7 @@ const periodOf = (product: Product, interval: Interval, periodDays: number | nul
     throw notAvailable(`a plan of ${product.id} lasts ${product.periodDays} days, which is no ${interval}`)
   }
   if (periodDays === days) return { unit: 'day', count: days }
-  throw refuse('invalid_period', `period_days must be ${days} in a subscription by the ${interval}`)
+  throw otherPeriod(interval)
 }
 
 /**
@@ -67,7 +87,7 @@ export const prepareFirst = async (
   const product = accepted(productOfOrder(catalog.current(), productId))
   checkBilling(product, interval)
   accepted(quantityOf(product, quantity))
-  const wanted = accepted(parseMeta(product, meta))
+  const wanted = wantedOf(product, interval, meta)
   const period = periodOf(product, interval, isDedicated(product) ? (wanted?.periodDays ?? null) : null)
   const prepared = await prepareOrder(
     {

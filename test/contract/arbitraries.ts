@@ -40,14 +40,14 @@ const anyText = fc.oneof(
 
 const textOf = ({ pattern, format, minLength = 0, maxLength = 64 }: Schema): fc.Arbitrary<unknown> => {
   if (pattern !== undefined) return fc.stringMatching(new RegExp(pattern))
-  if (format === 'date-time')
+  if (format === 'date-time' || format === 'date')
     return fc
       .date({
         min: new Date('1990-01-01T00:00:00.000Z'),
         max: new Date('2100-01-01T00:00:00.000Z'),
         noInvalidDate: true,
       })
-      .map((date) => date.toISOString())
+      .map((date) => date.toISOString().slice(0, format === 'date' ? 10 : undefined))
   return anyText.filter((text) => text.length >= minLength && text.length <= maxLength)
 }
 

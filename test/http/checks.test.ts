@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { z } from 'zod'
+import { openApiDocument } from '../../src/http/openapi/document.ts'
+import { countryQuery, instantQuery } from '../../src/http/query.ts'
 import { createRateLimiter } from '../../src/http/rate-limit.ts'
+import { route } from '../../src/http/route.ts'
 import type { CallOptions } from '../support/http.ts'
 import { knownIdempotencyKey, sampleServer } from './sample.ts'
 
@@ -119,6 +123,95 @@ describe('The checks before a handler', () => {
       body.error,
       /^expected_amount_cents must be a whole number of at least 0; expected shape: \{"product_id": string, /,
     )
+  })
+
+  test('show the expected shape when a body cannot be read, whatever is wrong with it', async (t) => {
+    const { client } = await sampleServer(t)
+    const refusal = async (raw: string | Uint8Array<ArrayBuffer>) => {
+      const headers = { 'content-type': 'application/json' }
+      const { body } = await client.call('POST', '/api/v1/orders', { key: 'buyer-key', raw, headers })
+      assert.equal(body.code, 'invalid_body')
+      return body.error as string
+    }
+    assert.equal(
+      await refusal('{"quantity":'),
+      'the body is not valid JSON; expected shape: {"product_id": string, "quantity": integer, "fulfillment_meta"?: {"country": string, "period_days": integer}, "method"?: "wallet" | "card", "expected_amount_cents"?: integer}',
+    )
+    for (const raw of [
+      Uint8Array.of(0x22, 0xff, 0x22),
+      '{"quantity":1,"quantity":2}',
+      '{"product_id":"\\u0000"}',
+      '{"__proto__":1}',
+      `${'['.repeat(40)}${']'.repeat(40)}`,
+    ])
+      assert.match(await refusal(raw), /; expected shape: \{"product_id": string, /)
+    const headers = { 'content-type': 'application/json' }
+    const none = await client.call('DELETE', '/api/v1/orders/ord_1', { key: 'buyer-key', raw: '{', headers })
+    assert.equal(none.body.error, 'the body is not valid JSON; expected shape: {}')
+  })
+
+  test('tell null, which was sent, from a field that is missing', async (t) => {
+    const { client } = await sampleServer(t)
+    const error = async (json: unknown) => (await client.call(...order(json))).body.error
+    assert.equal(
+      await error({ ...good, product_id: null }),
+      'product_id must be a text of at most 100 characters, got null',
+    )
+    assert.equal(
+      await error({ quantity: 5 }),
+      'product_id is missing: it must be a text of at most 100 characters',
+    )
+    assert.match(
+      await error({ ...good, method: null }),
+      /^method must be one of wallet, card, got null; expected shape: /,
+    )
+  })
+
+  test('say what a text of a form of its own must be, in words or by its pattern', async (t) => {
+    const asked = route({
+      method: 'GET',
+      path: '/forms',
+      operationId: 'forms',
+      summary: 'x',
+      description: 'x',
+      tag: 'Service',
+      access: 'public',
+      writes: false,
+      query: z.object({
+        country: countryQuery('Where.').optional(),
+        since: instantQuery('Since when.').optional(),
+        code: z
+          .string()
+          .regex(/^[a-z]{2}$/)
+          .optional(),
+      }),
+      responses: { 200: { description: 'x', body: z.object({}), example: {} } },
+      errors: [],
+      handler: async () => ({ status: 200, body: {} }),
+    })
+    const { client } = await sampleServer(t, { routes: [asked] })
+    const error = async (query: string) => (await client.get(`/forms?${query}`)).body.error
+    assert.equal(await error('country=us'), 'country must be an alpha-3 country code such as USA')
+    const moments =
+      'a date such as 2026-11-21 (its midnight in UTC) or a time with its offset such as 2026-11-21T02:30:00Z'
+    assert.equal(await error('since=x'), `since must be ${moments}`)
+    for (const taken of ['2026-11-21', '2026-11-21T02:30:00Z', '2026-11-21T02:30:00%2B02:00'])
+      assert.equal(await error(`since=${taken}`), undefined)
+    assert.equal(await error('code=A'), 'code must be a text that matches ^[a-z]{2}$')
+    const { parameters } = openApiDocument([asked]).paths['/forms']!.get as never as { parameters: object[] }
+    assert.deepEqual(parameters[1], {
+      name: 'since',
+      in: 'query',
+      required: false,
+      description: `Since when. It is ${moments}.`,
+      schema: {
+        anyOf: [
+          { type: 'string', format: 'date' },
+          { type: 'string', format: 'date-time' },
+        ],
+      },
+    })
+    assert.doesNotMatch(JSON.stringify(openApiDocument([asked])), /"words"/)
   })
 
   test('refuse every quantity that is no whole number in the bounds', async (t) => {

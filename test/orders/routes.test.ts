@@ -153,6 +153,12 @@ test('orders over HTTP', async (t) => {
     await refused({ quantity: 1 }, 400, 'missing_product', /product_id/)
     await refused({ product_id: null, quantity: 1 }, 400, 'missing_product', /product_id/)
     await refused({ product_id: 5, quantity: 1 }, 400, 'invalid_body', /product_id/)
+    await refused(
+      { product_id: 'residential-premium', quantity: 1, method: null },
+      400,
+      'invalid_body',
+      /^method must be one of wallet, card, .*, got null; expected shape: /,
+    )
     await refused({ product_id: 'nothing', quantity: 1 }, 400, 'unknown_product', /GET \/api\/v1\/products/)
     for (const quantity of [undefined, null, 0, -1, 1.5, '3', 1e21, 10_001])
       await refused({ product_id: 'residential-premium', quantity }, 400, 'invalid_quantity', /whole/i)
@@ -312,7 +318,13 @@ test('orders over HTTP', async (t) => {
       '/api/v1/plans?status=depleted',
     ])
       assert.equal((await buyer.get(path)).status, 200)
-    assert.equal((await buyer.get('/api/v1/proxies?country=USAX')).body.code, 'invalid_country')
+    for (const country of ['us', 'USAX']) {
+      const { body } = await buyer.get(`/api/v1/proxies?country=${country}`)
+      assert.deepEqual(
+        [body.code, body.error],
+        ['invalid_country', 'country must be an alpha-3 country code such as USA'],
+      )
+    }
   })
 
   await t.test('a blocked account reads everything and orders nothing', async () => {

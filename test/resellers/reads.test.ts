@@ -230,6 +230,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     assert.equal((await client.get(`${api}/customers?customer=zoe`)).body.total, 0)
     const wrong = await client.call('PATCH', `${api}/customers/${alice}`, { json: { bot_chat_id: 'me' } })
     assert.deepEqual([wrong.status, wrong.body.code], [400, 'invalid_body'])
+    assert.match(wrong.body.error, /^bot_chat_id must be the number of a chat such as 123456789, the @name/)
   })
 
   await t.test('a wrong period or grouping is refused with what is accepted', async () => {
@@ -238,6 +239,11 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
         if (path === 'statement' && query.startsWith('group_by')) continue
         const refused = await client.get(`${api}/${path}?${query}`)
         assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_parameter'], query)
+        if (query === 'from=yesterday')
+          assert.equal(
+            refused.body.error,
+            'from must be a date such as 2026-11-21 (its midnight in UTC) or a time with its offset such as 2026-11-21T02:30:00Z',
+          )
       }
     assert.match((await client.get(`${api}/margins?group_by=week`)).body.error, /day.*product.*customer/)
     for (const [query, code] of [
