@@ -11,7 +11,7 @@ export const messageOf = (refusal: AccountsRefusal): string => {
     case 'account_exists':
       return 'the account exists already'
     case 'email_taken':
-      return 'another account has this e-mail; choose another one'
+      return `${refusal.accountId} has this e-mail; choose another one`
     case 'invalid_email':
       return 'the e-mail must be an address such as name@example.com'
     case 'unknown_key':
@@ -27,6 +27,8 @@ export const messageOf = (refusal: AccountsRefusal): string => {
 
 const refusalOf = (refusal: AccountsRefusal): CliRefusal => {
   const { code } = refusal
+  if (code === 'email_taken')
+    return new CliRefusal(code, messageOf(refusal), { accountId: refusal.accountId })
   return code === 'unknown_account' || code === 'unknown_key'
     ? new CliMisuse(messageOf(refusal), {}, 'not_found')
     : new CliRefusal(code, messageOf(refusal))

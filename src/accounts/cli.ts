@@ -1,20 +1,29 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Cli, CliContext } from '../cli/cli.ts'
-import { CliMisuse, type CliOutput, dollars, fields } from '../cli/output.ts'
+import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
+import { CliMisuse, type CliOutput, dollars, fields, table } from '../cli/output.ts'
 import type { AccountId } from '../ids.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
 import { createWallets } from '../ledger/service.ts'
 import { done, keyRows, messageOf } from './cli-output.ts'
 import { isEmail } from './email.ts'
 import { createAccounts } from './service.ts'
-import { emailOf } from './vault.ts'
+import { accountOfEmail, emailOf, listAccounts } from './vault.ts'
 
 const email = (text: string): string => {
   if (isEmail(text)) return text
   throw new InvalidArgumentError('It must be an e-mail address.')
 }
 
-const showAccount = async (context: CliContext, accountId: AccountId): Promise<CliOutput> => {
+/** Who is meant, by id or by e-mail: no id has an @. */
+const accountOf = async ({ pool }: CliContext, idOrEmail: string): Promise<AccountId> => {
+  if (!idOrEmail.includes('@')) return idOrEmail as AccountId
+  const accountId = await accountOfEmail(pool, idOrEmail)
+  if (accountId) return accountId
+  throw new CliMisuse('no account has this e-mail; "accounts create" makes one', {}, 'not_found')
+}
+
+const showAccount = async (context: CliContext, idOrEmail: string): Promise<CliOutput> => {
+  const accountId = await accountOf(context, idOrEmail)
   const state = await createAccounts(context).read(accountId, context)
   if (!state) throw new CliMisuse(messageOf({ code: 'unknown_account' }), {}, 'not_found')
   const wallet = await createWallets(context).read(accountId, context)
@@ -37,9 +46,36 @@ const showAccount = async (context: CliContext, accountId: AccountId): Promise<C
   return { json: { ...json, currency: 'USD', keys: keyRows(state) }, text }
 }
 
-/** `accounts create|block|unblock|show` */
+const listPage = async (
+  context: CliContext,
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+): Promise<CliOutput> => {
+  const { accounts, total } = await listAccounts(context.pool, { limit, offset })
+  const { read } = createAccounts(context)
+  const found = await Promise.all(
+    accounts.map(async (account) => {
+      const state = await read(account.accountId, context)
+      return state ? [{ ...account, reseller: state.reseller, blocked: state.blocked }] : []
+    }),
+  )
+  const rows = found.flat()
+  const text = table(
+    rows,
+    [
+      { title: 'ACCOUNT', value: ({ accountId }) => accountId },
+      { title: 'E-MAIL', value: (row) => row.email ?? '-' },
+      { title: 'RESELLER', value: ({ reseller }) => (reseller ? 'yes' : 'no') },
+      { title: 'STATE', value: ({ blocked }) => (blocked ? 'blocked' : 'works') },
+      { title: 'SINCE', value: ({ createdAt }) => createdAt },
+    ],
+    total === 0 ? 'no accounts; "accounts create" makes one' : 'none on this page',
+  )
+  return { json: { accounts: rows, total, limit, offset }, text: `${text}\n\n${rows.length} of ${total}` }
+}
+
+/** `accounts create|list|show|block|unblock` */
 export const registerAccounts = (program: Command, cli: Cli): void => {
-  const accounts = program.command('accounts').description('create, block and show accounts')
+  const accounts = program.command('accounts').description('create, list, show and block accounts')
   accounts
     .command('create')
     .description('create an account without keys and money')
@@ -53,6 +89,17 @@ export const registerAccounts = (program: Command, cli: Cli): void => {
         return { json: { accountId, email: options.email, reseller }, text: `created ${accountId}` }
       }),
     )
+  accounts
+    .command('list')
+    .description('list accounts with their e-mails, newest first')
+    .option('--limit <n>', 'at most this many', wholeNumber(1, 1_000), 50)
+    .option('--offset <n>', 'leave out the first ones', wholeNumber(0), 0)
+    .action(cli.action(listPage))
+  accounts
+    .command('show')
+    .argument('<idOrEmail>', 'the id or the e-mail of the account')
+    .description('show an account, its wallet and its keys as the log has them')
+    .action(cli.action(showAccount))
   accounts
     .command('block <accountId>')
     .description('let an account read only; money that was paid to it is still credited')
@@ -78,8 +125,4 @@ export const registerAccounts = (program: Command, cli: Cli): void => {
         }
       }),
     )
-  accounts
-    .command('show <accountId>')
-    .description('show an account, its wallet and its keys as the log has them')
-    .action(cli.action(showAccount))
 }

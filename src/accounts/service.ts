@@ -24,7 +24,8 @@ export type Cause = { readonly actor: Actor; readonly correlationId: string }
 
 export type AccountsRefusal =
   | AccountRefusal
-  | { readonly code: 'email_taken' }
+  /** `accountId` is the account that has it. */
+  | { readonly code: 'email_taken'; readonly accountId: AccountId }
   | { readonly code: 'invalid_email' }
 
 /** `changed` is false when what was asked for stood already. */
@@ -117,7 +118,7 @@ export const createAccounts = ({
       )
       if (result.outcome === 'done') return { ...result, accountId }
       const taken = result.refusal.code === 'account_exists'
-      return taken ? { outcome: 'refused', refusal: { code: 'email_taken' } } : result
+      return taken ? { outcome: 'refused', refusal: { code: 'email_taken', accountId } } : result
     },
 
     block: (accountId, reason, cause) =>

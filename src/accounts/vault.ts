@@ -56,6 +56,67 @@ export const emailOf = async (pool: pg.Pool, accountId: AccountId): Promise<stri
   return rows[0]?.email ?? null
 }
 
+/** The account that claimed this e-mail, in whatever case it is written, or null. It may never have been created. */
+export const accountOfEmail = async (pool: pg.Pool, email: string): Promise<AccountId | null> => {
+  const { rows } = await pool.query<{ account_id: AccountId }>(
+    'select account_id from vault.accounts where lower(email) = lower($1::text)',
+    [email],
+  )
+  return rows[0]?.account_id ?? null
+}
+
+/** An account as it is listed. */
+export type ListedAccount = {
+  readonly accountId: AccountId
+  /** Null when it was erased, or stayed behind when the log was moved. */
+  readonly email: string | null
+  /** ISO 8601 UTC. */
+  readonly createdAt: string
+}
+
+type ListedRow = {
+  readonly account_id: AccountId
+  readonly email: string | null
+  readonly created_at: string
+}
+
+/**
+ * A page of accounts, newest first: those that have an e-mail and, once a server has made the read tables, those that
+ * have none. An e-mail whose account was not created (its command was killed) counts until it is.
+ */
+export const listAccounts = async (
+  pool: pg.Pool,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly accounts: readonly ListedAccount[]; readonly total: number }> => {
+  const made = await pool.query<{ found: boolean }>(
+    `select to_regclass('read.accounts') is not null as found`,
+  )
+  const known = `(select account_id, email, created_at from vault.accounts${
+    made.rows[0]?.found === true
+      ? ` union all
+        select r.account_id, null, r.created_at from read.accounts r
+        where not exists (select from vault.accounts v where v.account_id = r.account_id)`
+      : ''
+  }) known`
+  const [found, counted] = await Promise.all([
+    // Ids begin with the time at which they were made.
+    pool.query<ListedRow>(
+      `select account_id, email, created_at from ${known}
+       order by account_id desc limit $1::bigint offset $2::bigint`,
+      [page.limit, page.offset],
+    ),
+    pool.query<{ total: number }>(`select count(*) as total from ${known}`),
+  ])
+  const accounts = found.rows.map(
+    ({ account_id: accountId, email, created_at: createdAt }): ListedAccount => ({
+      accountId,
+      email,
+      createdAt,
+    }),
+  )
+  return { accounts, total: counted.rows[0]?.total ?? 0 }
+}
+
 /** Up to `limit` accounts that a key was ever made for, after the given one, in the order of their ids. */
 export const accountsWithKeys = async (
   pool: pg.Pool,

@@ -1,8 +1,6 @@
 import type { Scope } from '../accounts/events.ts'
 import type { Accounts, Cause } from '../accounts/service.ts'
-import { claimEmail } from '../accounts/vault.ts'
-import type { Core } from '../core.ts'
-import { type AccountId, type KeyId, newId } from '../ids.ts'
+import type { AccountId, KeyId } from '../ids.ts'
 import type { Wallets } from '../ledger/service.ts'
 import type { DemoAccount } from './file.ts'
 
@@ -18,7 +16,6 @@ const wanted: Readonly<Record<DemoRole, Wanted>> = {
 
 /** The account of this e-mail, made when it is missing. */
 const ensureAccount = async (
-  { pool }: Pick<Core, 'pool'>,
   accounts: Accounts,
   account: { readonly email: string; readonly reseller: boolean },
   cause: Cause,
@@ -27,7 +24,7 @@ const ensureAccount = async (
   if (made.outcome === 'done') return made.accountId
   if (made.refusal.code !== 'email_taken')
     throw new Error(`the demo account is refused: ${made.refusal.code}`)
-  return claimEmail(pool, account.email, newId<AccountId>('acc'))
+  return made.refusal.accountId
 }
 
 /** A key whose text a killed start took with it serves nobody: it is revoked. */
@@ -39,7 +36,6 @@ const revokeLostKeys = async (accounts: Accounts, accountId: AccountId, cause: C
 
 /** One demo account with a key and money. Done again after a kill, it ends the same, with a fresh key. */
 export const seedAccount = async (
-  core: Pick<Core, 'pool'>,
   services: { readonly accounts: Accounts; readonly wallets: Wallets },
   role: DemoRole,
   cause: Cause,
@@ -47,7 +43,7 @@ export const seedAccount = async (
   const { accounts, wallets } = services
   const { reseller, scopes, cents } = wanted[role]
   const email = `${role}@demo.farebox.example`
-  const accountId = await ensureAccount(core, accounts, { email, reseller }, cause)
+  const accountId = await ensureAccount(accounts, { email, reseller }, cause)
   await revokeLostKeys(accounts, accountId, cause)
   const issued = await accounts.issueKey({ accountId, scopes, dailyCapCents: null }, cause)
   if (issued.outcome === 'refused') throw new Error(`the demo key is refused: ${issued.refusal.code}`)

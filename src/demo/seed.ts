@@ -25,9 +25,9 @@ const seedAccounts = async (core: Core, places: Places, cause: Cause): Promise<D
   const services = { accounts: createAccounts(core), wallets: createWallets(core) }
   return {
     ...places,
-    buyer: await seedAccount(core, services, 'buyer', cause),
-    reseller: await seedAccount(core, services, 'reseller', cause),
-    scraper: await seedAccount(core, services, 'scraper', cause),
+    buyer: await seedAccount(services, 'buyer', cause),
+    reseller: await seedAccount(services, 'reseller', cause),
+    scraper: await seedAccount(services, 'scraper', cause),
   }
 }
 

@@ -2,14 +2,19 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { registerAccounts } from '../../src/accounts/cli.ts'
 import { registerKeys } from '../../src/accounts/keys-cli.ts'
+import { claimEmail } from '../../src/accounts/vault.ts'
 import type { CliContext } from '../../src/cli/cli.ts'
 import { runCli } from '../../src/cli/program.ts'
+import { type AccountId, newId } from '../../src/ids.ts'
 import { registerWallet } from '../../src/ledger/cli.ts'
-import { cause, serviceWorld } from './world.ts'
+import { until } from '../support/until.ts'
+import { cause, projectedWorld, serviceWorld } from './world.ts'
 
 /** Runs command lines as `npm run farebox -- …` does, on the given world. */
-const shell = async (t: TestContext) => {
-  const world = await serviceWorld(t)
+const shell = async (t: TestContext) => shellOver(await serviceWorld(t))
+const projectedShell = async (t: TestContext) => shellOver(await projectedWorld(t))
+
+const shellOver = <World extends Awaited<ReturnType<typeof serviceWorld>>>(world: World) => {
   const run = async (...args: readonly string[]) => {
     const out: string[] = []
     const err: string[] = []
@@ -167,10 +172,66 @@ test('keys of all accounts or of one are listed, without the keys themselves', a
   assert.doesNotMatch((await run('keys', 'list')).out, /fbx_[0-9A-Za-z]{40}/)
 })
 
+test('an account is found by its e-mail, in whatever case, and named when its e-mail is taken', async (t) => {
+  const { run } = await shell(t)
+  const { accountId } = (await run('accounts', 'create', '--email', 'Ann@example.com', '--json')).json
+  const shown = await run('accounts', 'show', 'ann@EXAMPLE.com', '--json')
+  assert.deepEqual([shown.json.accountId, shown.json.email], [accountId, 'Ann@example.com'])
+  assert.deepEqual(shown.json, (await run('accounts', 'show', accountId, '--json')).json)
+  const taken = await run('accounts', 'create', '--email', 'ANN@example.com', '--json')
+  assert.deepEqual(
+    [taken.code, taken.json],
+    [1, { error: `${accountId} has this e-mail; choose another one`, code: 'email_taken', accountId }],
+  )
+})
+
+test('accounts are listed with their e-mails, newest first and in pages', async (t) => {
+  const { run, pool } = await shell(t)
+  assert.match((await run('accounts', 'list')).out, /^no accounts; "accounts create" makes one\n/)
+  const ids: string[] = []
+  for (const email of ['ann@example.com', 'bob@example.com', 'eve@example.com'])
+    ids.unshift((await run('accounts', 'create', '--email', email, '--json')).json.accountId)
+  const [eve, bob, ann] = ids
+  await run('accounts', 'block', bob!)
+  // A command that was killed left an e-mail that no account has yet.
+  await claimEmail(pool, 'cut@example.com', newId<AccountId>('acc'))
+  const { json } = await run('accounts', 'list', '--json')
+  assert.deepEqual(
+    json.accounts.map(({ createdAt, ...account }: { createdAt: string }) => {
+      assert.ok(Date.parse(createdAt) > 0)
+      return account
+    }),
+    [
+      { accountId: eve, email: 'eve@example.com', reseller: false, blocked: false },
+      { accountId: bob, email: 'bob@example.com', reseller: false, blocked: true },
+      { accountId: ann, email: 'ann@example.com', reseller: false, blocked: false },
+    ],
+  )
+  const page = (await run('accounts', 'list', '--limit', '1', '--offset', '3', '--json')).json
+  assert.deepEqual(
+    page.accounts.map((account: { accountId: string }) => account.accountId),
+    [ann],
+  )
+  const [head, first] = (await run('accounts', 'list')).out.split('\n')
+  assert.match(head!, /^ACCOUNT +E-MAIL +RESELLER +STATE +SINCE$/)
+  assert.equal(first!.indexOf('eve@example.com'), head!.indexOf('E-MAIL'))
+})
+
+test('an account without an e-mail is listed once the read tables know it', async (t) => {
+  const { run, pool } = await projectedShell(t)
+  const { accountId } = (await run('accounts', 'create', '--email', 'ann@example.com', '--json')).json
+  await pool.query('delete from vault.accounts')
+  await until(async () => {
+    const { accounts } = (await run('accounts', 'list', '--json')).json
+    return accounts.length === 1 && accounts[0].accountId === accountId && accounts[0].email === null
+  })
+})
+
 test('what does not exist is not_found and says what to do', async (t) => {
   const { run } = await shell(t)
   for (const args of [
     ['accounts', 'show', 'acc_none'],
+    ['accounts', 'show', 'nobody@example.com'],
     ['accounts', 'block', 'acc_none'],
     ['keys', 'revoke', 'key_none'],
     ['keys', 'create', '--account', 'acc_none', '--scopes', 'buy'],
