@@ -1,10 +1,12 @@
 import type { Command } from 'commander'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { CliMisuse, CliRefusal, dollars, fields } from '../cli/output.ts'
+import { isoTime } from '../clock.ts'
 import { customerRefs } from '../customers/vault.ts'
 import { newId, type OrderId, type ProxyId } from '../ids.ts'
+import { reference } from '../ledger/cli.ts'
 import { createMeter } from '../plans/metering.ts'
-import type { Order } from './fold.ts'
+import type { Order, Refund } from './fold.ts'
 import { readOrder } from './read-order.ts'
 import { orderRecord } from './record.ts'
 import type { RefundRequest } from './refund.ts'
@@ -24,7 +26,10 @@ const json = (order: Shown) => ({
   accountId: order.details.accountId,
   // Of an order for a customer both sides are shown: its price, and the reseller's cost.
   ...orderRecord(order, order.details.customerId !== null),
-  refunds: order.refunds,
+  refunds: order.refunds.map(({ decidedAtMs, ...refund }) => ({
+    ...refund,
+    decidedAt: isoTime(decidedAtMs),
+  })),
 })
 
 const refundedCostCents = ({ refunds }: Order): number =>
@@ -40,6 +45,13 @@ const customerFields = (order: Shown) => {
     'cost refunded': dollars(refundedCostCents(order)),
   }
 }
+
+const refundLine = ({ amountCents, decidedAtMs, reference: given, landed }: Refund): string =>
+  [
+    `${dollars(amountCents)} at ${isoTime(decidedAtMs)}`,
+    ...(given === undefined ? [] : [`for "${given}"`]),
+    ...(landed ? [] : ['not landed yet']),
+  ].join(' ')
 
 const text = (order: Shown): string =>
   fields({
@@ -57,6 +69,7 @@ const text = (order: Shown): string =>
     'created at': order.details.createdAt,
     'fulfilled at': order.fulfilledAt,
     'refunded at': order.refundedAt,
+    refunds: order.refunds.length === 0 ? null : order.refunds.map(refundLine).join('; '),
     failure: order.failureReason,
   })
 
@@ -67,12 +80,13 @@ type RefundOptions = {
   readonly reference?: string
 }
 
-const requestOf = ({ cents, proxy }: RefundOptions): RefundRequest => {
+const requestOf = ({ cents, proxy, reference: given }: RefundOptions): RefundRequest => {
   if (cents !== undefined && proxy !== undefined)
     throw new CliMisuse('give --cents or --proxy, not both; neither refunds what is left')
-  if (cents !== undefined) return { kind: 'cents', cents }
-  if (proxy !== undefined) return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[] }
-  return { kind: 'whole' }
+  const named = given === undefined ? {} : { reference: given }
+  if (cents !== undefined) return { kind: 'cents', cents, ...named }
+  if (proxy !== undefined) return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[], ...named }
+  return { kind: 'whole', ...named }
 }
 
 const refundHelp = `
@@ -110,7 +124,11 @@ export const registerOrders = (program: Command, cli: Cli): void => {
     .requiredOption('--order <id>', 'the order')
     .option('--cents <n>', 'an amount in whole cents; the goods stay', wholeNumber(1))
     .option('--proxy <id...>', 'these addresses; their rentals end and each gives back its share')
-    .option('--reference <text>', 'what it is for; the same reference is refunded once')
+    .option(
+      '--reference <text>',
+      'what it is for, kept with the refund; the same reference is refunded once',
+      reference,
+    )
     .addHelpText('after', refundHelp)
     .action(
       cli.action(async (context, options: RefundOptions) => {

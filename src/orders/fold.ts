@@ -20,6 +20,8 @@ export type Refund = {
   /** The reseller's part, on an order for a customer. */
   readonly costCents?: number
   readonly proxyIds: readonly ProxyId[]
+  /** What the operator gave as the reference. */
+  readonly reference?: string
   readonly decidedAtMs: number
   /** The money is back. */
   readonly landed: boolean

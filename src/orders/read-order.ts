@@ -1,13 +1,18 @@
 import { decode } from '../eventstore/codec.ts'
+import type { RecordedEvent } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { orderStream } from '../eventstore/streams.ts'
 import type { OrderId } from '../ids.ts'
 import type { OrderEvent } from './events.ts'
-import { type Order, orderAfter } from './fold.ts'
+import { type Order, type OrderState, orderFold } from './fold.ts'
 
 /** An order as its stream tells it now, or null. */
 export const readOrder = async (log: EventLog, orderId: OrderId): Promise<Order | null> => {
-  const events: OrderEvent[] = []
-  for await (const stored of log.readStream(orderStream(orderId))) events.push(decode(stored) as OrderEvent)
-  return events.length === 0 ? null : orderAfter(null, events)
+  let order: OrderState = orderFold.initial
+  for await (const stored of log.readStream(orderStream(orderId))) {
+    const { type, data, revision, metadata } = decode(stored) as RecordedEvent<OrderEvent>
+    const fact = { type, data, revision, recordedAtMs: Date.parse(metadata.recordedAt) }
+    order = orderFold.evolve(order, fact as Parameters<typeof orderFold.evolve>[1])
+  }
+  return order
 }

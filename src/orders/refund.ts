@@ -21,10 +21,14 @@ type Appends = Decision<never>['appends']
  * What an operator asks back: all that is left, an amount, or the rentals of some addresses. `unasked`: the service gives
  * it back by itself, and nobody is there to be refused; rentals that extensions have paid for go on.
  */
-export type RefundRequest =
+export type RefundRequest = (
   | { readonly kind: 'whole'; readonly unasked?: true }
   | { readonly kind: 'cents'; readonly cents: number }
   | { readonly kind: 'proxies'; readonly proxyIds: readonly ProxyId[] }
+) & {
+  /** What it is for, in the operator's words; kept with the refund. */
+  readonly reference?: string
+}
 
 export type RefundAnswer =
   | {
@@ -250,9 +254,16 @@ export const decideRefund = (
   const unasked = request.kind === 'whole' && request.unasked === true
   if (extended.size > 0 && !unasked)
     return { appends: [], answer: { kind: 'refused', ...extendedSince(extended) } }
+  const { reference } = request
   const decided: OrderEvent = {
     type: 'RefundDecided',
-    data: { orderId: order.details.orderId, refundId, ...share, reason: 'operator' },
+    data: {
+      orderId: order.details.orderId,
+      refundId,
+      ...share,
+      reason: 'operator',
+      ...(reference !== undefined && { reference }),
+    },
   }
   const landing = landRefund(
     { ...states, order: orderAfter(order, [decided], nowMs) },

@@ -76,6 +76,20 @@ test('a deposit that was closed before an outage is credited what came late in i
   await shop.untilBalance(key, 2500)
 })
 
+test('a payment that is under way at the last look is credited once it is confirmed', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const { deposit_id: id } = await shop.open(key, { amount_cents: 2500, method: 'crypto' })
+  await shop.switches({ lost: 1 })
+  await shop.act(id, 'process', 2500)
+  shop.ahead(26 * hourMs)
+  await shop.reads(key, id, { status: 'processing' })
+  await shop.act(id, 'pay', 2500)
+  shop.ahead(28 * hourMs)
+  await shop.reads(key, id, { status: 'paid', credited_cents: 2500 })
+  await shop.untilBalance(key, 2500)
+})
+
 test('a deposit that never got an invoice is closed after an outage', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
