@@ -224,6 +224,21 @@ describe('a payment that places an order', () => {
       assert.equal(micros, 1_000 * 10_000)
     }
   })
+
+  for (const status of ['expired', 'failed'] as const)
+    for (const order of [own, forAlice])
+      test(`of ${order === own ? 'its own' : 'a customer'} that is first heard of together with the closing, ${status}, is credited only`, () => {
+        const open = invoiced(funded, order)
+        const after = appendTo(open, receive(open, order, paid(1_000, status), start).appends, start)
+        const end = ends(after, order)
+        assert.deepEqual([end.status, end.proxyIds ?? [], end.deposit], ['awaiting_payment', [], 'paid'])
+        const micros = order === own ? end.availableMicros - 2_000 * 10_000 : end.creditMicros
+        assert.equal(micros, 1_000 * 10_000)
+        assert.equal(debitOf(after, order), null, 'the order was paid for')
+        const { deposit: _, ...whole } = ends(settled(open, order, paid(1_000, status)), order)
+        const { deposit: __, ...same } = end
+        assert.deepEqual(whole, same, 'looked at again, it stays so')
+      })
 })
 
 describe('after the payment', () => {
