@@ -172,6 +172,40 @@ describe('stock', () => {
     assert.equal(event?.type === 'AddressesAllocated' && event.data.allocations[0]?.ip, '198.18.0.9')
   })
 
+  test('lets a released address rest for 15 minutes to the millisecond, then sells it', () => {
+    const [first, next] = ['ord_1', 'ord_2'].map((orderId) => addressOrder(orderId, { quantity: 1 }))
+    const sold = decideAllocation(stocked(['198.18.0.1']), first!, start)
+    const rented = after(stocked(['198.18.0.1']), sold.events, start)
+    const proxyIds = sold.answer.outcome === 'fulfilled' ? sold.answer.proxyIds : []
+    const released = after(rented, decideRelease(rented, proxyIds, 'refunded', start + dayMs), start + dayMs)
+    const restedAt = start + dayMs + 15 * 60_000
+    for (const tooEarly of [start + dayMs, restedAt - 1_000, restedAt - 1])
+      assert.deepEqual(decideAllocation(released, next!, tooEarly), {
+        events: [],
+        answer: { outcome: 'refused', reason: 'out_of_stock' },
+      })
+    const [event] = decideAllocation(released, next!, restedAt).events
+    assert.deepEqual(event?.type === 'AddressesAllocated' && event.data.allocations.map(({ ip }) => ip), [
+      '198.18.0.1',
+    ])
+  })
+
+  test('sells what has rested and leaves what still rests, and nothing of an order that is too large', () => {
+    const ips = ['198.18.0.1', '198.18.0.2']
+    const orderOf = (orderId: string, quantity: number) => addressOrder(orderId, { quantity })
+    const sold = decideAllocation(stocked(ips), orderOf('ord_1', 2), start)
+    const proxyIds = sold.answer.outcome === 'fulfilled' ? sold.answer.proxyIds : []
+    let state = after(stocked(ips), sold.events, start)
+    for (const [at, proxyId] of proxyIds.entries()) {
+      const releasedAt = start + at * 60_000
+      state = after(state, decideRelease(state, [proxyId], 'refunded', releasedAt), releasedAt)
+    }
+    const between = start + restMs + 59_999
+    assert.equal(decideAllocation(state, orderOf('ord_2', 2), between).answer.outcome, 'refused')
+    assert.equal(decideAllocation(state, orderOf('ord_2', 1), between).answer.outcome, 'fulfilled')
+    assert.equal(decideAllocation(state, orderOf('ord_2', 2), between + 1).answer.outcome, 'fulfilled')
+  })
+
   test('prolongs a rental from its own end, and refuses one that has ended', () => {
     const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
     const state = after(stocked(['198.18.0.1']), first.events, start)
