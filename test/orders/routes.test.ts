@@ -142,6 +142,37 @@ test('orders over HTTP', async (t) => {
     },
   )
 
+  await t.test(
+    'a key that stands for a request about something else is refused, though product and body are the same',
+    async () => {
+      const bought = await buyer.post(orders, plan(2), key('bought'))
+      assert.equal(bought.status, 201, bought.text)
+      const other = await buyer.post(orders, { product_id: 'residential-basic', quantity: 2 }, key('other'))
+      assert.equal(other.status, 201, other.text)
+      const topUpOf = ({ body }: typeof bought) => `/api/v1/plans/${body.planId}/topup`
+      const topped = await buyer.post(topUpOf(bought), { quantity: 2 }, key('topped'))
+      assert.equal(topped.status, 201, topped.text)
+      const before = await balance()
+      for (const [path, json, name] of [
+        [topUpOf(bought), { quantity: 2 }, 'bought'],
+        [orders, plan(2), 'topped'],
+        [topUpOf(other), { quantity: 2 }, 'topped'],
+        [topUpOf(other), { quantity: 2 }, 'bought'],
+      ] as const) {
+        const answer = await buyer.post(path, json, key(name))
+        assert.deepEqual([answer.status, answer.body.code], [409, 'idempotency_conflict'], answer.text)
+      }
+      assert.equal(await balance(), before)
+      for (const [path, json, { body }, name] of [
+        [orders, plan(2), bought, 'bought'],
+        [topUpOf(bought), { quantity: 2 }, topped, 'topped'],
+      ] as const) {
+        const again = await buyer.post(path, json, key(name))
+        assert.deepEqual([again.status, again.body.orderId], [200, body.orderId])
+      }
+    },
+  )
+
   await t.test('without a key the server makes one and tells it', async () => {
     const { headers, body } = await buyer.post(orders, plan(1))
     const made = headers.get('idempotency-key') ?? ''
