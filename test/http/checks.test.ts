@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
+import type { Caller } from '../../src/http/auth.ts'
 import { openApiDocument } from '../../src/http/openapi/document.ts'
 import { countryQuery, instantQuery } from '../../src/http/query.ts'
 import { createRateLimiter } from '../../src/http/rate-limit.ts'
 import { route } from '../../src/http/route.ts'
+import type { KeyId } from '../../src/ids.ts'
 import type { CallOptions } from '../support/http.ts'
-import { knownIdempotencyKey, sampleServer } from './sample.ts'
+import { knownIdempotencyKey, sampleDirectory, sampleServer } from './sample.ts'
 
 const good = { product_id: 'residential', quantity: 5 }
 const order = (json: unknown, over: CallOptions = {}): [string, string, CallOptions] => [
@@ -104,6 +106,59 @@ describe('The checks before a handler', () => {
     for (const key of ['buyer-key', 'buyer-key', 'buyer-key', 'reseller-key'])
       statuses.push((await client.get('/api/v1/me', { key })).status)
     assert.deepEqual(statuses, [200, 200, 429, 200])
+  })
+
+  test('count two keys of one account apart', async (t) => {
+    const limiter = createRateLimiter({ burst: 2, perSecond: 1 }, () => 1_000)
+    const free = { take: () => 0 }
+    const byKey = async (key: string): Promise<Caller | null> => {
+      const known = await sampleDirectory.byKey('buyer-key')
+      return known && { ...known, keyId: key as KeyId }
+    }
+    const { client } = await sampleServer(t, {
+      directory: { byKey },
+      limits: { perAddress: free, perKey: limiter },
+    })
+    const statuses = []
+    for (const key of ['key_one', 'key_one', 'key_one', 'key_two', 'key_two', 'key_two'])
+      statuses.push((await client.get('/api/v1/me', { key })).status)
+    assert.deepEqual(statuses, [200, 200, 429, 200, 200, 429])
+  })
+
+  test('count each finance token by itself, once it is known', async (t) => {
+    const books = route({
+      method: 'GET',
+      path: '/finance/v1/books',
+      operationId: 'books',
+      summary: 'x',
+      description: 'x',
+      tag: 'Finance',
+      access: 'finance',
+      writes: false,
+      responses: { 200: { description: 'x', body: z.object({}), example: {} } },
+      errors: [],
+      handler: async () => ({ status: 200, body: {} }),
+    })
+    const tokens = ['one', 'two']
+    const { client } = await sampleServer(t, {
+      routes: [books],
+      financeDirectory: {
+        byToken: async (token) => (tokens.includes(token) ? { tokenId: `fin_${token}` } : null),
+      },
+      limits: {
+        perAddress: { take: () => 0 },
+        perKey: createRateLimiter({ burst: 2, perSecond: 0.5 }, () => 1_000),
+      },
+    })
+    const read = (key: string) => client.get('/finance/v1/books', { key })
+    for (let again = 0; again < 3; again += 1) assert.equal((await read('nobody')).status, 401)
+    const statuses = []
+    for (const key of ['one', 'one', 'one', 'two']) statuses.push((await read(key)).status)
+    assert.deepEqual(statuses, [200, 200, 429, 200])
+    const refused = await read('one')
+    assert.equal(refused.body.code, 'rate_limited')
+    assert.match(refused.body.error, /this token/)
+    assert.equal(refused.headers.get('retry-after'), '2')
   })
 
   test('name the field and the accepted ones when a field is unknown', async (t) => {
