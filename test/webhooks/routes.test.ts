@@ -111,6 +111,36 @@ test('webhook endpoints over HTTP', async (t) => {
     assert.equal((await client.get(path, { key: owner.key })).body.webhooks[0].status, 'active')
   })
 
+  await t.test('a delivery of another endpoint is not sent again by way of an own one', async () => {
+    const own = await stage.customer({ cents: 0 })
+    const owner = await stage.customer({ cents: 0 })
+    const hook = async (key: string) =>
+      (await done(client.post(path, { url: receiver.url }, { key }))).body.id
+    const sent = async (key: string, id: string): Promise<string> => {
+      const { deliveryId } = (await done(client.post(`${path}/${id}/test`, undefined, { key }))).body
+      await until(async () => {
+        const { body } = await client.get(`${path}/${id}/deliveries`, { key })
+        return body.deliveries.some(
+          (one: { id: string; status: string }) => one.id === deliveryId && one.status === 'succeeded',
+        )
+      })
+      return deliveryId
+    }
+    const [mine, sibling, foreign] = [await hook(own.key), await hook(own.key), await hook(owner.key)]
+    const redeliver = (deliveryId: string) =>
+      client.post(`${path}/${mine}/deliveries/${deliveryId}/redeliver`, undefined, { key: own.key })
+    const absent = `dlv_${'0'.repeat(32)}`
+    const told = ({ status, body: { requestId: _, ...body } }: Awaited<ReturnType<typeof redeliver>>) => ({
+      status,
+      body,
+    })
+    const none = told(await redeliver(absent))
+    assert.deepEqual([none.status, none.body.code], [404, 'not_found'])
+    for (const deliveryId of [await sent(owner.key, foreign), await sent(own.key, sibling)])
+      assert.deepEqual(told(await redeliver(deliveryId)), none)
+    assert.deepEqual((await client.get(`${path}/${mine}/deliveries`, { key: own.key })).body.deliveries, [])
+  })
+
   await t.test('a ping arrives signed in both header families, and stands among the deliveries', async () => {
     const { key } = await stage.customer({ cents: 0 })
     const made = (await done(client.post(path, { url: receiver.url, events: ['order.failed'] }, { key })))
