@@ -76,71 +76,75 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 describe('stock', () => {
   test('never gives one address to two orders, never sells one that rests, and loses none', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 12 }), fc.array(step, { maxLength: 40 }), (size, steps) => {
-        const all = Array.from({ length: size }, (_, n) => `198.18.0.${n + 1}`)
-        let state = stocked(all)
-        let now = start
-        // The test's own book: who holds what, and until when a free address rests.
-        const held = new Map<string, string>()
-        const restsUntil = new Map<string, number>()
-        const proxiesOf = new Map<number, readonly ProxyId[]>()
-        for (const current of steps) {
-          let events: readonly StockEvent[] = []
-          switch (current.do) {
-            case 'wait':
-              now += current.ms
-              break
-            case 'restart':
-              state = stockFold.snapshot!.fromText(asJson(state))
-              break
-            case 'allocate': {
-              const order = addressOrder(`ord_${current.order}`, { quantity: current.quantity })
-              const decision = decideAllocation(state, order, now)
-              events = decision.events
-              if (decision.answer.outcome === 'fulfilled' && events.length > 0)
-                proxiesOf.set(current.order, decision.answer.proxyIds)
-              break
-            }
-            case 'extend': {
-              const proxyIds = proxiesOf.get(current.of) ?? []
-              if (proxyIds.length === 0) break
-              events = decideExtension(
-                state,
-                addressOrder(`ord_${current.order}`, { kind: 'extension', proxyIds }),
-                now,
-              ).events
-              break
-            }
-            case 'release':
-              events = decideRelease(state, proxiesOf.get(current.of) ?? [], 'refunded', now)
-              break
-            case 'expire':
-              events = decideExpiry(state, state.rentals.keys(), now)
-              break
-          }
-          for (const event of events) {
-            if (event.type === 'AddressesAllocated')
-              for (const { ip } of event.data.allocations) {
-                assert.ok(!held.has(ip), `${ip} went to two orders`)
-                assert.ok((restsUntil.get(ip) ?? 0) <= now, `${ip} was sold while it rested`)
-                held.set(ip, event.data.orderId)
+      fc.property(
+        fc.integer({ min: 1, max: 12 }),
+        fc.array(step, { maxLength: 40, size: 'max' }),
+        (size, steps) => {
+          const all = Array.from({ length: size }, (_, n) => `198.18.0.${n + 1}`)
+          let state = stocked(all)
+          let now = start
+          // The test's own book: who holds what, and until when a free address rests.
+          const held = new Map<string, string>()
+          const restsUntil = new Map<string, number>()
+          const proxiesOf = new Map<number, readonly ProxyId[]>()
+          for (const current of steps) {
+            let events: readonly StockEvent[] = []
+            switch (current.do) {
+              case 'wait':
+                now += current.ms
+                break
+              case 'restart':
+                state = stockFold.snapshot!.fromText(asJson(state))
+                break
+              case 'allocate': {
+                const order = addressOrder(`ord_${current.order}`, { quantity: current.quantity })
+                const decision = decideAllocation(state, order, now)
+                events = decision.events
+                if (decision.answer.outcome === 'fulfilled' && events.length > 0)
+                  proxiesOf.set(current.order, decision.answer.proxyIds)
+                break
               }
-            if (event.type === 'AddressesReleased')
-              for (const { ip } of event.data.releases) {
-                assert.ok(held.delete(ip))
-                restsUntil.set(ip, now + restMs)
+              case 'extend': {
+                const proxyIds = proxiesOf.get(current.of) ?? []
+                if (proxyIds.length === 0) break
+                events = decideExtension(
+                  state,
+                  addressOrder(`ord_${current.order}`, { kind: 'extension', proxyIds }),
+                  now,
+                ).events
+                break
               }
+              case 'release':
+                events = decideRelease(state, proxiesOf.get(current.of) ?? [], 'refunded', now)
+                break
+              case 'expire':
+                events = decideExpiry(state, state.rentals.keys(), now)
+                break
+            }
+            for (const event of events) {
+              if (event.type === 'AddressesAllocated')
+                for (const { ip } of event.data.allocations) {
+                  assert.ok(!held.has(ip), `${ip} went to two orders`)
+                  assert.ok((restsUntil.get(ip) ?? 0) <= now, `${ip} was sold while it rested`)
+                  held.set(ip, event.data.orderId)
+                }
+              if (event.type === 'AddressesReleased')
+                for (const { ip } of event.data.releases) {
+                  assert.ok(held.delete(ip))
+                  restsUntil.set(ip, now + restMs)
+                }
+            }
+            state = after(state, events, now)
+            const free = [...state.pools.values()].flatMap(({ ready, resting }) => [
+              ...ready,
+              ...resting.map(({ ip }) => ip),
+            ])
+            const rented = [...state.rentals.values()].map(({ ip }) => ip)
+            assert.deepEqual([...free, ...rented].sort(), [...all].sort())
+            assert.deepEqual([...rented].sort(), [...held.keys()].sort())
           }
-          state = after(state, events, now)
-          const free = [...state.pools.values()].flatMap(({ ready, resting }) => [
-            ...ready,
-            ...resting.map(({ ip }) => ip),
-          ])
-          const rented = [...state.rentals.values()].map(({ ip }) => ip)
-          assert.deepEqual([...free, ...rented].sort(), [...all].sort())
-          assert.deepEqual([...rented].sort(), [...held.keys()].sort())
-        }
-      }),
+        },
+      ),
     )
   })
 
