@@ -99,6 +99,50 @@ test('nested fields are signed: a changed fee, status or amount is refused, as a
   assert.equal(verify(published, {}).ok, false)
 })
 
+/** A valid notification with one more field, which keys in no order make a body that is not sent sorted. */
+const notification = (more: unknown): string =>
+  JSON.stringify({ payment_status: 'finished', payment_id: 5, more })
+const nested = (levels: number): unknown => (levels === 0 ? 0 : [nested(levels - 1)])
+
+test('a body is sorted up to 16 KiB and 16 levels; one that is sent sorted may be larger', () => {
+  const taken = (text: string): boolean => verify(text, { 'x-nowpayments-sig': signature(text) }).ok
+  const raw = (text: string): string => createHmac('sha512', ipnSecret).update(text).digest('hex')
+  const sized = (bytes: number): string =>
+    notification('x'.repeat(bytes - Buffer.byteLength(notification(''))))
+  assert.deepEqual([taken(sized(16_384)), taken(sized(16_385))], [true, false])
+  assert.equal(verify(sized(200_000), { 'x-nowpayments-sig': raw(sized(200_000)) }).ok, true)
+  const deep = (levels: number): boolean => {
+    const text = notification(nested(levels - 1))
+    // The page's own function makes objects of lists, so the signature is made here.
+    const body = JSON.stringify({ more: nested(levels - 1), payment_id: 5, payment_status: 'finished' })
+    return verify(text, { 'x-nowpayments-sig': raw(body) }).ok
+  }
+  assert.deepEqual([deep(16), deep(17)], [true, false])
+})
+
+test('a body of nothing but brackets is refused like any other, and nothing is thrown', () => {
+  const refused = { ok: false, why: 'signature' }
+  for (const text of ['['.repeat(5_000), `${'['.repeat(5_000)}${']'.repeat(5_000)}`, '{"a":'.repeat(2_000)])
+    for (const sig of ['zz', 'a'.repeat(128)])
+      assert.deepEqual(verify(text, { 'x-nowpayments-sig': sig }), refused)
+})
+
+test('nothing of a body is read when its signature has no form of one', () => {
+  let reads = 0
+  const body = Buffer.from(published)
+  body.toString = () => {
+    reads += 1
+    return published
+  }
+  const sent = (sig: string) => gateway.verify(body, { 'x-nowpayments-sig': sig }, 0)
+  const right = signature(published)
+  for (const sig of ['zz', '', right.slice(1), `${right}0`, `${right}\n`, 'g'.repeat(128)])
+    assert.deepEqual(sent(sig), { ok: false, why: 'signature' })
+  assert.equal(reads, 0)
+  assert.equal(sent(right.toUpperCase()).ok, true)
+  assert.ok(reads > 0)
+})
+
 test('the published notification of a withdrawal says nothing of a deposit', () => {
   const withdrawal =
     '{"id":"123456789","batch_withdrawal_id":"987654321","status":"CREATING","currency":"usdttrc20","amount":"50"}'
