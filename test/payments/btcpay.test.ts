@@ -158,7 +158,7 @@ const signed = (text: string, secret = credentials.webhookSecret) => ({
   'btcpay-sig': `sha256=${createHmac('sha256', Buffer.from(secret, 'utf8')).update(text).digest('hex')}`,
 })
 
-test('a callback is checked over the bytes as they came', () => {
+test('a callback is checked over the bytes as they came, and by its age, past and future', () => {
   const { gateway } = server({})
   const verify = (text: string, headers: object) => gateway.verify(Buffer.from(text), headers as never, nowMs)
   assert.deepEqual(verify(body, signed(body)), {
@@ -180,6 +180,13 @@ test('a callback is checked over the bytes as they came', () => {
     assert.equal(verify(sent, headers).ok, false)
   const old = body.replace('1698766000', '1698666000')
   assert.deepEqual(verify(old, signed(old)), { ok: false, why: 'age' })
+  // Clocks differ by minutes: a callback from further in the future is refused too.
+  const at = (seconds: number) => {
+    const text = body.replace('1698766000', String(nowMs / 1000 + seconds))
+    return verify(text, signed(text))
+  }
+  assert.equal(at(300).ok, true)
+  assert.deepEqual(at(301), { ok: false, why: 'age' })
   const other = body.replace('InvoiceSettled', 'PaymentRequestUpdated')
   const taken = verify(other, signed(other))
   assert.ok(taken.ok && taken.callback.reference === null)
