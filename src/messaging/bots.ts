@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { AccountId } from '../ids.ts'
-import { publicOutgoing, type Send, sandboxOutgoing } from '../payments/outgoing.ts'
+import { publicOutgoing, type Send, sandboxOutgoing } from '../outgoing/send.ts'
 import { readTerms } from '../payments/reseller-gateways.ts'
 import type { ResellerCredentials } from '../resellers/credentials.ts'
 import { createTelegram, telegramUrl } from './telegram.ts'

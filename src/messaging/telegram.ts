@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Send } from '../payments/outgoing.ts'
+import type { Send } from '../outgoing/send.ts'
 import type { Messenger, SendOutcome } from './port.ts'
 
 /** Where the Bot API answers (https://core.telegram.org/bots/api#making-requests). */

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { isoTime } from '../clock.ts'
+import type { Send } from '../outgoing/send.ts'
 import type { BtcpayCredentials } from './credentials.ts'
 import { parseDecimalText, productMicros } from './decimal.ts'
 import { jsonApi, jsonOf } from './json-api.ts'
-import type { Send } from './outgoing.ts'
 import {
   type CallbackVerdict,
   type CreatedInvoice,

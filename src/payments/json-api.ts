@@ -1,6 +1,6 @@
 import type { z } from 'zod'
+import type { Send } from '../outgoing/send.ts'
 import { parseExactJson } from './decimal.ts'
-import type { Send } from './outgoing.ts'
 import { GatewayUnavailable } from './port.ts'
 
 /** A call of a provider's JSON API; null for 404. Numbers come as their texts. */

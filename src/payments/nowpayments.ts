@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { isoTime } from '../clock.ts'
+import type { Send } from '../outgoing/send.ts'
 import type { NowpaymentsCredentials } from './credentials.ts'
 import { parseDecimalText, shareMicros } from './decimal.ts'
 import { jsonApi, jsonOf } from './json-api.ts'
-import type { Send } from './outgoing.ts'
 import {
   type CallbackVerdict,
   type GatewayPayment,

@@ -1,8 +1,8 @@
 import Stripe from 'stripe'
 import { isoTime } from '../clock.ts'
 import { centsToMicros } from '../ledger/money.ts'
+import type { Send } from '../outgoing/send.ts'
 import type { StripeCredentials } from './credentials.ts'
-import type { Send } from './outgoing.ts'
 import {
   type CallbackVerdict,
   type DisputeReport,

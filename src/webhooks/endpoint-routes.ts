@@ -5,6 +5,7 @@ import { isoTime } from '../clock.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
+import { TargetRefused } from '../outgoing/target.ts'
 import { maxActiveEndpoints } from './decide.ts'
 import type { EndpointReads } from './endpoint-reads.ts'
 import { webhookEvents } from './event-names.ts'
@@ -20,7 +21,6 @@ import {
 } from './record.ts'
 import { causeOf, common, done, onEndpoint, placeOf } from './route-parts.ts'
 import type { Webhooks } from './service.ts'
-import { TargetRefused } from './target.ts'
 import type { WebhookValues } from './vault.ts'
 
 /** Webhook endpoints: spec.md "Webhooks", decisions.md "Webhooks and notices". */

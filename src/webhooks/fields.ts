@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { maxUrlLength } from '../outgoing/target.ts'
 import { type Subscription, type WebhookEventName, webhookEvents } from './event-names.ts'
-import { maxUrlLength } from './target.ts'
 
 export const urlField = z.string().meta({
   description: `An https URL of at most ${maxUrlLength} characters whose host is public.`,

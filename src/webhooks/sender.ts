@@ -1,12 +1,6 @@
-import { isIP } from 'node:net'
-import { Agent, buildConnector, type Dispatcher } from 'undici'
-import {
-  allowedAddresses,
-  isAllowedAddress,
-  type Resolve,
-  TargetRefused,
-  type TargetRules,
-} from './target.ts'
+import { Agent, type Dispatcher } from 'undici'
+import { guardedConnector } from '../outgoing/connector.ts'
+import { type Resolve, TargetRefused, type TargetRules } from '../outgoing/target.ts'
 
 /** What came of one attempt. `status` is null when no answer was read; `error` says why, for the attempt log. */
 export type Attempted = {
@@ -55,56 +49,6 @@ const reasonOf = (error: unknown): string => {
   if (code?.startsWith('ERR_TLS') || /certificate|self-signed|SSL|TLS/i.test(`${code} ${message}`))
     return `TLS failed (${code ?? 'handshake'})`
   return code ?? 'failed'
-}
-
-/**
- * Connects to public addresses only, looked at where they are dialled: a literal in the URL never reaches `lookup`, so
- * it is checked here; a name is resolved once, checked whole, and dialled at the addresses that were checked. What the
- * socket says it is connected to is looked at once more.
- */
-const guardedConnector = ({
-  resolve,
-  rules,
-  timeoutMs = 10_000,
-  ca,
-}: SenderOptions): buildConnector.connector => {
-  const lookup = (
-    hostname: string,
-    _options: unknown,
-    callback: (error: Error | null, addresses: { address: string; family: number }[]) => void,
-  ): void => {
-    allowedAddresses(hostname, resolve, rules).then(
-      (addresses) =>
-        callback(
-          null,
-          addresses.map((address) => ({ address, family: isIP(address) })),
-        ),
-      (error) => callback(error, []),
-    )
-  }
-  const connect = buildConnector({
-    allowH2: false,
-    timeout: timeoutMs,
-    ...(ca === undefined ? {} : { ca }),
-    // Of the same form as node:dns.lookup with `all: true`, which net.connect always asks for.
-    lookup: lookup as never,
-    autoSelectFamily: true,
-  } as buildConnector.BuildOptions)
-  return (options, callback) => {
-    const host = options.hostname.replace(/^\[|\]$/g, '')
-    if (isIP(host) !== 0 && !isAllowedAddress(host, rules)) {
-      callback(new TargetRefused('the URL points to a private or reserved address'), null)
-      return
-    }
-    connect(options, (error, socket) => {
-      if (error) return callback(error, null)
-      if (!isAllowedAddress(socket.remoteAddress ?? '', rules)) {
-        socket.destroy()
-        return callback(new TargetRefused('the connection leads to a private or reserved address'), null)
-      }
-      callback(null, socket)
-    })
-  }
 }
 
 /** Texts of Postgres hold no NUL. */
@@ -169,7 +113,7 @@ const exchange = (
 export const createSender = (options: SenderOptions): Sender => {
   const { timeoutMs = 10_000 } = options
   const agent: Dispatcher = new Agent({
-    connect: guardedConnector(options),
+    connect: guardedConnector({ ...options, timeoutMs }),
     // Many endpoints may share a host, and one of them must not hold up the others: leases bound each endpoint.
     connections: null,
     pipelining: 1,

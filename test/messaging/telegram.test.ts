@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTelegram } from '../../src/messaging/telegram.ts'
-import { type Send, sandboxOutgoing } from '../../src/payments/outgoing.ts'
+import { type Send, sandboxOutgoing } from '../../src/outgoing/send.ts'
 import { memoryRecords } from '../../src/sandbox/records.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
+import type { Send } from '../../src/outgoing/send.ts'
 import { createBtcpayGateway, settledPayments } from '../../src/payments/btcpay.ts'
-import type { Send } from '../../src/payments/outgoing.ts'
 import { GatewayUnavailable } from '../../src/payments/port.ts'
 
 const credentials = {

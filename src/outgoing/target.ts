@@ -2,7 +2,7 @@ import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** What may be dialled beside public addresses over https (`FAREBOX_WEBHOOK_ALLOW_LOOPBACK`). */
+/** What may be dialled beside public addresses over https (for webhooks `FAREBOX_WEBHOOK_ALLOW_LOOPBACK`). */
 export type TargetRules = { readonly allowLoopback: boolean }
 
 /** The target is not one that may be called; the message says why and names no address that DNS gave. */

@@ -1,0 +1,61 @@
+import { Agent, fetch } from 'undici'
+import { guardedConnector } from './connector.ts'
+import { createResolve, parseTarget, type Resolve, type TargetRules } from './target.ts'
+
+/** Sends one request; rejects on a network fault, a time-out, a redirect, or a target that is not allowed. */
+export type Send = (
+  url: string,
+  init?: {
+    readonly method?: string
+    readonly headers?: Readonly<Record<string, string>>
+    readonly body?: string
+  },
+) => Promise<{ readonly status: number; readonly headers: Headers; text(): Promise<string> }>
+
+export type Outgoing = { readonly send: Send; close(): Promise<void> }
+
+const requestTimeoutMs = 10_000
+const connectTimeoutMs = 5_000
+const maxResponseBytes = 2_097_152
+
+const sender = (agent: Agent, check: (url: string) => unknown): Outgoing => ({
+  send: async (url, init = {}) => {
+    check(url)
+    const response = await fetch(url, {
+      ...init,
+      dispatcher: agent,
+      redirect: 'error',
+      signal: AbortSignal.timeout(requestTimeoutMs),
+    })
+    return { status: response.status, headers: response.headers as Headers, text: () => response.text() }
+  },
+  close: () => agent.destroy(),
+})
+
+/**
+ * To addresses that somebody else chose, a reseller's payment server or bot: https to public addresses, by the rule and
+ * the connector of webhook receivers.
+ */
+export const publicOutgoing = ({
+  resolve = createResolve(),
+  rules = { allowLoopback: false },
+}: {
+  readonly resolve?: Resolve
+  readonly rules?: TargetRules
+} = {}): Outgoing =>
+  sender(
+    new Agent({
+      connect: guardedConnector({ resolve, rules, timeoutMs: connectTimeoutMs }),
+      allowH2: false,
+      maxResponseSize: maxResponseBytes,
+    }),
+    (url) => parseTarget(url, rules),
+  )
+
+/** To the stand-ins of this installation, and nowhere else. */
+export const sandboxOutgoing = (baseUrl: string): Outgoing => {
+  const { origin } = new URL(baseUrl)
+  return sender(new Agent({ connect: { timeout: connectTimeoutMs } }), (url) => {
+    if (new URL(url).origin !== origin) throw new Error(`${url} is not the sandbox at ${origin}`)
+  })
+}
