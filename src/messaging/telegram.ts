@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { faultKind } from '../outgoing/fault.ts'
 import type { Send } from '../outgoing/send.ts'
 import type { Messenger, SendOutcome } from './port.ts'
 
@@ -57,9 +58,7 @@ export const createTelegram = (bot: {
       })
       return outcomeOf(response.status, await response.text())
     } catch (error) {
-      const { name, cause } = error as Error
-      const code = (cause as { code?: unknown } | undefined)?.code
-      return { kind: 'later', afterS: null, why: typeof code === 'string' ? code : name }
+      return { kind: 'later', afterS: null, why: faultKind(error) }
     }
   },
 })

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { faultKind } from '../outgoing/fault.ts'
 import type { Send } from '../outgoing/send.ts'
 import { parseExactJson } from './decimal.ts'
 import { GatewayUnavailable } from './port.ts'
@@ -18,8 +19,8 @@ export const jsonApi = (
   baseUrl: string,
   headers: Readonly<Record<string, string>>,
 ): JsonCall => {
-  const fail = (path: string, what: string, cause?: unknown): GatewayUnavailable =>
-    new GatewayUnavailable(`${name} ${path.split('?', 1)[0]}: ${what}`, { cause })
+  const fail = (path: string, what: string): GatewayUnavailable =>
+    new GatewayUnavailable(`${name} ${path.split('?', 1)[0]}: ${what}`)
   return async (method, path, shape, options = {}) => {
     const { body, headers: more } = options
     let status: number
@@ -38,15 +39,22 @@ export const jsonApi = (
       status = response.status
       text = await response.text()
     } catch (error) {
-      throw fail(path, (error as Error).message, error)
+      throw fail(path, faultKind(error))
     }
     if (status === 404) return null
     if (status >= 300) throw fail(path, `status ${status}`)
-    try {
-      return shape.parse(parseExactJson(text))
-    } catch (error) {
-      throw fail(path, 'an answer that its documentation does not have', error)
-    }
+    const answer = shape.safeParse(exactJsonOf(text))
+    if (answer.success) return answer.data
+    const field = answer.error.issues[0]?.path.join('.')
+    throw fail(path, `an answer that its documentation does not have${field ? `, at ${field}` : ''}`)
+  }
+}
+
+const exactJsonOf = (text: string): unknown => {
+  try {
+    return parseExactJson(text)
+  } catch {
+    return undefined
   }
 }
 

@@ -129,7 +129,13 @@ export type Gateways = {
   byId(gatewayId: string): Promise<LiveGateway | null>
 }
 
-/** The provider did not do what was asked. The message names no secret and no payer. */
+/**
+ * The provider did not do what was asked. The message names no secret and no payer, and there is no cause: a logger
+ * writes the texts of causes, and those are the provider's.
+ */
 export class GatewayUnavailable extends Error {
   override readonly name = 'GatewayUnavailable'
+  constructor(message: string) {
+    super(message)
+  }
 }

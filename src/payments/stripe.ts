@@ -1,6 +1,7 @@
 import Stripe from 'stripe'
 import { isoTime } from '../clock.ts'
 import { centsToMicros } from '../ledger/money.ts'
+import { faultKind } from '../outgoing/fault.ts'
 import type { Send } from '../outgoing/send.ts'
 import type { StripeCredentials } from './credentials.ts'
 import {
@@ -40,9 +41,13 @@ const idOf = (value: string | { readonly id: string } | null | undefined): strin
 
 /** What Stripe refuses or does not answer; its text may name a payer, its kind does not. */
 const unavailable = (error: unknown): GatewayUnavailable => {
-  const { type, code, statusCode } = error as { type?: string; code?: string; statusCode?: number }
-  const what = [type, code, statusCode].filter((part) => part !== undefined).join(' ')
-  return new GatewayUnavailable(`stripe: ${what || (error as Error).message}`, { cause: error })
+  if (error instanceof GatewayUnavailable) return error
+  if (!(error instanceof Stripe.errors.StripeError))
+    return new GatewayUnavailable(`stripe: ${faultKind(error)}`)
+  const { type, code, statusCode, detail } = error
+  const kinds = [type, code, statusCode, detail instanceof Error ? faultKind(detail) : null]
+  const words = kinds.filter((kind) => /^\w{1,60}$/.test(String(kind ?? '')))
+  return new GatewayUnavailable(`stripe: ${words.join(' ')}`)
 }
 
 const asking = async <Value>(ask: () => Promise<Value>): Promise<Value> => {
@@ -162,7 +167,7 @@ export const createStripeGateway = (
       asking(async () => {
         const { depositId, amountCents, rail, merchantName, returnUrl } = request
         const route = routeOf(rail, 'stripe')
-        if (route === null) throw new Error(`stripe does not serve ${rail}`)
+        if (route === null) throw new GatewayUnavailable(`stripe: ${rail} is not served`)
         const session = await stripe.checkout.sessions.create(
           {
             mode: 'payment',
@@ -188,7 +193,7 @@ export const createStripeGateway = (
           },
           { idempotencyKey: depositId },
         )
-        if (!session.url) throw new Error('the session has no page')
+        if (!session.url) throw new GatewayUnavailable('stripe: the session has no page')
         const expiresMs = session.expires_at * 1000
         return {
           invoiceId: session.id,
