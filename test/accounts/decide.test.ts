@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import {
   type AccountDecision,
   decideBlock,
@@ -13,6 +12,7 @@ import {
 } from '../../src/accounts/decide.ts'
 import { type AccountState, accountFold } from '../../src/accounts/fold.ts'
 import type { AccountId, KeyId } from '../../src/ids.ts'
+import fc from '../support/fast-check.ts'
 
 const accountId = 'acc_1' as AccountId
 type Ask = (state: AccountState) => AccountDecision

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { displayPrefixOf, generateKey, hashKey, parseKey } from '../../src/accounts/key.ts'
+import fc from '../support/fast-check.ts'
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const keys = fc.constant(null).map(generateKey)

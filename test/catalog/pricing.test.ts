@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { inspect } from 'node:util'
-import fc from 'fast-check'
 import * as pricing from '../../src/catalog/pricing.ts'
 import { plainTerms, quote, type ResellerTerms, retailKey } from '../../src/catalog/pricing.ts'
 import type { Tier } from '../../src/catalog/product.ts'
+import fc from '../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
 
 /** Tiers as the schema lets them through: from 1 up, prices falling. */

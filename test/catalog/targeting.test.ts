@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type { Product } from '../../src/catalog/product.ts'
 import { ratesIn, unitPriceMicros, type Wanted } from '../../src/catalog/rates.ts'
 import { chooseRate, parseMeta, parseQuery } from '../../src/catalog/targeting.ts'
+import fc from '../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
 
 const isp = demoProduct('isp-static')

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import { WrongExpectedRevision } from '../../src/eventstore/errors.ts'
 import type {
@@ -12,6 +11,7 @@ import type {
   StreamName,
 } from '../../src/eventstore/port.ts'
 import { newEventId } from '../../src/ids.ts'
+import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { codec, move, note, pay, purse, purseIn, runnerOver, type Verdict } from './purse.ts'
 import { type WiredLog, wired } from './world.ts'

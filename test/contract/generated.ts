@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../support/fast-check.ts'
 import type { Document } from '../support/http.ts'
 import {
   arbitraryOf,

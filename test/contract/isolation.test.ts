@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
 import { nobodyListens } from './requests.ts'
 import { openStage, type Stage } from './stage.ts'

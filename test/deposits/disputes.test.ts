@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { decideCreation } from '../../src/accounts/decide.ts'
 import { accountFold } from '../../src/accounts/fold.ts'
 import { bearDispute } from '../../src/deposits/disputes.ts'
@@ -10,6 +9,7 @@ import type { AccountId, CustomerId, DepositId } from '../../src/ids.ts'
 import { createWallets } from '../../src/ledger/service.ts'
 import type { DisputeReport } from '../../src/payments/port.ts'
 import { runnerOver } from '../commands/purse.ts'
+import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 
 const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const

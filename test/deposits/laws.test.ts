@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { accountFold } from '../../src/accounts/fold.ts'
 import { creditingOf } from '../../src/deposits/crediting.ts'
 import { decideFailure, decideInvoice, decideOpen, decideReceipt } from '../../src/deposits/decide.ts'
@@ -14,6 +13,7 @@ import { ledgerFold } from '../../src/ledger/fold.ts'
 import { recall, rememberedMs } from '../../src/ledger/remembered.ts'
 import { customerCreditOf } from '../../src/ledger/state.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
+import fc from '../support/fast-check.ts'
 import {
   addressOrder,
   appendTo,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { writeInt8, writeUuid } from '../../src/binary.ts'
 import { int8Array, textArray, timestamptzArray } from '../../src/eventstore/postgres/arrays.ts'
+import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 /** What Postgres takes: no NUL, no lone surrogate. */

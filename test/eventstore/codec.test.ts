@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { createCodec, decode, encode, type Upcasters } from '../../src/eventstore/codec.ts'
 import type { DomainEvent, EventMetadata } from '../../src/eventstore/event.ts'
 import { newEventId } from '../../src/ids.ts'
+import fc from '../support/fast-check.ts'
 import { freshStream } from './contract/events.ts'
 
 const metadata = (correlationId: string): EventMetadata => ({

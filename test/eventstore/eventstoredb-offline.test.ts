@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { LogUnavailable, OutcomeUnknown } from '../../src/eventstore/errors.ts'
 import { createAtMost } from '../../src/eventstore/eventstoredb/at-most.ts'
 import { openClient } from '../../src/eventstore/eventstoredb/client.ts'
@@ -10,6 +9,7 @@ import { createInOrder } from '../../src/eventstore/eventstoredb/in-order.ts'
 import { eventStoreDbLog } from '../../src/eventstore/eventstoredb/log.ts'
 import { toEventData, toStored } from '../../src/eventstore/eventstoredb/wire.ts'
 import type { StreamName } from '../../src/eventstore/port.ts'
+import fc from '../support/fast-check.ts'
 import { freshStream, someEvent, someEvents } from './contract/events.ts'
 
 /** A port of this machine on which nothing listens. */

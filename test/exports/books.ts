@@ -3,7 +3,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import fc from 'fast-check'
 import { createCodec } from '../../src/eventstore/codec.ts'
 import type { DomainEvent } from '../../src/eventstore/event.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
@@ -14,6 +13,7 @@ import { fileSink } from '../../src/exports/sink.ts'
 import type { Moment } from '../../src/finance/moment.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { play, type Step, startMs, steps } from '../ledger/support.ts'
+import fc from '../support/fast-check.ts'
 
 export const codec = createCodec()
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import fc from 'fast-check'
 import type { EventLog } from '../../src/eventstore/port.ts'
 import { accountStream } from '../../src/eventstore/streams.ts'
 import type { AccountId, CustomerId, OrderId } from '../../src/ids.ts'
 import { createShop, type Shop } from '../projections/shop.ts'
 import { accounts, moneySteps, type Step, startMs, waiting } from '../projections/steps.ts'
+import fc from '../support/fast-check.ts'
 
 const reseller = 'acc_two' as AccountId
 const account = fc.constantFrom(...accounts)

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { financeStream } from '../../src/eventstore/streams.ts'
 import { createFinanceDirectory } from '../../src/finance/find-reader.ts'
 import { decideTokenIssue, decideTokenRevocation, maxWorkingTokens } from '../../src/finance/token-decide.ts'
@@ -9,6 +8,7 @@ import { type FinanceTokens, financeTokenFold, works } from '../../src/finance/t
 import { createTokenDesk, financeTokenForm } from '../../src/finance/tokens.ts'
 import { openStage, operator } from '../contract/stage.ts'
 import { farebox } from '../support/farebox.ts'
+import fc from '../support/fast-check.ts'
 
 type Step =
   | { readonly kind: 'issue'; readonly id: number; readonly livesMs: number | null }

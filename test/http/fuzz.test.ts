@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
+import fc from '../support/fast-check.ts'
 import { sampleServer } from './sample.ts'
 
 const keys = fc.constantFrom('buyer-key', 'scraper-key', 'reseller-key', 'blocked-key', 'nobody')

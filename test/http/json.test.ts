@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import { ApiError } from '../../src/http/errors.ts'
 import { isFraction, parseJson } from '../../src/http/json.ts'
+import fc from '../support/fast-check.ts'
 
 const parse = (text: string | Buffer): unknown => parseJson(Buffer.from(text as string)).value
 

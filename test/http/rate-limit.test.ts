@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import type { GcraState, Rate } from '../../src/http/rate-limit.ts'
 import { createRateLimiter, gcra } from '../../src/http/rate-limit.ts'
+import fc from '../support/fast-check.ts'
 
 const rates: fc.Arbitrary<Rate> = fc.record({
   burst: fc.integer({ min: 1, max: 50 }),

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { createChangeCounter, subjectsOf } from '../../projections/engine/changes.ts'
 import { createProgress } from '../../projections/engine/progress.ts'
 import type { Table } from '../../projections/engine/read-model.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { createKeptAnswers } from '../../src/kept/answers.ts'
 import { createKeptStore } from '../../src/kept/store.ts'
+import fc from '../support/fast-check.ts'
 
 const ann = 'acc_ann' as AccountId
 const ben = 'acc_ben' as AccountId

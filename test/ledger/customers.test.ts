@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type { CustomerId, OrderId } from '../../src/ids.ts'
 import {
   decideCustomerAdjustment,
@@ -11,6 +10,7 @@ import {
 import type { LedgerEvent } from '../../src/ledger/events.ts'
 import { ledgerFold } from '../../src/ledger/fold.ts'
 import { customerCreditOf } from '../../src/ledger/state.ts'
+import fc from '../support/fast-check.ts'
 import { credited, ledgerAfter, orderOf, play, startMs, steps } from './support.ts'
 
 const customerId = 'cus_a' as CustomerId

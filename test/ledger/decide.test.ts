@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type { OrderId } from '../../src/ids.ts'
 import { decideAdjustment, decideCredit, decideDebit } from '../../src/ledger/decide.ts'
 import { decideCapture, decideHold, decideRelease } from '../../src/ledger/decide-hold.ts'
 import type { LedgerEvent } from '../../src/ledger/events.ts'
 import { ledgerFold } from '../../src/ledger/fold.ts'
+import fc from '../support/fast-check.ts'
 import { credited, ledgerAfter, orderOf, play, startMs, steps } from './support.ts'
 
 const deposit = (reference: string, amountMicros: number) => ({

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { accountFold } from '../../src/accounts/fold.ts'
 import type { DomainEvent } from '../../src/eventstore/event.ts'
 import type { Fold } from '../../src/eventstore/fold.ts'
@@ -12,6 +11,7 @@ import { ledgerFold } from '../../src/ledger/fold.ts'
 import type { ManualMovement } from '../../src/ledger/manual-events.ts'
 import { manualFold } from '../../src/ledger/manual-fold.ts'
 import { recall, rememberedMs } from '../../src/ledger/remembered.ts'
+import fc from '../support/fast-check.ts'
 import { account, startMs } from './support.ts'
 
 /** Streams as lists, written append by append, so that the end of an item can be lost as on a log without atomic items. */

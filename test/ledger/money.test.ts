@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import {
   basisPoints,
   centsToMicros,
@@ -14,6 +13,7 @@ import {
   parseDollarsToMicros,
   parsePercentToBasisPoints,
 } from '../../src/ledger/money.ts'
+import fc from '../support/fast-check.ts'
 
 const cents = fc.integer({ min: 0, max: 900_000_000_000 })
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type { LedgerEvent } from '../../src/ledger/events.ts'
 import { type Posting, postingsOf } from '../../src/ledger/postings.ts'
+import fc from '../support/fast-check.ts'
 import { account, credited, orderOf, play, steps } from './support.ts'
 
 /** Each account's debits less credits, by book. */

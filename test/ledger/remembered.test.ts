@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import {
   emptyRemembered,
   forget,
@@ -13,6 +12,7 @@ import {
   rememberedText,
   remembersSince,
 } from '../../src/ledger/remembered.ts'
+import fc from '../support/fast-check.ts'
 
 type Fact = readonly [id: string, atMs: number, value: { readonly says: string }]
 /** What is remembered, and the same as a plain list, oldest first. */

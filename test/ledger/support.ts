@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { isoTime } from '../../src/clock.ts'
 import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/ids.ts'
 import type { CustomerAdjustmentReason } from '../../src/ledger/customer-events.ts'
@@ -13,6 +12,7 @@ import { decideCapture, decideHold, decideRelease } from '../../src/ledger/decid
 import type { AdjustmentReason, LedgerEvent } from '../../src/ledger/events.ts'
 import { type LedgerState, ledgerFold } from '../../src/ledger/fold.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
+import fc from '../support/fast-check.ts'
 
 export const account = 'acc_test' as AccountId
 export const startMs = Date.parse('2026-11-21T00:00:00.000Z')

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../support/fast-check.ts'
 
 /** Mostly one of the first, sometimes one of the others: most steps are to succeed. */
 const mostly = <const Usual, const Odd>(

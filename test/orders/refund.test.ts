@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import { customerCreditOf } from '../../src/ledger/state.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
 import { decideRefund, partsCents, type RefundRequest } from '../../src/orders/refund.ts'
 import type { StockState } from '../../src/stock/fold.ts'
+import fc from '../support/fast-check.ts'
 import {
   addressOrder,
   appendTo,

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import {
   type Decimal,
   parseDecimalText,
@@ -8,6 +7,7 @@ import {
   productMicros,
   shareMicros,
 } from '../../src/payments/decimal.ts'
+import fc from '../support/fast-check.ts'
 
 const decimal = (text: string): Decimal => parseDecimalText(text) ?? assert.fail(text)
 

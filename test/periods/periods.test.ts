@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { createFindings } from '../../src/audit/verify/finding.ts'
 import { createPeriodCheck } from '../../src/audit/verify/period-check.ts'
 import { createCodec } from '../../src/eventstore/codec.ts'
@@ -13,6 +12,7 @@ import { parsePeriod } from '../../src/periods/period.ts'
 import { closedOf, createPeriodFold, differenceOf, reportCsv } from '../../src/periods/report.ts'
 import { createPeriods, PeriodDiffers, PeriodRefused } from '../../src/periods/service.ts'
 import { silent } from '../projections/engine.ts'
+import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 
 const codec = createCodec()

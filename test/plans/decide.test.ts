@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import type { FoldedEvent } from '../../src/eventstore/fold.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import {
@@ -14,6 +13,7 @@ import {
 import type { PlanEvent } from '../../src/plans/events.ts'
 import { type PlanState, planFold } from '../../src/plans/fold.ts'
 import { isLow } from '../../src/plans/low.ts'
+import fc from '../support/fast-check.ts'
 import { planOrder } from '../support/world.ts'
 
 const dayMs = 24 * 60 * 60 * 1000

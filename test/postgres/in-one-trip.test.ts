@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { openSession } from '../../projections/engine/session.ts'
 import { writeInt8 } from '../../src/binary.ts'
 import { type CopyColumn, copyRows } from '../../src/postgres/copy-rows.ts'
 import { inOneTrip, type Step } from '../../src/postgres/in-one-trip.ts'
+import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 type Line = { readonly words: string | null; readonly amount: number | null; readonly json: unknown }

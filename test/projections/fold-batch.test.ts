@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { foldBatch, type LoadRows, PoisonEvent, startFold } from '../../projections/engine/fold-batch.ts'
 import type { ReadModel, Table } from '../../projections/engine/read-model.ts'
 import { createRowCache } from '../../projections/engine/row-cache.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { StreamName } from '../../src/eventstore/port.ts'
+import fc from '../support/fast-check.ts'
 
 type Thing = { readonly name: string; readonly sum: number }
 type Act = { readonly act: 'insert' | 'add' | 'remove'; readonly name: string; readonly look: boolean }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type pg from 'pg'
 import type { ReadModel, ReadModelGroup } from '../../projections/engine/read-model.ts'
 import {
@@ -12,6 +11,7 @@ import {
   UnknownReadModel,
 } from '../../projections/engine/rebuild.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
+import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'

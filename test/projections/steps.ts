@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import type { AccountId, OrderId, PlanId } from '../../src/ids.ts'
+import fc from '../support/fast-check.ts'
 import type { Shop } from './shop.ts'
 
 /** Something that happens in the shop; `n` counts the steps. */

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { marginLinesTable, marginSumsTable, margins } from '../../projections/margins.ts'
@@ -29,6 +28,7 @@ import { decideTerms } from '../../src/resellers/decide.ts'
 import { evolveTerms, plainSettings } from '../../src/resellers/fold.ts'
 import { createLiveTerms } from '../../src/resellers/live.ts'
 import { demoCatalog, demoText, imported } from '../catalog/samples.ts'
+import fc from '../support/fast-check.ts'
 import {
   appendTo,
   credit,

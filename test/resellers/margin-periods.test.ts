@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type { Table } from '../../projections/engine/read-model.ts'
 import { createIndexSql, createTableSql } from '../../projections/engine/table-sql.ts'
 import {
@@ -12,6 +11,7 @@ import {
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { listMargins, type Period } from '../../src/resellers/margins.ts'
+import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { foldInMemory } from './memory-rows.ts'
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import type { FoldedEvent } from '../../src/eventstore/fold.ts'
 import type { OrderId, ProxyId } from '../../src/ids.ts'
 import {
@@ -14,6 +13,7 @@ import {
 } from '../../src/stock/decide.ts'
 import type { StockEvent } from '../../src/stock/events.ts'
 import { type StockState, stockFold } from '../../src/stock/fold.ts'
+import fc from '../support/fast-check.ts'
 import { addressOrder } from '../support/world.ts'
 
 const dayMs = 24 * 60 * 60 * 1000

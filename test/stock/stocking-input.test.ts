@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { problemText } from '../../src/catalog/problem.ts'
 import { canonicalIp } from '../../src/stock/ip.ts'
 import { parseStocking } from '../../src/stock/stocking-input.ts'
 import { demoProduct } from '../catalog/samples.ts'
+import fc from '../support/fast-check.ts'
 
 const parse = (productId: string, text: string, over: Partial<Parameters<typeof parseStocking>[1]> = {}) =>
   parseStocking(demoProduct(productId), { country: 'USA', text, defaults: {}, ...over })

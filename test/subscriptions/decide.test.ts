@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import { isoTime } from '../../src/clock.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import {
@@ -14,6 +13,7 @@ import {
 import type { SubscriptionEvent } from '../../src/subscriptions/events.ts'
 import { type Subscription, type SubscriptionState, subscriptionFold } from '../../src/subscriptions/fold.ts'
 import { endOfPeriod, graceMs, type Period } from '../../src/subscriptions/period.ts'
+import fc from '../support/fast-check.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 
 const dayMs = 86_400_000

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type { PlanId, ProxyId } from '../../src/ids.ts'
 import { createCredentials } from '../../src/vault/credentials.ts'
 import { masterKey } from '../../src/vault/master-key.ts'
 import { createVault, SealBroken } from '../../src/vault/seal.ts'
+import fc from '../support/fast-check.ts'
 
 const master = masterKey(Buffer.alloc(32, 7))
 const other = masterKey(Buffer.alloc(32, 8))

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import {
   decideChange,
   decideDisabling,
@@ -22,6 +21,7 @@ import {
   type EndpointsState,
   endpointsFold,
 } from '../../src/webhooks/fold.ts'
+import fc from '../support/fast-check.ts'
 
 const accountId = 'acc_one'
 const place = (n: number) => ({ accountId, endpointId: `whs_${n}` })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { maxAttempts, retryAfterMs, retryDelayMs } from '../../src/webhooks/schedule.ts'
+import fc from '../support/fast-check.ts'
 import { until } from '../support/until.ts'
 import { startReceiver, status } from './receiver.ts'
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type { AppendItem, Expected, NewEvent, StreamName } from '../../../src/eventstore/port.ts'
+import fc from '../../support/fast-check.ts'
 import { allAfter, freshStream, only, someEvent, streamOf, written } from './events.ts'
 import type { OpenLog } from './under-test.ts'
 
