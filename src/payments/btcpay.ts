@@ -22,23 +22,26 @@ const monitoringMinutes = 1_440
 const oldestMs = 24 * 60 * 60 * 1000
 const newestMs = 5 * 60 * 1000
 
+/** A reseller's own server says what it likes: its ids and names end up in books, logs and spreadsheets. */
+const printable = z.string().regex(/^[\x21-\x7e]{1,200}$/)
+
 const seconds = z.coerce.number().int()
 
 /** The parts of `InvoiceData` and `InvoicePaymentMethodDataModel` (Greenfield API) that are used. */
 const Invoice = z.object({
-  id: z.string(),
+  id: printable,
   status: z.enum(['New', 'Processing', 'Expired', 'Invalid', 'Settled']),
-  currency: z.string(),
+  currency: z.string().regex(/^\w{1,20}$/),
   amount: z.string(),
   checkoutLink: z.string(),
   expirationTime: seconds,
   monitoringExpiration: seconds.optional(),
-  metadata: z.object({ orderId: z.string().optional() }).nullish(),
+  metadata: z.object({ orderId: printable.optional().catch(undefined) }).nullish(),
 })
 const PaymentMethods = z.array(
   z.object({
     rate: z.string(),
-    payments: z.array(z.object({ id: z.string(), value: z.string(), status: z.string() })),
+    payments: z.array(z.object({ id: printable, value: z.string(), status: z.string() })),
   }),
 )
 
@@ -140,8 +143,8 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
 }
 
 const Event = z.object({
-  deliveryId: z.string().min(1).max(200),
+  deliveryId: printable,
   type: z.string(),
   timestamp: z.int(),
-  invoiceId: z.string().min(1).max(200).optional(),
+  invoiceId: printable.optional(),
 })

@@ -135,6 +135,43 @@ test('an answer that the documentation does not have, or none, is an outage', as
   for (const id of ['x', 'y']) await assert.rejects(gateway.fetch(`invoice:${id}`), GatewayUnavailable)
 })
 
+test('ids of payments are at most 200 printable characters: a server that sends another one is an outage', async () => {
+  const read = (id: string) => {
+    const [method] = methods('0.00007766', 'Settled')
+    const payments = [{ ...method?.payments[0], id }]
+    const { gateway } = server({
+      [`GET ${store}/${invoice.id}`]: { ...invoice, status: 'Settled' },
+      [`GET ${store}/${invoice.id}/payment-methods`]: [{ ...method, payments }],
+    })
+    return gateway.readInvoice({ invoiceId: invoice.id, depositId: 'dep_a' as never })
+  }
+  const longest = `${'f'.repeat(64)}-${'1'.repeat(135)}`
+  assert.deepEqual((await read(longest))?.payments, [{ paymentId: longest, amountMicros: 5_000_700 }])
+  for (const id of [
+    '',
+    `${longest}1`,
+    'two words',
+    'tab\t',
+    'line\n',
+    'nul\u0000',
+    '=1+1\r',
+    'ünï',
+    '\u202e',
+  ])
+    await assert.rejects(read(id), GatewayUnavailable, JSON.stringify(id))
+})
+
+test('what an invoice says of itself is bounded: a long currency is an outage, an odd reference none of ours', async () => {
+  const read = (over: object) =>
+    server({
+      [`GET ${store}/${invoice.id}`]: { ...invoice, ...over },
+      [`GET ${store}/${invoice.id}/payment-methods`]: [],
+    }).gateway.readInvoice({ invoiceId: invoice.id, depositId: 'dep_a' as never })
+  await assert.rejects(read({ currency: 'a text about Jane Payer' }), GatewayUnavailable)
+  assert.equal((await read({ metadata: { orderId: 'dep_a\u0000' } }))?.depositId, null)
+  assert.equal((await read({}))?.depositId, 'dep_a')
+})
+
 /** `WebhookInvoiceSettledEvent` as the server sends it: indented, with every field of the specification. */
 const body = JSON.stringify(
   {
