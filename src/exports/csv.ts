@@ -1,5 +1,5 @@
 import { plainDollars } from '../finance/amounts.ts'
-import { cell, wording } from '../finance/csv.ts'
+import { csvField } from '../finance/csv.ts'
 import { type ExportHead, type JournalWriter, legsByBook } from './format.ts'
 
 const columns = [
@@ -19,19 +19,22 @@ const columns = [
   'reference',
 ] as const
 
-/** One line a posting, RFC 4180 with LF; exact dollars with six decimals, in the column of its side. */
+/**
+ * One line a posting, RFC 4180 with LF; exact dollars with six decimals, in the column of its side. `jsonl` has texts as
+ * they are.
+ */
 export const csvWriter = ({ book: only }: ExportHead): JournalWriter => ({
   head: () => `${columns.join(',')}\n`,
   entry: (entry) => {
     const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
-    const before = `${position},${at},${eventId},${cell(type)}`
-    const after = `USD,${accountId},${orderId ?? ''},${customerId ?? ''},${depositId ?? ''},${cell(wording(reference))}`
+    const before = `${position},${at},${eventId},${csvField(type)}`
+    const after = `USD,${accountId},${orderId ?? ''},${customerId ?? ''},${depositId ?? ''},${csvField(reference)}`
     let text = ''
     for (const legs of legsByBook(entry, only).values())
       for (const { book, account, amountMicros } of legs) {
         const debit = amountMicros > 0 ? plainDollars(BigInt(amountMicros)) : ''
         const credit = amountMicros < 0 ? plainDollars(BigInt(-amountMicros)) : ''
-        text += `${before},${cell(book)},${cell(account)},${debit},${credit},${after}\n`
+        text += `${before},${csvField(book)},${csvField(account)},${debit},${credit},${after}\n`
       }
     return text
   },

@@ -1,18 +1,23 @@
-/** A field of RFC 4180. */
-export const cell = (value: string | number | null): string => {
-  const text = value === null ? '' : String(value)
+export type CsvValue = string | number | null
+
+/** What spreadsheets take for the beginning of a formula (OWASP, "CSV injection"), the wide forms among it. */
+const formula = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/
+/** An amount below zero is no formula, and must stay a number. */
+const negative = /^-\d+(?:\.\d+)?$/
+
+/**
+ * A field of RFC 4180, empty for null. A text that a spreadsheet would run as a formula gets an apostrophe before it,
+ * whoever wrote it; numbers stay as they are, also those that are given as texts.
+ */
+export const csvField = (value: CsvValue): string => {
+  if (value === null) return ''
+  if (typeof value === 'number') return String(value)
+  const text = formula.test(value) && !negative.test(value) ? `'${value}` : value
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** Comma-separated values (RFC 4180) with a heading, lines ended by LF. */
-export const csv = (
-  heading: readonly string[],
-  rows: Iterable<readonly (string | number | null)[]>,
-): string => [heading, ...rows].map((row) => row.map(cell).join(',')).join('\n')
+export const csvRow = (values: readonly CsvValue[]): string => values.map(csvField).join(',')
 
-/**
- * A text that somebody wrote. One that a spreadsheet would take for a formula gets an apostrophe before it (OWASP, "CSV
- * injection"); JSON has it as it is.
- */
-export const wording = (text: string | null): string | null =>
-  text !== null && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
+/** Comma-separated values (RFC 4180) with a heading, lines ended by LF. */
+export const csv = (heading: readonly string[], rows: Iterable<readonly CsvValue[]>): string =>
+  [heading, ...rows].map(csvRow).join('\n')

@@ -1,6 +1,6 @@
 import { table } from '../cli/output.ts'
 import { amountWriter, plainDollars } from './amounts.ts'
-import { csv, wording } from './csv.ts'
+import { csv } from './csv.ts'
 import { type AccountTotals, closingMicros, type StatementLine } from './journal.ts'
 import { type Span, spanText, sumsJson } from './trial-balance.ts'
 
@@ -59,9 +59,9 @@ export const statementCsv = ({ book, lines }: Statement): string =>
       line.orderId,
       line.customerId,
       line.depositId,
-      wording(line.reference),
+      line.reference,
       line.actor,
-      wording(line.correlationId),
+      line.correlationId,
     ]),
   )
 

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { MarginLineRow } from '../../projections/margins.ts'
+import { csvRow } from '../finance/csv.ts'
 import type { AccountId } from '../ids.ts'
 import { type Margin, type Period, totalMargin } from './margins.ts'
 
@@ -137,14 +138,6 @@ export const readStatement = async (
   }
 }
 
-/** A field of RFC 4180. What a spreadsheet would run as a formula is kept from it by an apostrophe. */
-const csvField = (value: string | number | null): string => {
-  if (value === null) return ''
-  if (typeof value === 'number') return String(value)
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
 const columns = {
   at: 'at',
   type: 'type',
@@ -167,6 +160,6 @@ const fieldNames = Object.keys(columns) as (keyof StatementLine)[]
 
 /** Lines as RFC 4180 text with a heading. */
 export const statementCsv = (lines: readonly StatementLine[]): string =>
-  [Object.values(columns), ...lines.map((line) => fieldNames.map((name) => csvField(line[name])))]
-    .map((row) => `${row.join(',')}\r\n`)
+  [Object.values(columns), ...lines.map((line) => fieldNames.map((name) => line[name]))]
+    .map((row) => `${csvRow(row)}\r\n`)
     .join('')
