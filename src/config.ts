@@ -68,8 +68,10 @@ const crashAt = text(crashExpected).transform((value, context): CrashAt => {
   return z.NEVER
 })
 
-/** Every setting: its name in the environment, what it takes, its default. All three are printed by `farebox settings`: defaults stand as they would be
- * written. */
+/**
+ * Every setting: its name in the environment, what it takes, its default. All three are printed by `farebox settings`:
+ * defaults stand as they would be written.
+ */
 export const settings = {
   PORT: whole(0, 65_535).prefault('3000').describe('The port of the HTTP server; 0 takes a free one.'),
   HOST: text('a host name or an address')

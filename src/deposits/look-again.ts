@@ -18,7 +18,8 @@ const findUnwatchedEveryMs = 60 * 60_000
  * Finds payments whose callbacks were lost: asks the provider of every deposit that it may still take money for, first
  * after `firstLookMs`, then ever more seldom, at least once an hour. The last look is the first one that the provider
  * answers once it watches the deposit no more and no payment is under way, however long ago that was: what was paid or
- * expired while this service or the provider was away is credited or closed then. A backlog is worked off without a pause, ten deposits at a time.
+ * expired while this service or the provider was away is credited or closed then. A backlog is worked off without a
+ * pause, ten deposits at a time.
  *
  * A deposit whose gateway is gone, or whose provider has lost its invoice, is never answered for: it stays as it is, is
  * asked for once an hour for good, and each time a warning names it. Only whoever has the gateway can end that.

@@ -14,7 +14,7 @@ import { arbiterOf } from './arbiter.ts'
 import { decideAwaitedAlone, decideCancellation } from './awaited.ts'
 import { orderFold } from './fold.ts'
 import type { Orderable } from './orderable.ts'
-import { readOrder } from './refund-service.ts'
+import { readOrder } from './read-order.ts'
 
 type Deps = {
   readonly pool: pg.Pool

@@ -84,6 +84,8 @@ export type RefundDecided = DomainEvent<
     /** The rentals that the refund ends, unless an extension has paid for them; empty for a refund of money only. */
     readonly proxyIds: readonly ProxyId[]
     readonly reason: 'order_failed' | 'operator'
+    /** What the operator gave as the reference; left out where there is none. */
+    readonly reference?: string
   }
 >
 /** A decided refund reached the wallet, and the customer's credit where it paid. */

@@ -14,7 +14,7 @@ import type { OrderDetails } from './details.ts'
 import type { PayPage } from './errors.ts'
 import { type Order, orderFold } from './fold.ts'
 import type { OrderDraft } from './place.ts'
-import { readOrder } from './refund-service.ts'
+import { readOrder } from './read-order.ts'
 
 /** An order with the open invoice that it waits for. */
 export type Invoiced = PayPage & {

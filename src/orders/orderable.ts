@@ -1,5 +1,7 @@
 import { accepted } from '../catalog/api-error.ts'
 import { productOfOrder } from '../catalog/catalog.ts'
+import type { Product } from '../catalog/product.ts'
+import type { Result } from '../catalog/refusal.ts'
 import { createCatalogService } from '../catalog/service.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
@@ -14,18 +16,23 @@ type Asking<Answer> = (
 export type Orderable = Asking<boolean>
 
 /** Asks the log, so that every role can ask, and that a product that was parked a moment ago is. */
-export const createOrderable = (runner: CommandRunner): Orderable => {
+const productNow = (runner: CommandRunner): Asking<Result<Product>> => {
   const catalog = createCatalogService(runner)
   return async ({ productId }, { actor, correlationId }) =>
-    (await catalog.read({ actor, correlationId })).resolve(productId)?.state === 'active'
+    productOfOrder(await catalog.read({ actor, correlationId }), productId)
+}
+
+export const createOrderable = (runner: CommandRunner): Orderable => {
+  const ask = productNow(runner)
+  return async (order, cause) => (await ask(order, cause)).ok
 }
 
 /** The same for a client that is answered. @throws ApiError product_unavailable, with the product's successor */
 export type RequireOrderable = Asking<void>
 
 export const createRequireOrderable = (runner: CommandRunner): RequireOrderable => {
-  const catalog = createCatalogService(runner)
-  return async ({ productId }, { actor, correlationId }) => {
-    accepted(productOfOrder(await catalog.read({ actor, correlationId }), productId))
+  const ask = productNow(runner)
+  return async (order, cause) => {
+    accepted(await ask(order, cause))
   }
 }

@@ -10,8 +10,6 @@ import { readOrder } from './read-order.ts'
 import { decideRefund, type RefundAnswer, type RefundRequest } from './refund.ts'
 import { withRefundEvidence } from './refund-evidence.ts'
 
-export { readOrder } from './read-order.ts'
-
 /** The refund that a reference names: the same reference is refunded once. */
 export const refundIdOf = (orderId: OrderId, reference: string): string =>
   deriveId('ref', [orderId, 'operator', reference])

@@ -12,7 +12,7 @@ import type { OrderMethod } from './methods.ts'
 import { createRequireOrderable } from './orderable.ts'
 import { createPayPages } from './pay-pages.ts'
 import type { OrderDraft } from './place.ts'
-import { readOrder } from './refund-service.ts'
+import { readOrder } from './read-order.ts'
 import { type Asked, keyConflict, type OrderRequest, type Placed, standing } from './request.ts'
 
 export { type Beside, type OrderRequest, OrderTurnedAway, type Placed } from './request.ts'

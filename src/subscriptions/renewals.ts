@@ -13,7 +13,7 @@ import { type AccountId, type KeyId, newId, type OrderId, type ProxyId, type Sub
 import { centsToMicros } from '../ledger/money.ts'
 import { type Order, orderFold } from '../orders/fold.ts'
 import { type Prepared, prepareExtension, prepareOrder } from '../orders/prepare.ts'
-import { readOrder } from '../orders/refund-service.ts'
+import { readOrder } from '../orders/read-order.ts'
 import { type OrderService, OrderTurnedAway } from '../orders/service.ts'
 import { stillRunning } from '../stock/decide.ts'
 import { stockFold } from '../stock/fold.ts'

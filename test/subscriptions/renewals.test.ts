@@ -12,7 +12,7 @@ import type { AccountId, KeyId, OrderId, SubscriptionId } from '../../src/ids.ts
 import type { LedgerEvent } from '../../src/ledger/events.ts'
 import { createWallets } from '../../src/ledger/service.ts'
 import { createCompletion } from '../../src/orders/completion.ts'
-import { readOrder } from '../../src/orders/refund-service.ts'
+import { readOrder } from '../../src/orders/read-order.ts'
 import { createOrderService } from '../../src/orders/service.ts'
 import { addAddresses } from '../../src/stock/stocking.ts'
 import { orderIdsOfSchedule } from '../../src/subscriptions/orders.ts'
