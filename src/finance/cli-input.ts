@@ -1,9 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import type pg from 'pg'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput } from '../cli/output.ts'
-import { bookForms, findAccount, noSuchBook } from './find-account.ts'
-import { hasBook } from './journal.ts'
+import { accountsBy, bookForms } from './find-account.ts'
 import { type Moment, momentForms, PastTheEnd, parseMoment } from './moment.ts'
 
 /** Parses an option that names a point of the log. */
@@ -61,42 +59,13 @@ export const withShown = (command: Command): Command =>
     .option('--book <name>', bookForms)
     .addOption(formatOption())
 
-/** @throws CliMisuse for a book that is neither the service's nor a reseller's */
-export const checkBook = async (pool: pg.Pool, book: string | undefined): Promise<void> => {
-  if (book !== undefined && !(await hasBook(pool, book))) throw unknownBook(book)
-}
-
-const unknownBook = (book: string) => new CliMisuse(noSuchBook(book), {}, 'not_found')
-
-/**
- * Where an account stands (`findAccount`).
- * @throws CliMisuse where no book has it, or the books of several resellers do
- */
-export const namedAccount = async (
-  pool: pg.Pool,
-  given: string,
-  { book = null, below }: { readonly book: string | null | undefined; readonly below: boolean },
-): Promise<{ readonly book: string; readonly account: string }> => {
-  const found = await findAccount(pool, given, { book, below })
-  switch (found.outcome) {
-    case 'found':
-      return { book: found.book, account: found.account }
-    case 'unknown_book':
-      throw unknownBook(found.book)
-    case 'unknown_account': {
-      const where = found.book === null ? 'no book has an' : `the book ${found.book} has no`
-      const message = `${where} account ${found.account}; "ledger trial-balance" lists them all`
-      throw new CliMisuse(message, {}, 'not_found')
-    }
-    case 'parent':
-      throw new CliMisuse(
-        `${found.account} stands for those below it and has no lines of its own: "ledger account ${found.account}" lists them, name one`,
-      )
-    case 'several_books':
-      throw new CliMisuse(
-        `several books have an account ${found.account}: name one with --book, e.g. ${found.books.join(', ')}`,
-      )
-    default:
-      return found satisfies never
-  }
-}
+/** `checkBook` and `namedAccount` for commands. They throw CliMisuse. */
+export const { checkBook, namedAccount } = accountsBy({
+  list: '"ledger trial-balance"',
+  below: (account) => `"ledger account ${account}"`,
+  naming: 'with --book',
+  refusal: (outcome, message) =>
+    outcome === 'unknown_book' || outcome === 'unknown_account'
+      ? new CliMisuse(message, {}, 'not_found')
+      : new CliMisuse(message),
+})
