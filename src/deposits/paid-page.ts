@@ -1,6 +1,6 @@
-import { sourceHash } from '../http/docs/hash.ts'
 import { html } from '../http/docs/html.ts'
-import { type Route, route } from '../http/route.ts'
+import { pagePolicy, pageRoute } from '../http/docs/page-route.ts'
+import type { Route } from '../http/route.ts'
 
 const style = `
 :root { color-scheme: light dark; --paper: #fbfaf7; --card: #ffffff; --ink: #1d2321; --soft: #5f6a66; --line: #e4e1d9; --accent: #0a6b52; }
@@ -38,33 +38,14 @@ const page = html`<!doctype html>
 </html>
 `
 
-const policy = [
-  "default-src 'none'",
-  `style-src ${sourceHash(style)}`,
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
 /** Where a payer lands who was given no address of a shop. */
 export const paidPath = '/paid'
 
 /** `GET /paid`: a page for payers, the same for all, that runs and loads nothing. */
-export const paidPageRoute: Route = route({
-  method: 'GET',
+export const paidPageRoute: Route = pageRoute({
   path: paidPath,
   operationId: 'getPaidPage',
   summary: 'Where payers land',
-  description: 'A page for people.',
-  tag: 'Service',
-  access: 'public',
-  writes: false,
-  hidden: true,
-  responses: { 200: { description: 'The page.', text: { mediaType: 'text/html', example: '' } } },
-  errors: [],
-  handler: async () => ({
-    status: 200,
-    text: page.html,
-    headers: { 'cache-control': 'no-cache', 'content-security-policy': policy },
-  }),
+  html: page.html,
+  policy: pagePolicy({ style }),
 })

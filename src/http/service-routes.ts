@@ -1,4 +1,5 @@
 import { docsPage } from './docs/page.ts'
+import { pageRoute } from './docs/page-route.ts'
 import { openApiDocument } from './openapi/document.ts'
 import type { WebhookDeclaration } from './openapi/webhooks.ts'
 import type { Route } from './route.ts'
@@ -29,23 +30,12 @@ const openApiRoute = (text: string): Route =>
 
 /** `GET /docs`: the same for people, one page without a single request elsewhere. */
 const docsRoute = (html: string, policy: string): Route =>
-  route({
-    method: 'GET',
+  pageRoute({
     path: '/docs',
     operationId: 'getDocumentation',
     summary: 'The documentation',
-    description: 'A page for people.',
-    tag: 'Service',
-    access: 'public',
-    writes: false,
-    hidden: true,
-    responses: { 200: { description: 'The page.', text: { mediaType: 'text/html', example: '' } } },
-    errors: [],
-    handler: async () => ({
-      status: 200,
-      text: html,
-      headers: { 'cache-control': 'no-cache', 'content-security-policy': policy },
-    }),
+    html,
+    policy,
   })
 
 /** `GET /`: who opens the address that the start printed is shown the documentation. */

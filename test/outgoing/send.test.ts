@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import { createServer as createTcpServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { publicOutgoing, sandboxOutgoing } from '../../src/outgoing/send.ts'
 import { TargetRefused } from '../../src/outgoing/target.ts'
+import { privateListener } from '../support/private-listener.ts'
 
 test('real providers are reached over https at public addresses only', async (t) => {
   let hits = 0
@@ -37,18 +37,6 @@ test('real providers are reached over https at public addresses only', async (t)
 
 /** What `fetch` says of a request whose connection was refused. */
 const isRefused = (error: unknown): boolean => (error as Error).cause instanceof TargetRefused
-
-/** Listens on every address of this machine and counts the connections. */
-const privateListener = async (t: TestContext) => {
-  let connections = 0
-  const server = createTcpServer((socket) => {
-    connections += 1
-    socket.destroy()
-  }).listen(0, '::')
-  await once(server, 'listening')
-  t.after(() => server.close())
-  return { port: (server.address() as { port: number }).port, connections: () => connections }
-}
 
 test('a provider whose name leads to a private address, or to a public and a private one, gets no connection', async (t) => {
   const listener = await privateListener(t)

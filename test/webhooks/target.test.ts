@@ -1,26 +1,13 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { checkTarget, isAllowedAddress, TargetRefused } from '../../src/outgoing/target.ts'
 import { createSender } from '../../src/webhooks/sender.ts'
 import { openStage } from '../contract/stage.ts'
+import { privateListener } from '../support/private-listener.ts'
 import { path } from './world.ts'
 
 const strict = { allowLoopback: false }
 const request = { body: Buffer.from('{}'), headers: { 'content-type': 'application/json' } }
-
-/** Listens on every address of this machine and counts the TCP connections. */
-const privateListener = async (t: TestContext) => {
-  let connections = 0
-  const server = createServer((socket) => {
-    connections += 1
-    socket.destroy()
-  }).listen(0, '::')
-  await once(server, 'listening')
-  t.after(() => server.close())
-  return { port: (server.address() as { port: number }).port, connections: () => connections }
-}
 
 /** Every way to write a loopback or unspecified address in a URL. */
 const literals = [

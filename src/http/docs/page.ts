@@ -2,12 +2,12 @@ import type { ErrorCode } from '../error-table.ts'
 import { errorCodes, errorEntry } from '../error-table.ts'
 import type { JsonSchema } from '../json-schema.ts'
 import type { OpenApiDocument } from '../openapi/document.ts'
-import { sourceHash } from './hash.ts'
 import type { Html } from './html.ts'
 import { html } from './html.ts'
 import { markdown } from './markdown.ts'
 import type { Follow, Operation } from './operation-view.ts'
 import { badge, operationView } from './operation-view.ts'
+import { pagePolicy } from './page-route.ts'
 import { fieldsView } from './schema-view.ts'
 import { script } from './script.ts'
 import { style } from './style.ts'
@@ -118,13 +118,6 @@ ${schemasView(document)}
 </body>
 </html>
 `
-  const policy = [
-    "default-src 'none'",
-    `style-src ${sourceHash(style)}`,
-    `script-src ${sourceHash(script)}`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ')
+  const policy = pagePolicy({ style, script })
   return { html: page.html, policy }
 }

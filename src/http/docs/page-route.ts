@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto'
+import { type Route, route } from '../route.ts'
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
+
+/** The Content-Security-Policy that allows a page its own style and script by their hashes, and nothing else. */
+export const pagePolicy = ({ style, script }: { readonly style: string; readonly script?: string }): string =>
+  [
+    "default-src 'none'",
+    `style-src ${hashOf(style)}`,
+    ...(script === undefined ? [] : [`script-src ${hashOf(script)}`]),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+
+/** A page for people, the same for all, under its policy. */
+export const pageRoute = (page: {
+  readonly path: string
+  readonly operationId: string
+  readonly summary: string
+  readonly html: string
+  readonly policy: string
+}): Route =>
+  route({
+    method: 'GET',
+    path: page.path,
+    operationId: page.operationId,
+    summary: page.summary,
+    description: 'A page for people.',
+    tag: 'Service',
+    access: 'public',
+    writes: false,
+    hidden: true,
+    responses: { 200: { description: 'The page.', text: { mediaType: 'text/html', example: '' } } },
+    errors: [],
+    handler: async () => ({
+      status: 200,
+      text: page.html,
+      headers: { 'cache-control': 'no-cache', 'content-security-policy': page.policy },
+    }),
+  })
