@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isoTime } from '../clock.ts'
 import type { Send } from '../outgoing/send.ts'
+import { maxUrlLength } from '../outgoing/target.ts'
 import type { BtcpayCredentials } from './credentials.ts'
 import { parseDecimalText, productMicros } from './decimal.ts'
 import { jsonApi, jsonOf } from './json-api.ts'
@@ -66,12 +67,20 @@ export const settledPayments = (methods: z.input<typeof PaymentMethods>): readon
       }),
   )
 
-const created = (invoice: z.output<typeof Invoice>): CreatedInvoice => {
+/** Payers are sent there, and a reseller's own server may name anything: only a page, and no less safe than the API. */
+const payPage = (link: string, { protocol }: URL): string => {
+  const page = link.length <= maxUrlLength ? URL.parse(link) : null
+  if (page?.protocol !== protocol || page.username !== '' || page.password !== '')
+    throw new GatewayUnavailable(`btcpay: a checkout link that is no ${protocol.slice(0, -1)} address`)
+  return link
+}
+
+const created = (invoice: z.output<typeof Invoice>, server: URL): CreatedInvoice => {
   const { id, checkoutLink, expirationTime, monitoringExpiration } = invoice
   const watchUntil = monitoringExpiration ?? expirationTime + monitoringMinutes * 60
   return {
     invoiceId: id,
-    payUrl: checkoutLink,
+    payUrl: payPage(checkoutLink, server),
     expiresAt: isoTime(expirationTime * 1000),
     watchUntil: isoTime(watchUntil * 1000),
   }
@@ -82,6 +91,7 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
   const { url, apiKey, storeId, webhookSecret } = credentials
   const api = jsonApi('btcpay', send, url.replace(/\/+$/, ''), { authorization: `token ${apiKey}` })
   const store = `/api/v1/stores/${encodeURIComponent(storeId)}/invoices`
+  const server = new URL(url)
 
   const readInvoice = async (invoiceId: string): Promise<InvoiceReport | null> => {
     const path = `${store}/${encodeURIComponent(invoiceId)}`
@@ -106,7 +116,7 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
       const wanted = `?orderId=${encodeURIComponent(depositId)}`
       const standing = await api('GET', `${store}${wanted}`, z.array(Invoice))
       const own = standing?.find(({ metadata }) => metadata?.orderId === depositId)
-      if (own) return created(own)
+      if (own) return created(own, server)
       const invoice = await api('POST', store, Invoice, {
         body: {
           amount: `${Math.floor(amountCents / 100)}.${String(amountCents % 100).padStart(2, '0')}`,
@@ -121,7 +131,7 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
         },
       })
       if (!invoice) throw new GatewayUnavailable('btcpay: the store is not known')
-      return created(invoice)
+      return created(invoice, server)
     },
     // What arrived in coins stays: no bank takes it back.
     disputesSince: async () => [],

@@ -1,3 +1,5 @@
+import { GatewayUnavailable } from './port.ts'
+
 /** A decimal number as it was written: `digits / 10^scale`. */
 export type Decimal = { readonly digits: bigint; readonly scale: number }
 
@@ -16,16 +18,23 @@ export const parseDecimalText = (text: string): Decimal | null => {
 
 const safe = (value: bigint): number => {
   const number = Number(value)
+  // The figure itself is the provider's and belongs in no log.
   if (value < 0n || !Number.isSafeInteger(number))
-    throw new RangeError(`${value} is no amount in micro-dollars`)
+    throw new GatewayUnavailable('a payment of more than can be credited, or of less than nothing')
   return number
 }
 
-/** `a × b` dollars as micro-dollars, rounded down. */
+/**
+ * `a × b` dollars as micro-dollars, rounded down.
+ * @throws GatewayUnavailable for less than 0 and for more than 2^53 - 1 micro-dollars
+ */
 export const productMicros = (a: Decimal, b: Decimal): number =>
   safe((a.digits * b.digits * 1_000_000n) / 10n ** BigInt(a.scale + b.scale))
 
-/** `price × part / whole` dollars as micro-dollars, rounded down; 0 when the whole is 0. */
+/**
+ * `price × part / whole` dollars as micro-dollars, rounded down; 0 when the whole is 0.
+ * @throws GatewayUnavailable for less than 0 and for more than 2^53 - 1 micro-dollars
+ */
 export const shareMicros = (price: Decimal, part: Decimal, whole: Decimal): number => {
   if (whole.digits === 0n) return 0
   const up = price.digits * part.digits * 10n ** BigInt(whole.scale) * 1_000_000n

@@ -3,7 +3,7 @@ import type { ReadDatabase } from '../../projections/database.ts'
 import type { KeptDetails } from '../../projections/orders.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId, OrderId, SubscriptionId } from '../ids.ts'
-import { orderIdOfPeriod } from './names.ts'
+import { maxOrdersOfPeriod, orderIdOfPeriod } from './names.ts'
 import { endOfPeriod, type Period } from './period.ts'
 
 /** What says when each period began. Instants are ISO 8601 UTC. */
@@ -15,7 +15,8 @@ export type Schedule = {
 
 /**
  * Every order that a subscription may have, oldest first: of each period that was paid, and of the next one, which is
- * there when its order failed or came too late and was refunded. Null: it did not start.
+ * there when its order failed or came too late and was refunded; before each, those of the period that failed. Null: it
+ * did not start.
  */
 export const orderIdsOfSchedule = (
   subscriptionId: SubscriptionId,
@@ -24,8 +25,11 @@ export const orderIdsOfSchedule = (
   const ids = [orderIdOfPeriod(subscriptionId, null)]
   if (schedule === null) return ids
   const [startMs, lastMs] = [Date.parse(schedule.startedAt), Date.parse(schedule.currentPeriodEnd)]
-  for (let n = 1; endOfPeriod(startMs, schedule.period, n) <= lastMs; n += 1)
-    ids.push(orderIdOfPeriod(subscriptionId, isoTime(endOfPeriod(startMs, schedule.period, n))))
+  for (let n = 1; endOfPeriod(startMs, schedule.period, n) <= lastMs; n += 1) {
+    const periodStart = isoTime(endOfPeriod(startMs, schedule.period, n))
+    for (let failed = 0; failed < maxOrdersOfPeriod; failed += 1)
+      ids.push(orderIdOfPeriod(subscriptionId, periodStart, failed))
+  }
   return ids
 }
 

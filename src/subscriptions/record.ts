@@ -19,7 +19,10 @@ export const SubscriptionRecord = z
         '`past_due`: the period is over and the next one is not paid yet; it is tried again as the wallet fills, until `graceEndsAt`.',
     }),
     productId: z.string(),
-    quantity: z.int(),
+    quantity: z.int().meta({
+      description:
+        'What was asked for. Of addresses a later period has those of `proxyIds`: one that was given back is not renewed.',
+    }),
     interval: z.enum(intervals),
     fulfillmentMeta: z
       .object({

@@ -19,7 +19,7 @@ import { stillRunning } from '../stock/decide.ts'
 import { stockFold } from '../stock/fold.ts'
 import { decideRefused, decideScheduledEnd, dueAtMs } from './decide.ts'
 import { type Subscription, subscriptionFold } from './fold.ts'
-import { orderIdOfPeriod } from './names.ts'
+import { maxOrdersOfPeriod, orderIdOfPeriod } from './names.ts'
 import { graceMs } from './period.ts'
 import type { Market } from './prepare.ts'
 import type { Subscriptions } from './service.ts'
@@ -140,12 +140,30 @@ export const createRenewals = (deps: {
     return { ...prepared, subscription: { subscriptionId, interval, period, periodStart } }
   }
 
-  /** Null: the period is paid, or somebody else has decided on it. */
-  const pay = async (state: Subscription, orderId: OrderId): Promise<Refused | null> => {
-    const standing = await readOrder(log, orderId)
+  /**
+   * The order that is to pay the next period, and what stands of it: the first one that did not fail, or the last that a
+   * period may have. Only a log without atomic items has orders that fail: their debit landed, and what they were to
+   * keep was gone.
+   */
+  const orderOfNextPeriod = async ({ terms, currentPeriodEnd }: Subscription) => {
+    for (let failedBefore = 0; ; failedBefore += 1) {
+      const subscriptionId = terms.subscriptionId as SubscriptionId
+      const orderId = orderIdOfPeriod(subscriptionId, currentPeriodEnd, failedBefore)
+      const standing = await readOrder(log, orderId)
+      if (!standing || standing.failureReason === null || failedBefore + 1 === maxOrdersOfPeriod)
+        return { orderId, standing }
+    }
+  }
+
+  /** Null: the period is paid, its order is on its way, or somebody else has decided on it. */
+  const pay = async (
+    state: Subscription,
+    { orderId, standing }: Awaited<ReturnType<typeof orderOfNextPeriod>>,
+  ): Promise<Refused | null> => {
     if (standing) {
+      if (standing.failureReason !== null) return failed(standing)
       await subscriptions.finish(standing)
-      return standing.failureReason === null ? null : failed(standing)
+      return null
     }
     const payer = await payerOf(state)
     if (!payer) return { reason: 'account_blocked', neededMicros: null }
@@ -201,11 +219,10 @@ export const createRenewals = (deps: {
     return answer
   }
 
-  const note = async (state: Subscription, refused: Refused): Promise<void> => {
+  const note = async (state: Subscription, refused: Refused, triedAtMs: number): Promise<void> => {
     const end = Date.parse(state.currentPeriodEnd)
-    const nowMs = clock()
-    // The end of the period and the end of the grace are looked at on time.
-    const stops = [end, end + graceMs].filter((stop) => stop > nowMs)
+    // The end of the period and the end of the grace are looked at on time, also when they passed while it was tried.
+    const stops = [end, end + graceMs].filter((stop) => stop > triedAtMs)
     await pool.query(
       `insert into work.renewals (subscription_id, period_start, reason, needed_micros, retry_at)
        values ($1::text, $2::timestamptz, $3::text, $4::bigint, $5::timestamptz)
@@ -217,7 +234,7 @@ export const createRenewals = (deps: {
         state.currentPeriodEnd,
         refused.reason,
         refused.neededMicros,
-        isoTime(Math.min(nowMs + retryMs, ...stops)),
+        isoTime(Math.min(triedAtMs + retryMs, ...stops)),
       ],
     )
   }
@@ -240,24 +257,28 @@ export const createRenewals = (deps: {
   /** One period; true when it is paid, so that the next one may be due too. */
   const renewOnce = async (subscriptionId: SubscriptionId): Promise<boolean> => {
     const state = await subscriptions.read(subscriptionId)
-    if (!state || state.ended || clock() < dueAtMs(state)) return false
+    const triedAtMs = clock()
+    if (!state || state.ended || triedAtMs < dueAtMs(state)) return false
     if (state.cancelScheduled) {
       await end(state)
       return false
     }
-    const orderId = orderIdOfPeriod(subscriptionId, state.currentPeriodEnd)
-    const refused = await pay(state, orderId)
+    const order = await orderOfNextPeriod(state)
+    const { orderId } = order
+    const refused = await pay(state, order)
     const fields = { subscriptionId, accountId: state.terms.accountId, orderId }
     if (refused === null) {
-      logger.info(fields, 'a subscription was renewed')
-      return true
+      const after = await subscriptions.read(subscriptionId)
+      const paid = after?.orderId === orderId
+      if (paid) logger.info(fields, 'a subscription was renewed')
+      return paid
     }
     const expired = await expire(state, orderId, refused.reason)
     logger.info(
       { ...fields, reason: refused.reason, expired },
       expired ? 'a subscription expired' : 'a renewal was refused and is tried again',
     )
-    if (!expired) await note(state, refused)
+    if (!expired) await note(state, refused, triedAtMs)
     return false
   }
 

@@ -116,6 +116,7 @@ export const createSender = (options: SenderOptions): Sender => {
     connect: guardedConnector({ ...options, timeoutMs }),
     // Many endpoints may share a host, and one of them must not hold up the others: leases bound each endpoint.
     connections: null,
+    allowH2: false,
     pipelining: 1,
     keepAliveTimeout: 10_000,
     keepAliveMaxTimeout: 60_000,

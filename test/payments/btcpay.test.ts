@@ -74,7 +74,8 @@ test('settled payments count at the rate of the invoice, rounded down to a micro
   assert.deepEqual(settledPayments(methods('0.00007766', 'Processing')), [])
   assert.deepEqual(settledPayments(methods('0.00007766', 'Invalid')), [])
   assert.deepEqual(settledPayments(methods('0', 'Settled')), [])
-  assert.throws(() => settledPayments(methods('a lot', 'Settled')), GatewayUnavailable)
+  for (const odd of ['a lot', '-1', '9'.repeat(40)])
+    assert.throws(() => settledPayments(methods(odd, 'Settled')), GatewayUnavailable, odd)
 })
 
 test('an invoice is read with its payments; numbers may be JSON numbers or texts', async () => {
@@ -125,6 +126,26 @@ test('an invoice is looked for before it is made, since the API has no idempoten
       redirectURL: 'https://acme.example/',
     },
   })
+})
+
+test("payers are sent to a page by https and nowhere else, whatever a reseller's server says", async () => {
+  const create = (checkoutLink: string) =>
+    server({ [`GET ${store}?orderId=dep_a`]: [{ ...invoice, checkoutLink }] }).gateway.createInvoice({
+      depositId: 'dep_a',
+      amountCents: 500,
+    } as never)
+  const elsewhere = 'https://checkout.example.org/i/1'
+  assert.equal((await create(elsewhere)).payUrl, elsewhere)
+  for (const odd of [
+    'javascript:alert(1)',
+    'http://pay.example.com/i/1',
+    'https://user:password@pay.example.com/i/1',
+    'data:text/html,pay',
+    '/i/1',
+    '',
+    `https://pay.example.com/${'i'.repeat(2_048)}`,
+  ])
+    await assert.rejects(create(odd), GatewayUnavailable, odd)
 })
 
 test('an answer that the documentation does not have, or none, is an outage', async () => {

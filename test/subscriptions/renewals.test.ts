@@ -17,7 +17,7 @@ import { createOrderService } from '../../src/orders/service.ts'
 import { addAddresses } from '../../src/stock/stocking.ts'
 import { orderIdsOfSchedule } from '../../src/subscriptions/orders.ts'
 import { graceMs } from '../../src/subscriptions/period.ts'
-import type { SubscriptionWish } from '../../src/subscriptions/prepare.ts'
+import type { Market, SubscriptionWish } from '../../src/subscriptions/prepare.ts'
 import { createRenewals } from '../../src/subscriptions/renewals.ts'
 import { createSubscriptions } from '../../src/subscriptions/service.ts'
 import { runnerOver } from '../commands/world.ts'
@@ -73,7 +73,7 @@ const isp = {
 const gigabyte = { productId: product.id, quantity: 1, meta: undefined }
 const twoAddresses = { productId: isp.id, quantity: 2, meta: { country: 'USA', period_days: 30 } }
 
-const market = {
+const market: Market = {
   catalog: {
     current: () => createCatalog({ digest: 'd', importedAt: product.since, products: [product, isp] }),
   },
@@ -86,6 +86,7 @@ const processOver = (
   pool: Awaited<ReturnType<typeof testDatabase>>['pool'],
   log: EventLog,
   clock: () => number,
+  sold: Market,
 ) => {
   const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
   const runner = runnerOver(log, { clock, limits })
@@ -95,10 +96,10 @@ const processOver = (
     log,
     runner,
     orders,
-    market,
+    market: sold,
     settleTraffic: async () => undefined,
   })
-  const deps = { pool, log, runner, orders, market, subscriptions, clock, logger }
+  const deps = { pool, log, runner, orders, market: sold, subscriptions, clock, logger }
   return { runner, complete, subscriptions, renewals: createRenewals(deps), end: () => runner.close() }
 }
 
@@ -106,7 +107,7 @@ const openShop = async (t: TestContext, log: EventLog) => {
   const { pool } = await testDatabase(t)
   let nowMs = Date.parse('2026-01-31T12:00:00.000Z')
   const clock = () => nowMs
-  const start = (over: EventLog) => processOver(pool, over, clock)
+  const start = (over: EventLog, sold: Market = market) => processOver(pool, over, clock, sold)
   const operator = start(log)
   t.after(() => operator.end())
   const wallets = createWallets({ runner: operator.runner })
@@ -188,8 +189,8 @@ const audit = async (
   const process = shop.start(shop.log)
   const state = await process.subscriptions.read(id)
   await process.end()
-  let kept = 0
-  const periods = new Set<string>()
+  const debited = new Set<string>()
+  const periods = new Set<string | null>()
   const schedule = state && {
     startedAt: state.terms.startedAt,
     period: state.terms.period,
@@ -198,17 +199,22 @@ const audit = async (
   const ids = orderIdsOfSchedule(id, schedule)
   for (const event of await ledgerOf(shop.log, accountId)) {
     if (event.type !== 'WalletDebited') continue
-    const order = await readOrder(shop.log, event.data.order.orderId as OrderId)
+    const { orderId } = event.data.order
+    assert.ok(!debited.has(orderId), 'an order was charged twice')
+    debited.add(orderId)
+    const order = await readOrder(shop.log, orderId as OrderId)
     assert.ok(order, 'a debit without an order')
     const { subscription } = order.details
     assert.ok(subscription)
-    assert.ok(!periods.has(String(subscription.periodStart)), 'a period was charged twice')
-    periods.add(String(subscription.periodStart))
     assert.ok(ids.includes(order.details.orderId), 'an order that a list of the subscription leaves out')
-    if (order.status === 'completed') kept += 1
-    else assert.equal(order.status, 'refunded')
+    if (order.status !== 'completed') {
+      assert.equal(order.status, 'refunded')
+      continue
+    }
+    assert.ok(!periods.has(subscription.periodStart), 'a period was charged twice')
+    periods.add(subscription.periodStart)
   }
-  assert.equal(kept, state?.periods ?? 0, 'orders that stand and periods that are paid differ')
+  assert.equal(periods.size, state?.periods ?? 0, 'orders that stand and periods that are paid differ')
   let ends = state?.terms.currentPeriodEnd
   for await (const stored of shop.log.readStream(subscriptionStream(id))) {
     const event = decode(stored) as { type: string; data: { periodStart: string; currentPeriodEnd: string } }
@@ -372,8 +378,8 @@ test('many processes at once place one renewal', async (t) => {
   assert.ok(await shop.log.lastOf(orderStream(last!.orderId as OrderId)))
 })
 
-test('addresses are kept by processes that know nothing but the log, whichever of them dies', async (t) => {
-  // No read table is ever written here, and every process starts cold.
+/** A subscription of two addresses. No read table is ever written here, and every process starts cold. */
+const openRentals = async (t: TestContext) => {
   const shop = await openShop(t, createMemoryLog())
   const operator = shop.start(shop.log)
   const ips = Array.from({ length: 12 }, (_, n) => `198.18.0.${n + 1}`)
@@ -385,7 +391,11 @@ test('addresses are kept by processes that know nothing but the log, whichever o
   await operator.end()
   const id = subscription.terms.subscriptionId as SubscriptionId
   assert.equal(subscription.proxyIds.length, 2)
+  return { shop, accountId, id, subscription }
+}
 
+test('addresses are kept by processes that know nothing but the log, whichever of them dies', async (t) => {
+  const { shop, accountId, id, subscription } = await openRentals(t)
   const renew = async (log: EventLog, died: Promise<unknown> = new Promise(() => undefined)) => {
     const process = shop.start(log)
     await Promise.race([process.renewals.renew(id).catch(() => undefined), died])
@@ -401,4 +411,45 @@ test('addresses are kept by processes that know nothing but the log, whichever o
     assert.equal(state?.periods, at + 2)
     assert.deepEqual(state?.proxyIds, subscription.proxyIds, 'others were rented in place of those that run')
   }
+})
+
+test('a renewal that a crash cut off until its addresses had ended is given back, and others are rented', async (t) => {
+  const { shop, accountId, id, subscription } = await openRentals(t)
+  shop.wait(29 * dayMs)
+  const stop = stopAtAppend(0, { kind: 'crash', written: true })
+  const { log, died } = mortal(prefixLog(shop.log, stop))
+  const cut = shop.start(log)
+  await Promise.race([cut.renewals.renew(id).catch(() => undefined), died])
+  await cut.end()
+  shop.wait(2 * dayMs)
+  await recover(shop, accountId)
+  const process = shop.start(shop.log)
+  await process.renewals.renew(id)
+  await process.end()
+  const state = await audit(shop, accountId, id)
+  assert.equal(state?.periods, 2)
+  assert.ok(state.proxyIds.every((proxyId) => !subscription.proxyIds.includes(proxyId)))
+  assert.equal(state.proxyIds.length, 2)
+})
+
+test('addresses that end while they are being renewed are rented anew at the next look', async (t) => {
+  const { shop, accountId, id } = await openRentals(t)
+  shop.wait(30 * dayMs - 1)
+  // They run when the renewal looks at them; while it makes the price they end.
+  const current = () => {
+    shop.wait(1)
+    return market.catalog.current()
+  }
+  const process = shop.start(shop.log, { ...market, catalog: { current } })
+  await process.renewals.renew(id)
+  assert.equal((await audit(shop, accountId, id))?.periods, 1)
+  await process.end()
+  const { rows } = await shop.pool.query('select retry_at <= $1::timestamptz as due from work.renewals', [
+    new Date(shop.clock()).toISOString(),
+  ])
+  assert.deepEqual(rows, [{ due: true }])
+  const again = shop.start(shop.log)
+  await again.renewals.renew(id)
+  await again.end()
+  assert.equal((await audit(shop, accountId, id))?.periods, 2)
 })
