@@ -8,7 +8,7 @@ import { type Api, createApi } from './api.ts'
 import { sealKeyOf } from './audit/seal-key.ts'
 import { startSealer } from './audit/sealer.ts'
 import type { Clock } from './clock.ts'
-import { type Closing, createClosing } from './closing.ts'
+import { type Closing, opening } from './closing.ts'
 import type { Config } from './config.ts'
 import { type Core, openCore } from './core.ts'
 import { crashHooks } from './crash.ts'
@@ -85,15 +85,8 @@ const listen = async (app: FastifyInstance, { host, port }: Config): Promise<str
  * @throws SettingsRefused, DataInUse, MigrationRefused, KeyRefused, ProjectionsRefused: the start is to stop with
  * their message
  */
-export const openFarebox = async (options: FareboxOptions): Promise<Farebox> => {
-  const closing = createClosing()
-  try {
-    return await openInto(closing, options)
-  } catch (error) {
-    await closing.close().catch(() => undefined) // what went wrong first is what helps
-    throw error
-  }
-}
+export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
+  opening((closing) => openInto(closing, options))
 
 const openInto = async (closing: Closing, options: FareboxOptions): Promise<Farebox> => {
   const { config, systemClock, monotonicMs, logger, kill } = options

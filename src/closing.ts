@@ -5,7 +5,7 @@ export type Closing = {
   close(): Promise<void>
 }
 
-export const createClosing = (): Closing => {
+const createClosing = (): Closing => {
   const steps: (() => unknown)[] = []
   let closed: Promise<void> | null = null
   const close = async (): Promise<void> => {
@@ -26,5 +26,16 @@ export const createClosing = (): Closing => {
       closed ??= close()
       return closed
     },
+  }
+}
+
+/** Gives `open` a `Closing` to fill, and closes it when opening fails; what opened closes it otherwise. */
+export const opening = async <Opened>(open: (closing: Closing) => Promise<Opened>): Promise<Opened> => {
+  const closing = createClosing()
+  try {
+    return await open(closing)
+  } catch (error) {
+    await closing.close().catch(() => undefined) // what went wrong first is what helps
+    throw error
   }
 }

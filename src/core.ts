@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from './clock.ts'
 import { type ClockGuard, startClockGuard } from './clock-guard.ts'
-import { type Closing, createClosing } from './closing.ts'
+import { type Closing, opening } from './closing.ts'
 import type { Config } from './config.ts'
 import type { CrashHooks } from './crash.ts'
 import { createCodec, type EventCodec } from './eventstore/codec.ts'
@@ -96,15 +96,8 @@ const databaseWaitMs = 10_000
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
  * @throws DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused: the start is to stop with their message
  */
-export const openCore = async (options: CoreOptions): Promise<Core> => {
-  const closing = createClosing()
-  try {
-    return await openInto(closing, options)
-  } catch (error) {
-    await closing.close().catch(() => undefined) // what went wrong first is what helps
-    throw error
-  }
-}
+export const openCore = (options: CoreOptions): Promise<Core> =>
+  opening((closing) => openInto(closing, options))
 
 const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> => {
   const { config, role, systemClock, logger, hooks, metrics } = options

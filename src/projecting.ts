@@ -6,7 +6,7 @@ import { createProjectionRunner, type ProjectionRunner } from '../projections/en
 import { groups, hot } from '../projections/groups.ts'
 import type { Core } from './core.ts'
 import type { CrashHooks } from './crash.ts'
-import { type Poller, startPoller } from './reactors/poller.ts'
+import { type Poller, startPoller } from './poller.ts'
 
 /** The projections as this process sees them: it folds them, or follows those that another process folds. */
 export type Projecting = Pick<

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { ReadsBehind } from '../../projections/engine/reads.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { type Poller, startPoller } from '../poller.ts'
 import { type Catalog, createCatalog } from './catalog.ts'
 import { emptyCatalog } from './fold.ts'
 import type { Product } from './product.ts'

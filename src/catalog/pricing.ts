@@ -1,3 +1,4 @@
+import { basisPoints, millionths, multiplyToCents, shareOfCents } from '../ledger/money.ts'
 import type { Target } from '../orders/details.ts'
 import type { Product, Tier } from './product.ts'
 import { unitPriceMicros, type Wanted } from './rates.ts'
@@ -70,13 +71,6 @@ export type Quote = Figures & {
 /** What is priced: a target of a dedicated product (null for a gateway product), and the list's tiers for it. */
 export type Priced = { readonly target: Target | null; readonly tiers: readonly Tier[] }
 
-const centMicros = 10_000n
-const wholeDiscountBp = 10_000n
-const wholeMarkupMillionths = 1_000_000n
-
-const roundHalfUp = (numerator: bigint, denominator: bigint): number =>
-  Number((2n * numerator + denominator) / (2n * denominator))
-
 /**
  * The one function that makes figures, for price, price list, order, refund and margin. Each amount is computed exactly
  * in micro-dollars and rounded half up to a cent once (decisions.md, "Catalogue and prices").
@@ -86,24 +80,20 @@ export const figuresOf = (
   quantity: number,
   terms: ResellerTerms | null,
 ): Figures => {
-  const units = BigInt(quantity)
-  const listMicros = BigInt(unitPriceMicros(tiers, quantity)) * units
-  const listCents = roundHalfUp(listMicros, centMicros)
-  const unitCents = (amountCents: number) => roundHalfUp(BigInt(amountCents), units)
+  const units = { numerator: quantity, denominator: 1 }
+  const listMicros = unitPriceMicros(tiers, quantity)
+  const listCents = multiplyToCents(listMicros, units)
+  const unitPriceCents = (amountCents: number) => shareOfCents(amountCents, 1, quantity)
   if (terms === null)
-    return { unitPriceCents: unitCents(listCents), amountCents: listCents, listCents, reseller: null }
-  const costShareBp = wholeDiscountBp - BigInt(terms.discountBp)
-  const yourCostCents = roundHalfUp(listMicros * costShareBp, centMicros * wholeDiscountBp)
+    return { unitPriceCents: unitPriceCents(listCents), amountCents: listCents, listCents, reseller: null }
+  const yourCostCents = multiplyToCents(listMicros, units, basisPoints(10_000 - terms.discountBp))
   const retailMicros = terms.retail.get(retailKey(target))
   const customerCents =
     retailMicros !== undefined
-      ? roundHalfUp(BigInt(retailMicros) * units, centMicros)
-      : roundHalfUp(
-          listMicros * BigInt(terms.markupMillionths ?? wholeMarkupMillionths),
-          centMicros * wholeMarkupMillionths,
-        )
+      ? multiplyToCents(retailMicros, units)
+      : multiplyToCents(listMicros, units, millionths(terms.markupMillionths ?? 1_000_000))
   return {
-    unitPriceCents: unitCents(customerCents),
+    unitPriceCents: unitPriceCents(customerCents),
     amountCents: customerCents,
     listCents,
     reseller: { yourCostCents, customerCents, marginCents: customerCents - yourCostCents },

@@ -1,3 +1,4 @@
+import { microsToCentsHalfUp } from '../ledger/money.ts'
 import { holds, isAvailable, orderableCountries, type StockCount } from './availability.ts'
 import { countryOf } from './countries.ts'
 import { howTo, metaOf } from './how-to.ts'
@@ -17,8 +18,6 @@ const currency = 'USD' as const
 
 const periodLabel = (days: number): string => (days === 1 ? '1 day' : `${days} days`)
 
-const unitCents = (micros: number): number => Math.floor((micros + 5_000) / 10_000)
-
 const isStandard = ({ target }: Rate): boolean => target.periodDays === standardPeriodDays
 
 /** The lowest price of one unit, for 30 days where that is a period of the product. */
@@ -26,14 +25,14 @@ const publishedPrice = (product: Product) => {
   const lowest = (tiers: Rate['tiers']) => Math.min(...tiers.map((tier) => tier.unitPriceMicros))
   if (!isDedicated(product)) {
     const per = product.shape === 'gateway_time' ? `${product.unit}/${product.periodDays}d` : product.unit
-    return { fromCents: unitCents(lowest(product.tiers)), unit: product.unit, per, currency }
+    return { fromCents: microsToCentsHalfUp(lowest(product.tiers)), unit: product.unit, per, currency }
   }
   const rates = countriesOf(product).flatMap((country) => ratesIn(product, country))
   const standard = rates.filter(isStandard)
   const days = standard.length > 0 ? standardPeriodDays : Math.min(...rates.map((r) => r.target.periodDays))
   const tiers = rates.filter((rate) => rate.target.periodDays === days).flatMap((rate) => rate.tiers)
   return {
-    fromCents: unitCents(lowest(tiers)),
+    fromCents: microsToCentsHalfUp(lowest(tiers)),
     unit: product.unit,
     per: `${product.unit}/${days}d`,
     currency,
@@ -47,7 +46,7 @@ const gatewayExtras = (product: Product) =>
         periodDays: product.shape === 'gateway_time' ? product.periodDays : null,
         tiers: product.tiers.map(({ from, unitPriceMicros }) => ({
           fromQuantity: from,
-          unitPriceCents: unitCents(unitPriceMicros),
+          unitPriceCents: microsToCentsHalfUp(unitPriceMicros),
         })),
       }
     : {}

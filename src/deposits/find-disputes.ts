@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../clock.ts'
 import type { Inbox } from '../payments/inbox.ts'
 import { type Gateways, GatewayUnavailable } from '../payments/port.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { type Poller, startPoller } from '../poller.ts'
 
 const maxGatewaysARun = 50
 const atOnce = 10

@@ -1,5 +1,5 @@
-import { html } from '../http/docs/html.ts'
 import { pagePolicy, pageRoute } from '../http/docs/page-route.ts'
+import { html } from '../http/html.ts'
 import type { Route } from '../http/route.ts'
 
 const style = `

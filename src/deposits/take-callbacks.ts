@@ -11,7 +11,7 @@ import {
   type InvoiceReport,
   type LiveGateway,
 } from '../payments/port.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { type Poller, startPoller } from '../poller.ts'
 import { bearDispute } from './disputes.ts'
 import type { Deposits } from './service.ts'
 

@@ -1,13 +1,5 @@
 import type pg from 'pg'
-import {
-  type AccountFilter,
-  closingMicros,
-  listLines,
-  sumAccounts,
-  sumBelow,
-  timeOfLastEntry,
-  totalsOf,
-} from './journal.ts'
+import { type AccountFilter, listLines, sumAccounts, sumBelow, timeOfLastEntry, totalsOf } from './journal.ts'
 import type { Moment, Moments } from './moment.ts'
 import type { Statement } from './statement.ts'
 import type { BookSums, Span } from './trial-balance.ts'
@@ -92,7 +84,3 @@ export const createFinanceReader = ({
 }
 
 export type FinanceReader = ReturnType<typeof createFinanceReader>
-
-/** The balance of several sums. */
-export const balanceOf = (sums: readonly Parameters<typeof closingMicros>[0][]): bigint =>
-  sums.reduce((sum, each) => sum + closingMicros(each), 0n)

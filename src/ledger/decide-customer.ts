@@ -1,3 +1,4 @@
+import { recall } from '../eventstore/remembered.ts'
 import type { CustomerOrder } from '../orders/details.ts'
 import type {
   CustomerAdjusted,
@@ -16,7 +17,6 @@ import {
 } from './decide.ts'
 import { decided, type LedgerDecision, refused } from './decision.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from './money.ts'
-import { recall } from './remembered.ts'
 import { type CustomerApplied, customerCreditOf, type LedgerState } from './state.ts'
 
 /** The movement landed before; these are its figures. */

@@ -1,8 +1,8 @@
+import { recall } from '../eventstore/remembered.ts'
 import { type InsufficientBalance, insufficientBalance } from './decide.ts'
 import { decided, type LedgerDecision, refused } from './decision.ts'
 import type { FundsHeld, HoldCaptured, HoldReleased } from './events.ts'
 import { micros } from './money.ts'
-import { recall } from './remembered.ts'
 import type { HoldResolution, LedgerState } from './state.ts'
 
 export type HoldInput = Omit<FundsHeld['data'], 'availableAfterMicros'>

@@ -1,8 +1,8 @@
+import { recall } from '../eventstore/remembered.ts'
 import type { OrderDetails } from '../orders/details.ts'
 import { decided, type LedgerDecision, refused } from './decision.ts'
 import type { WalletAdjusted, WalletCredited, WalletDebited } from './events.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from './money.ts'
-import { recall } from './remembered.ts'
 import { spentMicros } from './spend.ts'
 import { type Applied, creditId, type LedgerState, type RecordedDebit } from './state.ts'
 

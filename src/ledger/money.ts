@@ -35,8 +35,6 @@ const divideHalfUp = (numerator: bigint, denominator: bigint): bigint => {
   return (2n * numerator + denominator) / (2n * denominator)
 }
 
-const safeNumber = (value: bigint): number => assertSafe(Number(value), 'a computed amount')
-
 /** The amount rounded half up to a cent; not for negative amounts. */
 export const microsToCentsHalfUp = (value: number): Cents => multiplyToCents(value)
 
@@ -51,8 +49,12 @@ export const multiplyToCents = (amountMicros: number, ...factors: readonly Facto
     numerator *= BigInt(assertSafe(factor.numerator, 'a numerator'))
     denominator *= BigInt(assertSafe(factor.denominator, 'a denominator'))
   }
-  return safeNumber(divideHalfUp(numerator, denominator)) as Cents
+  return assertSafe(Number(divideHalfUp(numerator, denominator)), 'a computed amount') as Cents
 }
+
+/** `part / whole` of an amount, rounded half up to a cent: `shareOfCents(1_000, 1, 3)` is 333. */
+export const shareOfCents = (amountCents: number, part: number, whole: number): Cents =>
+  multiplyToCents(centsToMicros(amountCents), { numerator: part, denominator: whole })
 
 /**
  * A decimal text as a whole number of its last decimal place: `parseDecimal('1.30', 6)` is 1,300,000. Null for anything
@@ -66,9 +68,6 @@ export const parseDecimal = (text: string, decimals: number): number | null => {
   const value = Number(BigInt(whole + fraction.padEnd(decimals, '0')))
   return Number.isSafeInteger(value) ? value : null
 }
-
-/** Dollars as text, `12`, `12.3` or `12.34`, as cents; null for any other form. */
-export const parseDollarsToCents = (text: string): Cents | null => parseDecimal(text, 2) as Cents | null
 
 /** Dollars as text with at most six decimals, such as the scraper prices (`0.0030`), as micro-dollars; else null. */
 export const parseDollarsToMicros = (text: string): Micros | null => parseDecimal(text, 6) as Micros | null

@@ -2,14 +2,12 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../clock.ts'
 import { type AccountId, newId } from '../ids.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { handlersTimeMs, type Poller, startPoller } from '../poller.ts'
 import type { ManualMovement } from './manual-events.ts'
 import type { Wallets } from './service.ts'
 
 type OpenMovement = { movement_id: string; movement: ManualMovement }
 
-/** Younger movements belong to the command that recorded them. */
-const commandsTimeMs = 5_000
 const maxMovementsARun = 100
 
 /**
@@ -30,7 +28,7 @@ export const startMovementReactor = (deps: {
       name: 'open-movements',
       text: `select movement_id, movement from read.open_movements
               where opened_at <= $1::timestamptz order by opened_at limit ${maxMovementsARun}`,
-      values: [isoTime(clock() - commandsTimeMs)],
+      values: [isoTime(clock() - handlersTimeMs)],
     })
     for (const { movement_id: movementId, movement } of rows) {
       const answer = await wallets.resume(movement, { actor, correlationId: newId('run') })

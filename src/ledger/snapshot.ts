@@ -1,7 +1,12 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../eventstore/fold.ts'
 import { objectText } from '../eventstore/json-text.ts'
-import { type RememberedJson, rememberedCount, rememberedFromJson, rememberedText } from './remembered.ts'
+import {
+  type RememberedJson,
+  rememberedCount,
+  rememberedFromJson,
+  rememberedText,
+} from '../eventstore/remembered.ts'
 import { type SpendJson, spendFromJson, spendToJson } from './spend.ts'
 import type {
   Applied,

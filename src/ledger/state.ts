@@ -1,5 +1,5 @@
 import { Map as ImmutableMap } from 'immutable'
-import { emptyRemembered, type Remembered } from './remembered.ts'
+import { emptyRemembered, type Remembered } from '../eventstore/remembered.ts'
 import { emptySpend, type Spend } from './spend.ts'
 
 export type OpenHold = { readonly amountMicros: number; readonly platform: string }

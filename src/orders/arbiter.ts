@@ -1,9 +1,9 @@
 import type { DomainEvent } from '../eventstore/event.ts'
 import type { Fold } from '../eventstore/fold.ts'
 import type { StreamName } from '../eventstore/port.ts'
+import { recall } from '../eventstore/remembered.ts'
 import { planStream, stockStream } from '../eventstore/streams.ts'
 import type { ProxyId } from '../ids.ts'
-import { recall } from '../ledger/remembered.ts'
 import { decidePlanOrder, decideWithdrawal, recordRefusal as refusePlan } from '../plans/decide.ts'
 import { type PlanState, planFold } from '../plans/fold.ts'
 import {

@@ -9,7 +9,7 @@ import { accountStream, depositStream, ledgerStream, orderStream } from '../even
 import { newId, type OrderId } from '../ids.ts'
 import { ledgerFold } from '../ledger/fold.ts'
 import { microsPerCent } from '../ledger/money.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { type Poller, startPoller } from '../poller.ts'
 import { arbiterOf } from './arbiter.ts'
 import { decideAwaitedAlone, decideCancellation } from './awaited.ts'
 import { orderFold } from './fold.ts'

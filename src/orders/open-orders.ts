@@ -3,13 +3,11 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId, OrderId } from '../ids.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { handlersTimeMs, type Poller, startPoller } from '../poller.ts'
 import type { CompleteOrder } from './completion.ts'
 
 type OpenOrder = { order_id: OrderId; account_id: AccountId | null; debit_revision: number | null }
 
-/** Younger orders belong to their handler (design section 6, "Arbiters"). */
-const handlersTimeMs = 5_000
 const maxOrdersARun = 100
 
 /**

@@ -9,6 +9,7 @@ import { parseMeta } from '../catalog/targeting.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../ids.ts'
+import { shareOfCents } from '../ledger/money.ts'
 import type { OrderDetails, Target } from './details.ts'
 import type { OrderMethod } from './methods.ts'
 import type { OrderDraft } from './place.ts'
@@ -68,7 +69,7 @@ const draftOf = (
   const charges = chargesOf(figures, buyer)
   const { amountCents } = charges
   const { quantity, target, listCents } = figures
-  const unitPriceCents = Math.floor((2 * amountCents + quantity) / (2 * quantity))
+  const unitPriceCents = shareOfCents(amountCents, 1, quantity)
   if (expectedAmountCents !== undefined && expectedAmountCents !== amountCents)
     throw refuse('price_changed', `the price is ${amountCents} cents, not ${expectedAmountCents}`, {
       amountCents,

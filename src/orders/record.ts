@@ -6,6 +6,17 @@ import { type Order, orderStatuses, type ShownOrder } from './fold.ts'
 const instant = z.string().meta({ format: 'date-time' })
 const cents = z.int()
 
+/** What was asked for, as `metaOf` writes it; null of a gateway product. */
+export const fulfillmentMeta = z
+  .object({
+    country: z.string(),
+    period_days: z.int(),
+    carrier_id: z.string().nullable().optional(),
+    service: z.string().nullable().optional(),
+    rotation_minutes: z.int().nullable().optional(),
+  })
+  .nullable()
+
 /** The public order (decisions.md, "Orders"): the answer of create and read, and what webhooks carry. */
 export const OrderRecord = z
   .object({
@@ -28,15 +39,7 @@ export const OrderRecord = z
     currency: z.literal('USD'),
     method: z.string(),
     billingType: z.literal('PAYG'),
-    fulfillmentMeta: z
-      .object({
-        country: z.string(),
-        period_days: z.int(),
-        carrier_id: z.string().nullable().optional(),
-        service: z.string().nullable().optional(),
-        rotation_minutes: z.int().nullable().optional(),
-      })
-      .nullable(),
+    fulfillmentMeta,
     subscriptionId: z.string().nullable().meta({
       description: 'The subscription of which the order pays a period; null for any other order.',
     }),

@@ -1,12 +1,12 @@
 import { isoTime } from '../clock.ts'
 import type { Decision } from '../eventstore/commands/command.ts'
+import { remembersSince } from '../eventstore/remembered.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
 import type { ProxyId } from '../ids.ts'
 import { decideCredit } from '../ledger/decide.ts'
 import { decideCustomerRefund } from '../ledger/decide-customer.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
-import { centsToMicros } from '../ledger/money.ts'
-import { remembersSince } from '../ledger/remembered.ts'
+import { centsToMicros, shareOfCents } from '../ledger/money.ts'
 import type { LedgerState } from '../ledger/state.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
 import { isCustomerOrder } from './details.ts'
@@ -156,22 +156,13 @@ const unrefundedProxies = (order: Order): ProxyId[] => {
   return order.proxyIds.filter((id) => !refunded.has(id))
 }
 
-/**
- * What the first `count` of `quantity` equal parts of an amount come to, rounded half up once on the sum, so that all
- * parts add up to the whole (decisions, "Orders").
- */
-export const partsCents = (amountCents: number, count: number, quantity: number): number => {
-  const doubled = 2n * BigInt(amountCents) * BigInt(count) + BigInt(quantity)
-  return Number(doubled / (2n * BigInt(quantity)))
-}
-
 /** What a refund takes: of the price, of the reseller's cost (an order for a customer only), of the goods. */
 type Share = Pick<Refund, 'amountCents' | 'costCents' | 'proxyIds'>
 
 /** The part of the cost that goes with amounts: cumulative, so that all parts add up to the whole. */
 const costOf = (order: Order, leftCostCents: number, refundedAfterCents: number): number => {
   const { amountCents, costCents = 0 } = order.details
-  const share = partsCents(costCents, refundedAfterCents, amountCents) - decidedRefundCostCents(order)
+  const share = shareOfCents(costCents, refundedAfterCents, amountCents) - decidedRefundCostCents(order)
   return Math.min(Math.max(share, 0), leftCostCents)
 }
 
@@ -203,8 +194,8 @@ const shareOf = (order: Order, request: RefundRequest): Share | { readonly reaso
       if (request.proxyIds.length === left.length) return share(leftCents, leftCostCents, left)
       const before = order.proxyIds.length - left.length
       const part = (cents: number) =>
-        partsCents(cents, before + request.proxyIds.length, order.proxyIds.length) -
-        partsCents(cents, before, order.proxyIds.length)
+        shareOfCents(cents, before + request.proxyIds.length, order.proxyIds.length) -
+        shareOfCents(cents, before, order.proxyIds.length)
       const costCents = Math.min(part(details.costCents ?? 0), leftCostCents)
       return share(Math.min(part(details.amountCents), leftCents), costCents, request.proxyIds)
     }

@@ -1,5 +1,5 @@
 import { isoTime } from '../clock.ts'
-import { recall } from '../ledger/remembered.ts'
+import { recall } from '../eventstore/remembered.ts'
 import type { OrderDetails } from '../orders/details.ts'
 import type { PlanEvent } from './events.ts'
 import type { PlanAnswer, PlanState } from './fold.ts'

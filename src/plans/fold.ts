@@ -11,7 +11,7 @@ import {
   rememberedCount,
   rememberedFromJson,
   rememberedText,
-} from '../ledger/remembered.ts'
+} from '../eventstore/remembered.ts'
 import type { PlanActivated, PlanEvent } from './events.ts'
 import { isLow } from './low.ts'
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { type Poller, startPoller } from '../poller.ts'
 import type { Meter } from './metering.ts'
 
 const forgetEveryMs = 60 * 60 * 1000

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { plainTerms, type ResellerTerms, retailKey } from '../catalog/pricing.ts'
 import type { TermsOf } from '../catalog/routes.ts'
 import type { AccountId } from '../ids.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { type Poller, startPoller } from '../poller.ts'
 import { plainSettings, type Terms } from './fold.ts'
 
 /** All resellers' terms in memory, kept up with the read model: neither a quote nor an order waits for a query. */

@@ -1,7 +1,6 @@
+import { escapeHtml } from '../http/html.ts'
 import { formatDollars } from '../ledger/money.ts'
 import { isOver, paidCents, type SandboxInvoice } from './invoice.ts'
-
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
 
 const providerNames = {
   stripe: 'Stripe Checkout',
@@ -54,16 +53,16 @@ export const payPage = (invoice: SandboxInvoice, said: string | null): string =>
   const more = due + Math.max(100, Math.floor(due / 10))
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,"><title>SANDBOX · ${escaped(invoice.title)}</title><style>${style}</style></head>
+<link rel="icon" href="data:,"><title>SANDBOX · ${escapeHtml(invoice.title)}</title><style>${style}</style></head>
 <body><header>SANDBOX<small>A stand-in for ${providerNames[invoice.provider]}. No money moves.</small></header>
-<main><h1>${escaped(invoice.title)}</h1>
+<main><h1>${escapeHtml(invoice.title)}</h1>
 <p class="amount">${formatDollars(invoice.amountCents)}</p>
 <dl><dt>Status</dt><dd>${words[invoice.status]}</dd>
 <dt>Received</dt><dd>${formatDollars(paid)}</dd>
-<dt>Method</dt><dd>${escaped(invoice.method)}</dd>
+<dt>Method</dt><dd>${escapeHtml(invoice.method)}</dd>
 <dt>Payable until</dt><dd>${new Date(invoice.expiresAtMs).toISOString().slice(0, 16).replace('T', ' ')} UTC</dd>
-<dt>Invoice</dt><dd>${escaped(invoice.id)}</dd></dl>
-${said === null ? '' : `<p class="said" role="status">${escaped(said)}</p>`}
+<dt>Invoice</dt><dd>${escapeHtml(invoice.id)}</dd></dl>
+${said === null ? '' : `<p class="said" role="status">${escapeHtml(said)}</p>`}
 <form method="post">
 ${button('pay', over ? (crypto ? `Pay ${formatDollars(due)} again or late` : 'Closed') : `Pay ${formatDollars(due)}`, due, crypto || !over, true)}
 ${button('pay', `Underpay (${formatDollars(half)})`, half, crypto || !over)}
@@ -78,5 +77,5 @@ ${button('dispute', 'Charge back', null, !crypto && paid > 0)}
 ${crypto ? '' : '<p class="note">A Checkout session takes one payment, and none after its end.</p>'}
 <form method="post" style="margin-top:1rem"><label>Another amount, in cents <input name="cents" inputmode="numeric" pattern="[1-9][0-9]{0,7}" required></label>
 <button name="deed" value="amount"${crypto || !over ? '' : ' disabled'}>Pay it</button></form>
-<a class="back" href="${escaped(invoice.returnUrl)}" rel="noreferrer">Back to the shop</a></main></body></html>`
+<a class="back" href="${escapeHtml(invoice.returnUrl)}" rel="noreferrer">Back to the shop</a></main></body></html>`
 }

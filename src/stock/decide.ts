@@ -1,6 +1,6 @@
 import { isoTime } from '../clock.ts'
+import { recall } from '../eventstore/remembered.ts'
 import { type ProxyId, proxyIdOf } from '../ids.ts'
-import { recall } from '../ledger/remembered.ts'
 import type { OrderDetails, Target } from '../orders/details.ts'
 import type { AddressesReleased, Allocation, StockEvent } from './events.ts'
 import { poolKey, type Rental, type StockAnswer, type StockState } from './fold.ts'

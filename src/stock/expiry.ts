@@ -4,7 +4,7 @@ import { type Clock, isoTime } from '../clock.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import { stockStream } from '../eventstore/streams.ts'
 import { newId } from '../ids.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { type Poller, startPoller } from '../poller.ts'
 import { decideExpiry } from './decide.ts'
 import { stockFold } from './fold.ts'
 

@@ -1,7 +1,6 @@
 import { Map as ImmutableMap, List } from 'immutable'
 import type { Fold } from '../eventstore/fold.ts'
 import { objectText } from '../eventstore/json-text.ts'
-import type { ProxyId } from '../ids.ts'
 import {
   emptyRemembered,
   forget,
@@ -11,7 +10,8 @@ import {
   rememberedCount,
   rememberedFromJson,
   rememberedText,
-} from '../ledger/remembered.ts'
+} from '../eventstore/remembered.ts'
+import type { ProxyId } from '../ids.ts'
 import type { StockEvent, StockedAddress } from './events.ts'
 
 /** One address under one order, until it is released. */

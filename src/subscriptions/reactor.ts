@@ -4,12 +4,10 @@ import { type Clock, isoTime } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { OrderId, SubscriptionId } from '../ids.ts'
 import { readOrder } from '../orders/read-order.ts'
-import { type Poller, startPoller } from '../reactors/poller.ts'
+import { handlersTimeMs, type Poller, startPoller } from '../poller.ts'
 import type { Renewals } from './renewals.ts'
 import type { Subscriptions } from './service.ts'
 
-/** Younger periods belong to the request that paid them. */
-const handlersTimeMs = 5_000
 const maxARun = 200
 const atOnce = 8
 

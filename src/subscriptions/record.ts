@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { SubscriptionRow } from '../../projections/subscriptions.ts'
 import { metaOf } from '../catalog/how-to.ts'
 import { isoTime } from '../clock.ts'
+import { fulfillmentMeta } from '../orders/record.ts'
 import type { Subscription } from './fold.ts'
 import { graceMs, intervals } from './period.ts'
 
@@ -24,15 +25,7 @@ export const SubscriptionRecord = z
         'What was asked for. Of addresses a later period has those of `proxyIds`: one that was given back is not renewed.',
     }),
     interval: z.enum(intervals),
-    fulfillmentMeta: z
-      .object({
-        country: z.string(),
-        period_days: z.int(),
-        carrier_id: z.string().nullable().optional(),
-        service: z.string().nullable().optional(),
-        rotation_minutes: z.int().nullable().optional(),
-      })
-      .nullable(),
+    fulfillmentMeta,
     orderId: z.string().meta({ description: 'The order that paid the current period.' }),
     planId: z.string().nullable(),
     proxyIds: z.array(z.string()),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { rememberedCount, rememberedMs } from '../../src/eventstore/remembered.ts'
 import { ledgerFold } from '../../src/ledger/fold.ts'
-import { rememberedCount, rememberedMs } from '../../src/ledger/remembered.ts'
 import { spentMicros } from '../../src/ledger/spend.ts'
 import fc from '../support/fast-check.ts'
 import { decideCommand, play, type Step, startMs, steps, walletCommand } from './support.ts'

@@ -9,9 +9,9 @@ import {
   millionths,
   multiplyToCents,
   parseDecimal,
-  parseDollarsToCents,
   parseDollarsToMicros,
   parsePercentToBasisPoints,
+  shareOfCents,
 } from '../../src/ledger/money.ts'
 import fc from '../support/fast-check.ts'
 
@@ -72,6 +72,20 @@ test('a share and the rest of it add up to the whole, but for the one cent that 
   )
 })
 
+test('the equal parts of any amount add up to it, and none is off by a cent or more', () => {
+  fc.assert(
+    fc.property(fc.nat(5_000_000), fc.integer({ min: 1, max: 500 }), (amountCents, quantity) => {
+      let sum = 0
+      for (let n = 0; n < quantity; n += 1) {
+        const part = shareOfCents(amountCents, n + 1, quantity) - shareOfCents(amountCents, n, quantity)
+        assert.ok(Math.abs(part - amountCents / quantity) < 1)
+        sum += part
+      }
+      assert.equal(sum, amountCents)
+    }),
+  )
+})
+
 test('what is no safe integer is a bug, never money', () => {
   for (const value of [0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53])
     assert.throws(() => centsToMicros(value), RangeError)
@@ -80,9 +94,9 @@ test('what is no safe integer is a bug, never money', () => {
 })
 
 test('decimal texts are read exactly', () => {
-  assert.equal(parseDollarsToCents('12.34'), 1_234)
-  assert.equal(parseDollarsToCents('12.3'), 1_230)
-  assert.equal(parseDollarsToCents('12'), 1_200)
+  assert.equal(parseDecimal('12.34', 2), 1_234)
+  assert.equal(parseDecimal('12.3', 2), 1_230)
+  assert.equal(parseDecimal('12', 2), 1_200)
   assert.equal(parseDollarsToMicros('0.0030'), 3_000)
   assert.equal(parsePercentToBasisPoints('12.5'), 1_250)
   assert.equal(parseDecimal('1.30', 6), 1_300_000)
@@ -104,12 +118,12 @@ test('a decimal text of any other form is refused, and never rounded', () => {
     '٣',
     '99999999999999999',
   ])
-    assert.equal(parseDollarsToCents(text), null, text)
+    assert.equal(parseDecimal(text, 2), null, text)
 })
 
 test('what is printed as dollars reads back as the same cents', () => {
   fc.assert(
-    fc.property(cents, (value) => assert.equal(parseDollarsToCents(formatDollars(value).slice(1)), value)),
+    fc.property(cents, (value) => assert.equal(parseDecimal(formatDollars(value).slice(1), 2), value)),
   )
   assert.equal(formatDollars(-5), '-$0.05')
 })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { createTelegram } from '../../src/messaging/telegram.ts'
 import { type Send, sandboxOutgoing } from '../../src/outgoing/send.ts'
-import { memoryRecords } from '../../src/sandbox/records.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
+import { memoryRecords } from '../support/memory-records.ts'
 
 const token = '123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11'
 

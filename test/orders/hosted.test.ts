@@ -91,7 +91,7 @@ describe('an order for a customer that is short of credit', () => {
     assert.equal(chargeCents, Math.max(shortfallCents, 1_000))
     const page = await (await fetch(payUrl)).text()
     assert.match(page, /SANDBOX/)
-    assert.match(page, /Ann &#38; Co/)
+    assert.match(page, /Ann &amp; Co/)
     const deposit = await town.deposit(depositId)
     assert.deepEqual([deposit.for_order, deposit.customer], [true, 'alice'])
     const waiting = await town.read(deposit.order_id)

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { customerCreditOf } from '../../src/ledger/state.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
-import { decideRefund, partsCents, type RefundRequest } from '../../src/orders/refund.ts'
+import { decideRefund, type RefundRequest } from '../../src/orders/refund.ts'
 import type { StockState } from '../../src/stock/fold.ts'
 import fc from '../support/fast-check.ts'
 import {
@@ -74,17 +74,6 @@ const refundAll = (
 }
 
 describe('refunds', () => {
-  test('equal parts of any amount add up to the whole', () => {
-    fc.assert(
-      fc.property(fc.nat(5_000_000), fc.integer({ min: 1, max: 500 }), (amountCents, quantity) => {
-        let sum = 0
-        for (let n = 0; n < quantity; n += 1)
-          sum += partsCents(amountCents, n + 1, quantity) - partsCents(amountCents, n, quantity)
-        assert.equal(sum, amountCents)
-      }),
-    )
-  })
-
   test('in any mixture of amounts, addresses and the rest give back what was paid, never more', () => {
     fc.assert(
       fc.property(

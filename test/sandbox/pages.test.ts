@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { memoryRecords } from '../../src/sandbox/records.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
+import { memoryRecords } from '../support/memory-records.ts'
 
 test('a pay page says SANDBOX and the name of the merchant as text, and its buttons do what they say', async (t) => {
   const sandbox = await startSandbox({ records: memoryRecords(), clock: Date.now, port: 0 })
@@ -19,7 +19,7 @@ test('a pay page says SANDBOX and the name of the merchant as text, and its butt
   const { checkoutLink } = (await made.json()) as { checkoutLink: string }
   const page = await (await fetch(checkoutLink)).text()
   assert.match(page, /<header>SANDBOX/)
-  assert.match(page, /Acme &#60;b&#62;&#38; Sons/)
+  assert.match(page, /Acme &lt;b&gt;&amp; Sons/)
   assert.doesNotMatch(page, /<b>& Sons/)
   const press = (form: Record<string, string>) =>
     fetch(checkoutLink, { method: 'POST', body: new URLSearchParams(form) })

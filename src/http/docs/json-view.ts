@@ -1,5 +1,5 @@
-import type { Html } from './html.ts'
-import { escapeHtml } from './html.ts'
+import type { Html } from '../html.ts'
+import { escapeHtml } from '../html.ts'
 
 const token = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 

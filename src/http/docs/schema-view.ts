@@ -1,6 +1,6 @@
+import type { Html } from '../html.ts'
+import { escapeHtml, html, nothing } from '../html.ts'
 import type { JsonSchema } from '../json-schema.ts'
-import type { Html } from './html.ts'
-import { escapeHtml, html, nothing } from './html.ts'
 import { markdown } from './markdown.ts'
 
 const nameOf = ($ref: string): string => $ref.split('/').at(-1) ?? ''

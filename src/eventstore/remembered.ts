@@ -1,4 +1,4 @@
-import { objectText } from '../eventstore/json-text.ts'
+import { objectText } from './json-text.ts'
 import {
   emptyPacked,
   findPacked,

@@ -7,6 +7,9 @@ export type Poller = {
   stop(): Promise<void>
 }
 
+/** What is younger than this, milliseconds, belongs to the request or command that began it (design section 6, "Arbiters"). */
+export const handlersTimeMs = 5_000
+
 /**
  * Runs `work` again and again with a pause between, never twice at once. A failed run is logged and the pause grows to
  * at most ten times its length: what it left undone is found by the next one, since work is found by looking, not
