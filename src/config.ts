@@ -44,7 +44,7 @@ const key = text(keyExpected)
 
 const rateExpected = 'burst/perSecond, two whole numbers from 1 to 1000000, e.g. 300/50'
 const rate = text(rateExpected)
-  .regex(/^[1-9]\d{0,6}\/[1-9]\d{0,6}$/, rateExpected)
+  .regex(/^([1-9]\d{0,5}|1000000)\/([1-9]\d{0,5}|1000000)$/, rateExpected)
   .transform((value): Rate => {
     const [burst = 0, perSecond = 0] = value.split('/').map(Number)
     return { burst, perSecond }

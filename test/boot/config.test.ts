@@ -72,6 +72,8 @@ const wrong: readonly (readonly [string, string])[] = [
   ['PORT', '1e3'],
   ['FAREBOX_RATE_LIMIT', 'true'],
   ['FAREBOX_RATE_ADDRESS', '0/1'],
+  ['FAREBOX_RATE_ADDRESS', '1/1000001'],
+  ['FAREBOX_RATE_KEY', '300'],
   ['FAREBOX_TRUSTED_PROXY', '10.0.0.0/99'],
   ['FAREBOX_CLOCK_OFFSET_MS', 'NaN'],
   ['FAREBOX_CRASH_AT', 'nowhere:1'],
