@@ -16,7 +16,7 @@ import { eventStoreDbLog } from './eventstore/eventstoredb/log.ts'
 import type { EventLog } from './eventstore/port.ts'
 import { openPostgresLog } from './eventstore/postgres/log.ts'
 import { newEventId } from './ids.ts'
-import { checkKeys, type Keys, loadKeys } from './keys.ts'
+import { checkKeys, type Keys, keysInUse, loadKeys } from './keys.ts'
 import { createLulls, type Lulls } from './lulls.ts'
 import { startPeriodGuard } from './periods/guard.ts'
 import { migrate } from './postgres/migrate.ts'
@@ -127,7 +127,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   })
   const applied = await migrate(pool, allMigrations)
   if (applied.length > 0) logger.info({ applied }, 'migrated the database')
-  const keys = await loadKeys(config)
+  const keys = await loadKeys(config, await keysInUse(pool))
   await checkKeys(pool, keys)
 
   const clock: Clock = () => systemClock() + config.clockOffsetMs

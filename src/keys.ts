@@ -14,6 +14,11 @@ export type Keys = {
   readonly seal: Uint8Array
 }
 
+export const keyNames = ['master', 'seal'] as const
+export type KeyName = (typeof keyNames)[number]
+
+const settingOf = (name: KeyName): string => `FAREBOX_${name.toUpperCase()}_KEY`
+
 /** A key is not the one that the database was made with. */
 export class KeyRefused extends Error {
   override readonly name = 'KeyRefused'
@@ -48,14 +53,21 @@ const writeKey = async (path: string, key: Buffer): Promise<void> => {
   await rename(`${path}.new`, path)
 }
 
-/** Made once, by the first start. */
-const keptKey = async (dataDir: string, name: string): Promise<Buffer> => {
-  const path = join(dataDir, name)
+/**
+ * Made once, by the first start. In the place of a key that is lost none is made: it would not fit, and would stand in
+ * the way of the right one.
+ */
+const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<Buffer> => {
+  const path = join(dataDir, `${name}.key`)
   try {
     return decode(await readFile(path, 'utf8'), path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
+  if (inUse)
+    throw new KeyRefused(
+      `${path} is missing, and this database was made with the key in it. Put the file back from a backup, or set ${settingOf(name)}; nothing was changed.`,
+    )
   const made = randomBytes(32)
   await writeKey(path, made)
   return made
@@ -64,23 +76,37 @@ const keptKey = async (dataDir: string, name: string): Promise<Buffer> => {
 /**
  * The keys from the settings, else (on the embedded Postgres) those kept under `dataDir`, made by the first start. Call
  * it while this process has the data directory locked.
+ * @param inUse The keys that something was made with: none of them is made here
+ * @throws KeyRefused when the file of one is missing or is no key
  */
-export const loadKeys = async (config: Config): Promise<Keys> => ({
-  // Both ways give 32 bytes: asserted by the setting's schema and by `decode`.
-  master: (config.masterKey ?? (await keptKey(config.dataDir, 'master.key'))) as Uint8Array as MasterKey,
-  seal: config.sealKey ?? (await keptKey(config.dataDir, 'seal.key')),
-})
+export const loadKeys = async (
+  { dataDir, masterKey, sealKey }: Pick<Config, 'dataDir' | 'masterKey' | 'sealKey'>,
+  inUse: readonly KeyName[],
+): Promise<Keys> => {
+  const kept = (name: KeyName): Promise<Buffer> => keptKey(dataDir, name, inUse.includes(name))
+  return {
+    // Both ways give 32 bytes: asserted by the setting's schema and by `decode`.
+    master: (masterKey ?? (await kept('master'))) as Uint8Array as MasterKey,
+    seal: sealKey ?? (await kept('seal')),
+  }
+}
 
 /** Tells keys apart and tells nothing of them: SHA-256 over the key and its purpose. */
-export const fingerprintOf = (name: 'master' | 'seal', key: Uint8Array): string =>
+export const fingerprintOf = (name: KeyName, key: Uint8Array): string =>
   createHash('sha256').update(`farebox ${name} key\n`).update(key).digest('hex')
+
+/** The keys that the database was made with. */
+export const keysInUse = async (pool: pg.Pool): Promise<readonly KeyName[]> => {
+  const { rows } = await pool.query<{ name: KeyName }>('select name from vault.key_fingerprint')
+  return rows.map(({ name }) => name)
+}
 
 /**
  * Keeps the keys' fingerprints in the database at the first start and compares them at every other.
  * @throws KeyRefused when a key is another one
  */
 export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
-  for (const name of ['master', 'seal'] as const) {
+  for (const name of keyNames) {
     const fingerprint = fingerprintOf(name, keys[name])
     const { rows } = await pool.query<{ fingerprint: string }>(
       `with kept as (
@@ -93,7 +119,7 @@ export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
     )
     if (rows[0]?.fingerprint !== fingerprint)
       throw new KeyRefused(
-        `FAREBOX_${name.toUpperCase()}_KEY is not the key that this database was made with. Set the former key (it lies in ${name}.key under FAREBOX_DATA where it was made there); nothing was changed.`,
+        `${settingOf(name)} is not the key that this database was made with. Set the former key (it lies in ${name}.key under FAREBOX_DATA where it was made there); nothing was changed.`,
       )
   }
 }
@@ -109,7 +135,7 @@ export const replaceSealKey = async (
 ): Promise<void> => {
   if (sealKey === null) {
     const path = join(dataDir, 'seal.key')
-    const former = await keptKey(dataDir, 'seal.key')
+    const former = await keptKey(dataDir, 'seal', true)
     if (!former.equals(next)) {
       await writeKey(`${path}.former-${fingerprintOf('seal', former).slice(0, 8)}`, former)
       await writeKey(path, Buffer.from(next))

@@ -9,7 +9,7 @@ import { isoTime } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { fileSink, UnwritableFile } from '../exports/sink.ts'
 import { withExamples } from '../finance/cli-input.ts'
-import { fingerprintOf, loadKeys } from '../keys.ts'
+import { fingerprintOf, keyNames, loadKeys } from '../keys.ts'
 import { allMigrations } from '../postgres/migrations.ts'
 import { openPostgres } from '../postgres/open.ts'
 import { clientConfig } from '../postgres/pool.ts'
@@ -74,8 +74,8 @@ const assertKeys = async (config: Config, head: BackupHead): Promise<void> => {
         {},
         'key_refused',
       )
-  const keys = await loadKeys(config)
-  for (const name of ['master', 'seal'] as const) {
+  const keys = await loadKeys(config, keyNames)
+  for (const name of keyNames) {
     const kept = head.keys.find((key) => key.name === name)
     if (kept !== undefined && kept.fingerprint !== fingerprintOf(name, keys[name]))
       throw new CliMisuse(`the ${name} key is not the one of the backup`, {}, 'key_refused')

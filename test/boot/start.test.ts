@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { readDemoFile } from '../../src/demo/file.ts'
@@ -133,4 +133,25 @@ test('another master key stops the start', async (t) => {
     FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
   })
   assert.match(sealError, /FAREBOX_SEAL_KEY is not the key/)
+})
+
+test('a key file that is lost stops the start, which makes none in its place', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const settings = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
+  const first = await startFarebox(t, settings)
+  await first.stop()
+  for (const name of ['master', 'seal']) {
+    const path = join(FAREBOX_DATA, `${name}.key`)
+    await rename(path, `${path}.away`)
+    const { code, err } = await runToEnd(t, settings)
+    assert.equal(code, 1)
+    assert.match(
+      err,
+      new RegExp(`${name}\\.key is missing, .* Put the file back from a backup, or set FAREBOX_`),
+    )
+    assert.ok(!(await readdir(FAREBOX_DATA)).includes(`${name}.key`), 'a key was made')
+    await rename(`${path}.away`, path)
+  }
+  const again = await startFarebox(t, settings)
+  await again.stop()
 })
