@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { inOneTrip, type Step, type Value } from '../../src/postgres/in-one-trip.ts'
-import { createStatementNames } from '../../src/postgres/statement-names.ts'
+import { statementNamesOf } from '../../src/postgres/statement-names.ts'
 import { columnArray, elementType } from './column-array.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Column, Table } from './read-model.ts'
@@ -98,7 +98,7 @@ export type BatchWriter = {
  * batch whole, however many statements it takes.
  */
 export const createBatchWriter = (client: pg.Client, schema: string): BatchWriter => {
-  const named = createStatementNames()
+  const named = statementNamesOf(client)
   let underWay: Promise<unknown> = Promise.resolve()
 
   /** In one transaction: the checkpoint, then of each table the rows that are new, those replaced and those removed. */

@@ -35,12 +35,12 @@ const copyDataHead = (bytes: number): Buffer => {
   return head
 }
 
-const send = (wire: Wire, steps: readonly Step[], prepared: ReadonlySet<string>): void => {
+const send = (wire: Wire, steps: readonly Step[], prepared: ReadonlyMap<string, string>): void => {
   const { stream } = wire
   stream.cork()
   for (const step of steps) {
     const { statement } = step
-    if (!prepared.has(statement.name)) {
+    if (prepared.get(statement.name) !== statement.text) {
       // Closed first: a transaction that failed may have left it prepared. Closing what is not there is no error.
       wire.close({ type: 'S', name: statement.name })
       wire.parse(statement)
@@ -56,7 +56,8 @@ const send = (wire: Wire, steps: readonly Step[], prepared: ReadonlySet<string>)
   stream.uncork()
 }
 
-const preparedBy = new WeakMap<pg.ClientBase, Set<string>>()
+/** The text that each name stands for in a session. */
+const preparedBy = new WeakMap<pg.ClientBase, Map<string, string>>()
 
 /**
  * Runs steps as one transaction that is sent at once and answered at once: without a Sync between them Postgres takes
@@ -71,7 +72,7 @@ const preparedBy = new WeakMap<pg.ClientBase, Set<string>>()
  */
 export const inOneTrip = (client: pg.ClientBase, steps: readonly Step[]): Promise<readonly Answer[]> =>
   new Promise((resolve, reject) => {
-    const prepared = preparedBy.get(client) ?? new Set<string>()
+    const prepared = preparedBy.get(client) ?? new Map<string, string>()
     preparedBy.set(client, prepared)
     const answers: (string | null)[][][] = [[]]
     const nothing = (): void => undefined
@@ -80,7 +81,8 @@ export const inOneTrip = (client: pg.ClientBase, steps: readonly Step[]): Promis
       handleDataRow: ({ fields }: { fields: (string | null)[] }) => answers.at(-1)?.push(fields),
       handleCommandComplete: () => answers.push([]),
       handleReadyForQuery: () => {
-        for (const { statement } of steps) if (statement.name !== '') prepared.add(statement.name)
+        for (const { statement } of steps)
+          if (statement.name !== '') prepared.set(statement.name, statement.text)
         resolve(answers.slice(0, -1))
       },
       handleError: reject,

@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { Prepared } from './in-one-trip.ts'
 
 /** Texts beyond this many go unnamed: each name holds a plan in every session. */
@@ -17,4 +18,13 @@ export const createStatementNames = (): ((text: string) => Prepared) => {
     names.set(text, name)
     return { name, text }
   }
+}
+
+const ofSessions = new WeakMap<object, ReturnType<typeof createStatementNames>>()
+
+/** The names of a session: whoever works on it uses these, for a name stands for one text there as long as it lasts. */
+export const statementNamesOf = (client: pg.ClientBase): ReturnType<typeof createStatementNames> => {
+  const names = ofSessions.get(client) ?? createStatementNames()
+  ofSessions.set(client, names)
+  return names
 }

@@ -56,6 +56,14 @@ test('steps run in order in one transaction, and each is answered', async (t) =>
   assert.deepEqual(await lines(), [line('a'), line('b')])
 })
 
+test('a name that comes with another text is that text from then on', async (t) => {
+  const { client } = await world(t)
+  const answer = async (text: string): Promise<unknown> => (await inOneTrip(client, [run('same', text)]))[0]
+  assert.deepEqual(await answer('select 1'), [['1']])
+  assert.deepEqual(await answer('select 2'), [['2']])
+  assert.deepEqual(await answer('select 2'), [['2']])
+})
+
 test('the step that fails is told of, nothing of any step stays, and the connection goes on', async (t) => {
   const { client, lines } = await world(t)
   const divide = run('divide', 'select 1 / $1::int', '0')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { ProjectionsRefused } from '../../projections/engine/checkpoint.ts'
-import type { ReadModelGroup } from '../../projections/engine/read-model.ts'
+import type { ReadModel, ReadModelGroup } from '../../projections/engine/read-model.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -174,6 +174,49 @@ test('an owner whose tables were exchanged forgets the rows that it remembered',
   await appendFacts(log, [add('a', 7)])
   await caughtUp(engine, log)
   assert.equal(await sumOf(pool, 'a'), 107)
+})
+
+/** Adds a fact to the table of its name: two tables of the same columns. */
+const sides = ['lefts', 'rights'].map(
+  (name): ReadModel => ({
+    name,
+    version: 1,
+    tables: [
+      {
+        name,
+        columns: { position: { type: 'bigint' }, amount: { type: 'bigint' } },
+        key: ['position'],
+        indexes: [],
+        appendOnly: true,
+      },
+    ],
+    reads: () => [],
+    apply(event, rows) {
+      const fact = event.data as Fact
+      if (fact.kind === 'add' && fact.name === name)
+        rows.add(this.tables[0]!, { position: event.position, amount: fact.amount })
+    },
+  }),
+)
+
+test('an owner whose tables were exchanged goes on in the right tables, whichever come first', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [{ name: 'sides', models: sides }])
+  await owns(engine, 'sides')
+  const oneByOne = async (...facts: readonly Fact[]): Promise<void> => {
+    for (const fact of facts) {
+      await appendFacts(log, [fact])
+      await caughtUp(engine, log)
+    }
+  }
+  await oneByOne(add('lefts', 1), add('rights', 2))
+  await pool.query(`update engine.checkpoints set epoch = epoch + 1 where name = 'sides'`)
+  await oneByOne(add('rights', 4), add('lefts', 3))
+  const { rows } = await pool.query(`
+    select (select array_agg(amount order by position) from read.lefts) as lefts,
+           (select array_agg(amount order by position) from read.rights) as rights`)
+  assert.deepEqual(rows, [{ lefts: [1, 3], rights: [2, 4] }])
 })
 
 test('events are folded as they come, and their rows are written when they have gathered', async (t) => {
