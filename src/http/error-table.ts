@@ -223,7 +223,7 @@ const errorTable = {
   unsupported_media_type: entry({
     status: 415,
     retry: 'after-change',
-    help: 'Bodies are JSON: send Content-Type: application/json, without a content encoding.',
+    help: 'Bodies are JSON: send Content-Type: application/json in UTF-8, without a Content-Encoding.',
   }),
   rate_limited: entry({
     status: 429,

@@ -12,7 +12,10 @@ const readerRefusals: Readonly<Record<string, () => ApiError>> = {
 }
 
 export const unsupportedMediaType = (): ApiError =>
-  refuse('unsupported_media_type', 'the body must be sent as Content-Type: application/json, not encoded')
+  refuse(
+    'unsupported_media_type',
+    'the body must be sent as Content-Type: application/json in UTF-8, without a Content-Encoding',
+  )
 
 /** Thrown by a bounded wait of the read side; it and `CommandOverload` say when to come back. */
 type Waiting = { readonly name: string; readonly message: string; readonly retryAfterS: number }

@@ -73,6 +73,12 @@ const checkRequestIdAsKey = (request: HttpRequest, route: Route): void => {
     })
 }
 
+/** RFC 9112 has a request of HTTP/1.1 without a Host refused; one of HTTP/1.0 needs none. */
+const checkHost = ({ raw, headers }: HttpRequest): void => {
+  if (headers.host === undefined && raw.httpVersion !== '1.0')
+    throw refuse('invalid_parameter', 'this is not a valid HTTP/1.1 request: it has no Host')
+}
+
 /** OPTIONS of a path that exists, 405 for its other methods, 404 for the rest. */
 const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply): HttpReply => {
   const match = paths(request.url.split('?', 1)[0] ?? '')
@@ -123,6 +129,8 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     clientErrorHandler: answerBrokenRequest,
+    // Node's own refusal has neither a body nor a request id; `checkHost` has both.
+    http: { requireHostHeader: false },
     frameworkErrors: (_error, request, reply) =>
       sendRefusal(
         reply as HttpReply,
@@ -133,6 +141,8 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     routerOptions: { ignoreTrailingSlash: false },
   })
   app.server.maxConnections = options.maxConnections ?? defaultMaxConnections
+  // An Expect that is not 100-continue is ignored, as RFC 9110 allows; without a listener Node answers an empty 417.
+  app.server.on('checkExpectation', (request, response) => app.routing(request, response))
   hangUpIdleOnClose(app)
   app.decorateRequest('exchange', null as never)
   readBodies(app)
@@ -194,6 +204,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     }
     reply.raw.once('close', () => closed(request))
     enter(request.exchange)
+    checkHost(request)
     if (compiled?.route.unlimited) return undefined
     if (compiled === undefined) return unrouted(request, reply)
     request.exchange.caller = await admit(compiled.route, request, directory, limits)

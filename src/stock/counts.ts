@@ -23,7 +23,8 @@ type Place = { readonly productId: string; readonly country: string }
 
 const countPools = ({ productId, country }: Place, state: StockState, nowMs: number): PoolCount[] => {
   const totals = state.addresses.countBy(({ carrierId, service }) => JSON.stringify([carrierId, service]))
-  return [...totals].map(([key, total]) => {
+  const inOrder = [...totals].sort(([one], [other]) => (one < other ? -1 : 1))
+  return inOrder.map(([key, total]) => {
     const [carrierId, service] = JSON.parse(key) as [string | null, string | null]
     const pool = state.pools.get(key)
     const rested = pool?.resting.count(({ availableFromMs }) => availableFromMs <= nowMs) ?? 0
@@ -35,8 +36,8 @@ const countPools = ({ productId, country }: Place, state: StockState, nowMs: num
 }
 
 /**
- * What is in stock, from the log itself: exact whatever the projections have folded. Products and countries in order of
- * their ids; only those of the catalogue, so a country that lost its prices is not shown.
+ * What is in stock, from the log itself: exact whatever the projections have folded. In order of products,
+ * countries, carriers and services; only countries of the catalogue, so a country that lost its prices is not shown.
  */
 export const countStock = async (
   runner: CommandRunner,

@@ -179,6 +179,7 @@ describe('Bodies', () => {
     for (const headers of types) {
       const { body } = await client.call('POST', '/api/v1/orders', { key: 'buyer-key', raw: '{}', headers })
       assert.equal(body.code, 'unsupported_media_type', JSON.stringify(headers))
+      assert.match(body.error, /application\/json in UTF-8, without a Content-Encoding/)
     }
     const fine = { 'content-type': 'Application/JSON; charset=UTF-8' }
     const raw = '{"product_id":"a","quantity":1}'
@@ -186,6 +187,18 @@ describe('Bodies', () => {
       (await client.call('POST', '/api/v1/orders', { key: 'buyer-key', raw, headers: fine })).status,
       201,
     )
+  })
+
+  test('are read whatever else a client expects', async (t) => {
+    const { port } = await sampleServer(t)
+    const body = '{"product_id":"a","quantity":1}'
+    const order = (expectation: string): Promise<string> =>
+      raw(
+        port,
+        `POST /api/v1/orders HTTP/1.1\r\nhost: a\r\nx-api-key: buyer-key\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: ${expectation}\r\nconnection: close\r\n\r\n${body}`,
+      )
+    assert.match(await order('100-continue'), /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /)
+    assert.match(await order('200-ok'), /^HTTP\/1\.1 201 [\s\S]*x-request-id/)
   })
 
   test('that are missing show the expected shape', async (t) => {
@@ -288,6 +301,20 @@ describe('Bytes that are no request', () => {
     }
     const long = await raw(port, `GET / HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`)
     assert.match(long, /^HTTP\/1\.1 431 /)
+  })
+
+  test('that lack a Host are told so in the form of every error', async (t) => {
+    const { port } = await sampleServer(t)
+    const answer = await raw(
+      port,
+      'GET /api/v1/me HTTP/1.1\r\nx-api-key: buyer-key\r\nconnection: close\r\n\r\n',
+    )
+    assert.match(
+      answer,
+      /^HTTP\/1\.1 400 [\s\S]*x-request-id: (\S+)[\s\S]*Host[\s\S]*"invalid_parameter","requestId":"\1"/,
+    )
+    const old = await raw(port, 'GET /api/v1/me HTTP/1.0\r\nx-api-key: buyer-key\r\n\r\n')
+    assert.match(old, /^HTTP\/1\.1 200 /)
   })
 
   test('whose length is not the declared one are refused', async (t) => {

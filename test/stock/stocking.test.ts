@@ -141,7 +141,7 @@ for (const written of [0, 1, 5, 10])
     for (const { ip } of list) assert.equal((await eventsOf(log, addressStream(ip))).length, 1)
   })
 
-test('the demo stock has some thousand addresses, each once, and fills every pool of the demo catalogue', async (t) => {
+test('the demo stock has some thousand addresses, each once, and fills every pool of the demo catalogue, counted in order', async (t) => {
   const { runner } = await world(t)
   await createCatalogService(runner).import(demoText, cause)
   const all = demoStock(demoCatalog.products)
@@ -158,5 +158,11 @@ test('the demo stock has some thousand addresses, each once, and fills every poo
   )
   assert.ok(pools.every((pool) => pool.available === pool.total && pool.rented === 0 && pool.resting === 0))
   const mobile = await countStock(runner, catalog, { productId: 'mobile-dedicated', country: 'USA' }, cause)
-  assert.equal(mobile.length, 6)
+  assert.deepEqual(
+    mobile.map(({ carrierId, service }) => `${carrierId} ${service}`),
+    ['att-us', 'tmobile-us', 'verizon-us'].flatMap((carrier) => [
+      `${carrier} dedicated`,
+      `${carrier} shared`,
+    ]),
+  )
 })
