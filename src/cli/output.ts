@@ -41,11 +41,11 @@ export type Column<Row> = {
 const pad = (text: string, width: number, align: 'left' | 'right' = 'left'): string =>
   align === 'right' ? text.padStart(width) : text.padEnd(width)
 
-/** An aligned table with a heading; `empty` is its text without rows. */
+/** An aligned table with a heading in capitals; `empty` is its text without rows. */
 export const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[], empty = 'none'): string => {
   if (rows.length === 0) return empty
   const lines = [
-    columns.map(({ title }) => title),
+    columns.map(({ title }) => title.toUpperCase()),
     ...rows.map((row) => columns.map(({ value }) => String(value(row)))),
   ]
   const widths = columns.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)))

@@ -82,6 +82,15 @@ describe('The documentation page', () => {
     for (const [, target] of page.matchAll(/href="#([^"]+)"/g)) assert.ok(ids.has(target!), target)
   })
 
+  test('breaks names that are longer than a phone is wide', async (t) => {
+    const { baseUrl } = await sampleServer(t, {
+      routes: [...sampleRoutes, ...documentationRoutes(sampleRoutes)],
+    })
+    const [style] = inner(await (await fetch(`${baseUrl}/docs`)).text(), 'style')
+    for (const named of ['h1, h2, h3', 'code'])
+      assert.match(style!, new RegExp(`^${named} \\{[^}]*overflow-wrap: anywhere`, 'm'), named)
+  })
+
   test('escapes whatever stands in a declaration', () => {
     const nasty = `<script>alert("1")</script>`
     for (const { html: text } of [

@@ -40,7 +40,7 @@ nav li a[aria-current] { background: var(--code); box-shadow: inset 2px 0 var(--
 .method { font: 700 10.5px/1.5 ui-monospace, Menlo, Consolas, monospace; letter-spacing: .03em; flex: none; min-width: 44px; }
 .method.get { color: var(--get); } .method.post { color: var(--post); } .method.patch, .method.put { color: var(--patch); } .method.delete { color: var(--delete); }
 main { padding: 0 40px 96px; min-width: 0; }
-h1, h2, h3 { line-height: 1.2; letter-spacing: -.015em; }
+h1, h2, h3 { line-height: 1.2; letter-spacing: -.015em; overflow-wrap: anywhere; }
 .intro { max-width: 46rem; padding: 44px 0 12px; }
 .intro h1 { font-size: 38px; margin: 0 0 8px; }
 .lead { font-size: 19px; color: var(--soft); margin: 0 0 24px; }
