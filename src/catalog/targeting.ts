@@ -56,8 +56,15 @@ export const parseMeta = (
         ? `${product.id} takes no fulfillment_meta (${unknown}): the country is chosen per line of the plan`
         : `fulfillment_meta.${unknown} is not read by ${product.id}; accepted fields: ${oneOf(accepted)}`,
     )
-  return isDedicated(product) ? wantedOf(product, meta ?? {}) : accept(null)
+  const parsed = parseTargeting(product, meta ?? {})
+  return parsed.ok ? parsed : refuse(parsed.refusal.code, `fulfillment_meta.${parsed.refusal.message}`)
 }
+
+/** The fields of `fulfillment_meta` that come from elsewhere; each refusal starts with the name of its field. */
+export const parseTargeting = (
+  product: Product,
+  fields: Readonly<Record<string, unknown>>,
+): Result<Wanted | null> => (isDedicated(product) ? wantedOf(product, fields) : accept(null))
 
 /** A query value as the number that it writes; any other text stays and is refused as such. */
 export const numberOf = (value: unknown): unknown =>

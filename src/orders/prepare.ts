@@ -5,7 +5,7 @@ import { type Catalog, orderable, productOfOrder } from '../catalog/catalog.ts'
 import { type Quote, quantityOf, quote, type ResellerTerms } from '../catalog/pricing.ts'
 import { deliveryOf, isDedicated, type Product } from '../catalog/product.ts'
 import type { Wanted } from '../catalog/rates.ts'
-import { parseMeta } from '../catalog/targeting.ts'
+import { parseMeta, parseTargeting } from '../catalog/targeting.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../ids.ts'
@@ -175,12 +175,12 @@ export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodD
   if (!product) throw new Error(`rentals of ${rentals.productId}, which the catalogue does not know`)
   accepted(orderable(product))
   const { country, carrierId, service, rotationMinutes } = rentals.line
-  const meta = {
+  const fields = {
     country,
     period_days: periodDays,
     ...(carrierId !== null && { carrier_id: carrierId, service, rotation_minutes: rotationMinutes }),
   }
-  const wanted = accepted(parseMeta(product, meta))
+  const wanted = accepted(parseTargeting(product, fields))
   const quantity = rentals.proxyIds.length
   if (quantity > product.maxQuantity)
     throw refuse(

@@ -43,7 +43,7 @@ const checkBilling = ({ id, billing }: Product, interval: Interval): void => {
 const otherPeriod = (interval: Interval) =>
   refuse(
     'invalid_period',
-    `period_days must be ${intervalDays[interval]} in a subscription by the ${interval}`,
+    `fulfillment_meta.period_days must be ${intervalDays[interval]} in a subscription by the ${interval}`,
   )
 
 /** @throws ApiError as `parseMeta` refuses, with the period that a subscription takes */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Product } from '../../src/catalog/product.ts'
 import { ratesIn, unitPriceMicros, type Wanted } from '../../src/catalog/rates.ts'
-import { chooseRate, parseMeta, parseQuery } from '../../src/catalog/targeting.ts'
+import { chooseRate, parseMeta, parseQuery, parseTargeting } from '../../src/catalog/targeting.ts'
 import fc from '../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
 
@@ -93,7 +93,16 @@ for (const [name, product, meta, code, message] of refusals)
     const refused = refusal(parseMeta(product, meta))
     assert.equal(refused.code, code)
     assert.match(refused.message, message)
+    assert.match(refused.message, /fulfillment_meta/)
   })
+
+test('a field that stands elsewhere than in fulfillment_meta is named as it stands', () => {
+  const elsewhere = [
+    parseQuery(isp, { country: 'USA', period_days: '8' }),
+    parseTargeting(isp, { country: 'USA', period_days: 8 }),
+  ]
+  for (const result of elsewhere) assert.match(refusal(result).message, /^period_days must be/)
+})
 
 test('a gateway product takes no meta, and none is fine', () => {
   assert.deepEqual(parseMeta(gateway, undefined), { ok: true, value: null })

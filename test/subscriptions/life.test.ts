@@ -341,12 +341,12 @@ describe('a subscription', () => {
       [
         { ...isp, fulfillment_meta: { country: 'USA' } },
         'invalid_period',
-        /^period_days must be 30 in a subscription by the month$/,
+        /^fulfillment_meta\.period_days must be 30 in a subscription by the month$/,
       ],
       [
         { ...isp, interval: 'year', fulfillment_meta: { country: 'USA', period_days: 31 } },
         'invalid_period',
-        /^period_days must be 365 in a subscription by the year$/,
+        /^fulfillment_meta\.period_days must be 365 in a subscription by the year$/,
       ],
       [{ ...isp, interval: 'year' }, 'invalid_period', /must be 365 .* year/],
       [{ ...isp, quantity: 400 }, 'out_of_stock', /fewer addresses/],
