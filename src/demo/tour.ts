@@ -3,7 +3,7 @@ import type { DemoFile } from './file.ts'
 /** Lines to copy: a quote, a plan, addresses, and what they became. Shell variables carry what one call needs of another. */
 export const tour = ({ baseUrl, buyer }: DemoFile): string => {
   const api = `${baseUrl}/api/v1`
-  const get = (path: string): string => `curl -s ${api}${path} -H "X-API-Key: $KEY"`
+  const get = (path: string): string => `curl -s '${api}${path}' -H "X-API-Key: $KEY"`
   const post = (path: string, key: string, body: object): string =>
     `${get(path)} -H 'Content-Type: application/json' -H 'Idempotency-Key: ${key}' -d '${JSON.stringify(body)}'`
   return `KEY=${buyer.key}

@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { tour } from '../../src/demo/tour.ts'
+
+const run = promisify(execFile)
+const account = { accountId: 'acc_1', key: 'fbx_1' }
+const lines = tour({
+  baseUrl: 'http://127.0.0.1:3000',
+  sandbox: null,
+  buyer: account,
+  reseller: account,
+  scraper: account,
+})
+
+test('the lines to copy reach curl as they are, also in shells that refuse patterns without a match, such as zsh', async () => {
+  const script = `set -eu\ncurl() { printf '%s\\n' "$*"; }\n${lines}`
+  const { stdout } = await run('bash', ['-O', 'failglob', '-c', script])
+  const calls = stdout.trim().split('\n')
+  assert.equal(calls.length, 7)
+  assert.ok(calls.every((call) => /http:\/\/127\.0\.0\.1:3000\/api\/v1\/\S+ -H X-API-Key: fbx_1/.test(call)))
+  assert.match(calls[0]!, /price\?quantity=5 /)
+})
