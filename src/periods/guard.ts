@@ -45,7 +45,7 @@ export const startPeriodGuard = async ({
       const nowMs = clock()
       if (nowMs >= closedUntilMs) return null
       const period = periodOf(new Date(nowMs).toISOString())
-      return `the service's clock reads ${new Date(nowMs).toISOString()}, and ${period} is closed`
+      return `the service's clock reads ${new Date(nowMs).toISOString()}, and ${period} is closed: the operator must set the clock right`
     },
     check,
     stop: () => clearInterval(timer),

@@ -52,7 +52,7 @@ test('finance closes the month on the command line; a service whose clock still 
   assert.equal(refused.status, 503, refused.text)
   const ready = await fetch(`${service.baseUrl}/readyz`)
   assert.equal(ready.status, 503)
-  assert.match(await ready.text(), new RegExp(`${period} is closed`))
+  assert.match(await ready.text(), new RegExp(`${period} is closed: the operator must set the clock right`))
 
   for (const wrong of ['2026-13', 'november', '2026-1'])
     assert.equal((await run(0, 'close', '--period', wrong)).code, 2)
