@@ -172,6 +172,7 @@ export const runGroup = async (
     let session: Session | null = null
     try {
       session = await openSession(context.pool, `farebox projection ${group.name}`)
+      session.ended.addEventListener('abort', () => progress.forget(group.name), { once: true })
       const signal = AbortSignal.any([stop, session.ended])
       await stand(session, signal)
       session.ended.throwIfAborted()

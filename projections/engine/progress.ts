@@ -12,15 +12,20 @@ type GroupProgress = {
   readonly changes: ChangeCounter
 }
 
-/** How far each group has come, as far as this process knows; positions only rise. */
+/**
+ * How far each group has come, as far as this process knows. Positions only rise, until a connection to Postgres ends:
+ * commits of batches do not wait for the disk (session.ts), so a crash of Postgres takes the last ones back.
+ */
 export type Progress = {
-  /** The last position known to be committed; -1 while this process cannot use the group's tables. */
+  /** The last position known to be committed, 0 while none is; -1 while this process cannot use the group's tables. */
   position(group: string): number
   /** Resolves true when the group is past a position, false when `timeoutMs` passed first. */
   reached(group: string, position: number, timeoutMs: number): Promise<boolean>
   advance(group: string, position: number): void
   /** As `advance`, by the owner: its changes were told. */
   advanceOwn(group: string, position: number): void
+  /** The connection that told where the group is has ended: who waits asks anew. */
+  forget(group: string): void
   /** The owner is about to write rows about these, or has written them. */
   changed(group: string, subjects: Subjects): void
   /**
@@ -35,6 +40,8 @@ export type Progress = {
   setOwned(group: string, owned: boolean): void
   /** False while the tables are being made, or belong to another version of the program. */
   setUsable(group: string, usable: boolean): void
+  /** Lets go of the pool. */
+  close(): void
 }
 
 /** Another process owns the group: how often its checkpoint is asked for while somebody waits. */
@@ -103,19 +110,30 @@ export const createProgress = (options: {
     }
     schedule()
   }
+  /** Whether the owner here tells of each step from a position that is known. */
+  const isTold = ({ owned, position }: GroupProgress): boolean => owned && position > 0
   const schedule = (): void => {
     polling = true
-    const foreign = [...groups.values()].some((group) => group.waiters.size > 0 && !group.owned)
-    setTimeout(() => void poll(), foreign ? pollMs : ownedPollMs)
+    const asked = [...groups.values()].some((group) => group.waiters.size > 0 && !isTold(group))
+    setTimeout(() => void poll(), asked ? pollMs : ownedPollMs)
   }
   const startPolling = (group: GroupProgress): void => {
     if (polling) return
-    if (group.owned) schedule()
+    if (isTold(group)) schedule()
     else {
       polling = true
       void poll()
     }
   }
+
+  const forget = (group: GroupProgress): void => {
+    group.position = 0
+  }
+  // Any of them may have told where a group is. One that ends for another reason costs a query more.
+  const forgetAll = (): void => {
+    for (const group of groups.values()) forget(group)
+  }
+  options.pool.on('remove', forgetAll)
 
   return {
     position: (name) => {
@@ -140,6 +158,7 @@ export const createProgress = (options: {
     },
     advance,
     advanceOwn: (name, position) => moveTo(groupNamed(name), position),
+    forget: (name) => forget(groupNamed(name)),
     changed: (name, subjects) => groupNamed(name).changes.changed(subjects),
     versionOf: (name, subjects) => {
       const { owned, usable, changes } = groupNamed(name)
@@ -165,5 +184,6 @@ export const createProgress = (options: {
       group.changes.changedAll()
       settle(group)
     },
+    close: () => void options.pool.off('remove', forgetAll),
   }
 }

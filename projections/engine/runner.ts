@@ -146,6 +146,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
     stop: async () => {
       stopping.abort(new Error('the projection runner stops'))
       await Promise.all(loops)
+      progress.close()
     },
     progress,
     health: () => [...health.values()],

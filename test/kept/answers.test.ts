@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import pg from 'pg'
 import { createChangeCounter, subjectsOf } from '../../projections/engine/changes.ts'
 import { createProgress } from '../../projections/engine/progress.ts'
 import type { Table } from '../../projections/engine/read-model.ts'
@@ -31,7 +32,7 @@ const written = (account: string) =>
 
 /** Answers over a group that this process folds, and a counter of readings. */
 const world = () => {
-  const progress = createProgress({ pool: {} as never, groups: ['hot'] })
+  const progress = createProgress({ pool: new pg.Pool(), groups: ['hot'] })
   progress.setUsable('hot', true)
   progress.setOwned('hot', true)
   const here = { nowMs: 1_000, touches: 0, readings: 0, progress }
