@@ -35,15 +35,21 @@ export const definitionsOf = (models: readonly ReadModel[]): Definitions =>
 export type Standing = {
   /** Their tables were filled by an older version, or under another definition, or never. */
   readonly outdated: readonly ReadModel[]
-  /** Their tables were filled by a newer program than this one. */
-  readonly newer: readonly ReadModel[]
+  /**
+   * Names of those that a newer program than this one filled, also of such as this one does not know: who moved the
+   * group's checkpoint without them would leave them behind for ever.
+   */
+  readonly newer: readonly string[]
 }
 
 /** How the tables that stand relate to the models of this program. */
 export const compareDefinitions = (group: ReadModelGroup, stored: Definitions): Standing => {
-  const newer = group.models.filter((model) => (stored[model.name]?.version ?? 0) > model.version)
+  const known = new Map(group.models.map((model) => [model.name, model]))
+  const newer = Object.entries(stored)
+    .filter(([name, { version }]) => version > (known.get(name)?.version ?? 0))
+    .map(([name]) => name)
   const outdated = group.models.filter(
-    (model) => !newer.includes(model) && stored[model.name]?.digest !== definitionOf(model).digest,
+    (model) => !newer.includes(model.name) && stored[model.name]?.digest !== definitionOf(model).digest,
   )
   return { outdated, newer }
 }

@@ -12,6 +12,8 @@ export type Exchange = {
   readonly session: Session
   readonly group: string
   readonly models: readonly ReadModel[]
+  /** They are all models of the group: it has no others from now on. */
+  readonly whole: boolean
   readonly schema: string
   readonly logId: string
   /** The live tables are of another log, or of another past of this one. */
@@ -36,7 +38,7 @@ const existing = async ({ session, models }: Exchange): Promise<readonly string[
 }
 
 const attempt = async (exchange: Exchange, lockTimeoutMs: number): Promise<number | null> => {
-  const { session, group, models, schema, logId, foreign, settle } = exchange
+  const { session, group, models, whole, schema, logId, foreign, settle } = exchange
   const { client } = session
   await client.query('begin')
   try {
@@ -58,10 +60,19 @@ const attempt = async (exchange: Exchange, lockTimeoutMs: number): Promise<numbe
     for (const name of made) await client.query(`alter table ${name} set schema read`)
     await client.query(
       `update engine.checkpoints set epoch = epoch + 1, position = $2::bigint, log_id = $3::text,
-         definitions = definitions || $4::jsonb, last_event = $5::uuid,
+         definitions = case when $7::boolean then '{}'::jsonb else definitions end || $4::jsonb,
+         last_event = $5::uuid,
          lineage = case when $6::boolean then gen_random_uuid() else lineage end
        where name = $1::text`,
-      [group, settled.position, logId, JSON.stringify(definitionsOf(models)), settled.lastEvent, foreign],
+      [
+        group,
+        settled.position,
+        logId,
+        JSON.stringify(definitionsOf(models)),
+        settled.lastEvent,
+        foreign,
+        whole,
+      ],
     )
     await client.query('commit')
     return settled.position

@@ -46,7 +46,7 @@ export const outdatedModels = async (
 ): Promise<{
   outdated: readonly ReadModel[]
   missing: readonly ReadModel[]
-  newer: readonly ReadModel[]
+  newer: readonly string[]
 }> => {
   const { outdated, newer } = compareDefinitions(group, checkpoint.definitions)
   const names = group.models.flatMap((model) => model.tables.map(({ name }) => name))
@@ -118,7 +118,7 @@ export const runGroup = async (
     const { outdated, missing, newer } = await outdatedModels(session.client, group, checkpoint)
     if (newer.length > 0 || (adopted && outdated.length > 0)) {
       progress.setUsable(group.name, false)
-      const names = (newer.length > 0 ? newer : outdated).map(({ name }) => name)
+      const names = newer.length > 0 ? newer : outdated.map(({ name }) => name)
       setState(
         group.name,
         'superseded',

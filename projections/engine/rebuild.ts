@@ -66,6 +66,8 @@ export type RebuildContext = {
 type Plan = {
   readonly group: ReadModelGroup
   readonly models: readonly ReadModel[]
+  /** All models of the group. */
+  readonly whole: boolean
   readonly schema: string
   readonly logId: string
   /** The live tables are of another log, or of another past of this one. */
@@ -99,6 +101,7 @@ const planRebuild = async (
   return {
     group,
     models,
+    whole,
     schema: `read_next_${group.name}`,
     logId,
     foreign,
@@ -187,6 +190,7 @@ const runRebuild = async (
         session,
         group: group.name,
         models,
+        whole: plan.whole,
         schema,
         logId: plan.logId,
         foreign: plan.foreign,

@@ -100,7 +100,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
     const { newer, outdated, missing } = await outdatedModels(pool, group, checkpoint)
     if (newer.length > 0)
       throw new ProjectionsRefused(
-        `the read tables of ${newer.map(({ name }) => name).join(', ')} were made by a newer version of Farebox. Start that version, or have them made anew by this one: npm run farebox -- projections rebuild all`,
+        `the read tables of ${newer.join(', ')} were made by a newer version of Farebox. Start that version, or have them made anew by this one: npm run farebox -- projections rebuild all`,
       )
     progress.advance(group.name, checkpoint.position)
     progress.setUsable(group.name, outdated.length + missing.length === 0)

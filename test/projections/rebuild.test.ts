@@ -246,6 +246,41 @@ test('a new version of a model is filled beside the old one at start, and the ol
   await assert.rejects(createEngine(t, pool, log, [both]).start(), /tallies were made by a newer version/)
 })
 
+/** The program before `both`: one of its models did not exist yet. */
+const oneModel: ReadModelGroup = { ...both, models: [tallies] }
+
+test('a program that does not know one of the models steps back too, for it would pass over the events of that one', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const old = await startEngine(t, pool, log, [oneModel])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(old, log)
+  const young = await startEngine(t, pool, log, [both])
+  await owns(young, 'both')
+  assert.equal(stateOf(old, 'both'), 'superseded')
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(young, log)
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2)
+  await assert.rejects(createEngine(t, pool, log, [oneModel]).start(), /entries were made by a newer version/)
+})
+
+test('a program that made its tables anew goes on without the models that it does not know', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const young = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(young, log)
+  await young.stop()
+  await rebuild({ ...context(pool, log), groups: [oneModel] }, 'all')
+  const old = await startEngine(t, pool, log, [oneModel])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(old, log)
+  await old.stop()
+  const again = await startEngine(t, pool, log, [both])
+  await caughtUp(again, log)
+  assert.equal((await rowsOf(pool, 'entries', 'position')).length, 2, 'they are made anew in their turn')
+})
+
 test('a table that was changed without a new version is filled anew as well', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
