@@ -84,13 +84,18 @@ export const isFraction = (source: string): boolean => {
   return decimals.length - Number(exponent) > trailingZeros
 }
 
+/** Some clients begin a text with the mark of its byte order; RFC 8259, 8.1 lets a reader ignore it. */
+const withoutMark = (body: Buffer): Buffer =>
+  body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body
+
 /**
  * Parses a JSON body and refuses what no client means: bytes that are no UTF-8, broken JSON, fields that are named
  * twice, `__proto__`, NUL and lone surrogates (the log takes neither), and deep nesting.
  * @returns `value` undefined for an empty body
  * @throws invalid_body
  */
-export const parseJson = (bytes: Buffer): ParsedJson => {
+export const parseJson = (body: Buffer): ParsedJson => {
+  const bytes = withoutMark(body)
   if (bytes.length === 0) return { value: undefined, overflowing: false }
   if (!isUtf8(bytes)) throw refuse('invalid_body', 'the body is not UTF-8')
   const text = bytes.toString('utf8')

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import type { Logger } from 'pino'
@@ -76,7 +77,7 @@ const checkRequestIdAsKey = (request: HttpRequest, route: Route): void => {
 /** RFC 9112 has a request of HTTP/1.1 without a Host refused; one of HTTP/1.0 needs none. */
 const checkHost = ({ raw, headers }: HttpRequest): void => {
   if (headers.host === undefined && raw.httpVersion !== '1.0')
-    throw refuse('invalid_parameter', 'this is not a valid HTTP/1.1 request: it has no Host')
+    throw refuse('invalid_request', 'this is not a valid HTTP/1.1 request: it has no Host')
 }
 
 /** OPTIONS of a path that exists, 405 for its other methods, 404 for the rest. */
@@ -93,6 +94,13 @@ const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply
 
 const fastifyPath = (path: string): string => path.replace(/\{([^}]+)\}/g, ':$1')
 
+/** Whether the bytes are the text itself: `identity` is the name of no encoding (RFC 9110, 8.4.1 and 12.5.3). */
+const isPlainUtf8 = (headers: IncomingHttpHeaders): boolean => {
+  const charset = /charset="?([^";\s]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8'
+  const encoding = headers['content-encoding'] ?? 'identity'
+  return charset.toLowerCase() === 'utf-8' && encoding.trim().toLowerCase() === 'identity'
+}
+
 const readBodies = (app: FastifyInstance): void => {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
@@ -100,9 +108,7 @@ const readBodies = (app: FastifyInstance): void => {
     if (compiled?.route.rawBody === true)
       return done(null, { value: undefined, overflowing: false, raw: body })
     try {
-      const charset = /charset="?([^";\s]+)/i.exec(request.headers['content-type'] ?? '')?.[1]?.toLowerCase()
-      if ((charset ?? 'utf-8') !== 'utf-8' || request.headers['content-encoding'] !== undefined)
-        throw unsupportedMediaType()
+      if (!isPlainUtf8(request.headers)) throw unsupportedMediaType()
       done(null, parseJson(body))
     } catch (error) {
       done(error instanceof ApiError && compiled ? compiled.unread(error) : (error as Error))

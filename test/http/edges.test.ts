@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { describe, test } from 'node:test'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import { LogUnavailable, OutcomeUnknown } from '../../src/eventstore/errors.ts'
+import { answerBrokenRequest } from '../../src/http/broken-request.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
 /** Sends bytes and gives all that comes back until the server hangs up. */
@@ -181,12 +182,17 @@ describe('Bodies', () => {
       assert.equal(body.code, 'unsupported_media_type', JSON.stringify(headers))
       assert.match(body.error, /application\/json in UTF-8, without a Content-Encoding/)
     }
-    const fine = { 'content-type': 'Application/JSON; charset=UTF-8' }
     const raw = '{"product_id":"a","quantity":1}'
-    assert.equal(
-      (await client.call('POST', '/api/v1/orders', { key: 'buyer-key', raw, headers: fine })).status,
-      201,
-    )
+    const fine: Record<string, string>[] = [
+      { 'content-type': 'Application/JSON; charset=UTF-8' },
+      { 'content-type': 'application/json', 'content-encoding': 'Identity' },
+    ]
+    for (const headers of fine)
+      assert.equal(
+        (await client.call('POST', '/api/v1/orders', { key: 'buyer-key', raw, headers })).status,
+        201,
+        JSON.stringify(headers),
+      )
   })
 
   test('are read whatever else a client expects', async (t) => {
@@ -295,12 +301,24 @@ describe('Bytes that are no request', () => {
       const answer = await raw(port, bytes)
       assert.match(
         answer,
-        /^HTTP\/1\.1 400 [\s\S]*"code":"invalid_parameter","requestId":"req_/,
+        /^HTTP\/1\.1 400 [\s\S]*"code":"invalid_request","requestId":"req_/,
         JSON.stringify(bytes),
       )
     }
     const long = await raw(port, `GET / HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`)
-    assert.match(long, /^HTTP\/1\.1 431 /)
+    assert.match(long, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n[\s\S]*"code":"headers_too_large"/)
+  })
+
+  test('that do not all come are told that they are late', async (t) => {
+    const late = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
+    const server = createServer((socket) => answerBrokenRequest(late, socket)).listen(0, '127.0.0.1')
+    t.after(() => server.close())
+    await once(server, 'listening')
+    const answer = await raw((server.address() as AddressInfo).port, 'GET / HTTP/1.1\r\nhost: a\r\n')
+    assert.match(
+      answer,
+      /^HTTP\/1\.1 408 Request Timeout\r\n[\s\S]*"code":"request_timeout","requestId":"req_/,
+    )
   })
 
   test('that lack a Host are told so in the form of every error', async (t) => {
@@ -311,7 +329,7 @@ describe('Bytes that are no request', () => {
     )
     assert.match(
       answer,
-      /^HTTP\/1\.1 400 [\s\S]*x-request-id: (\S+)[\s\S]*Host[\s\S]*"invalid_parameter","requestId":"\1"/,
+      /^HTTP\/1\.1 400 [\s\S]*x-request-id: (\S+)[\s\S]*Host[\s\S]*"invalid_request","requestId":"\1"/,
     )
     const old = await raw(port, 'GET /api/v1/me HTTP/1.0\r\nx-api-key: buyer-key\r\n\r\n')
     assert.match(old, /^HTTP\/1\.1 200 /)
