@@ -80,6 +80,11 @@ const claimWaitMs = 250
 const maxDepositsAKey = 10_000
 const maxPaymentsARun = 1_000
 
+const noGateway = (rail: Rail, live: readonly Rail[]) => {
+  const others = live.length === 0 ? 'no method has one' : `method must be one of ${live.join(', ')}`
+  return refuse('deposits_not_available', `no live payment gateway serves "${rail}" here; ${others}`)
+}
+
 export const createDeposits = (deps: {
   readonly runner: CommandRunner
   readonly pool: pg.Pool
@@ -250,8 +255,9 @@ export const createDeposits = (deps: {
       if (standing.details.fingerprint !== fingerprint) throw conflict()
       return isClosed(standing) ? null : goOn(standing, cause)
     }
-    const live = await gateways.forRail(customerId === null ? null : accountId, rail)
-    if (!live) throw refuse('deposits_not_available', `no live payment gateway serves "${rail}" here`)
+    const owner = customerId === null ? null : accountId
+    const live = await gateways.forRail(owner, rail)
+    if (!live) throw noGateway(rail, await gateways.liveRails(owner))
     const { gatewayId, provider, merchantName } = live
     const amountCents = Math.max(request.amountCents, floorCents(rail))
     await keepReturnUrl(pool, depositId, request.returnUrl)

@@ -34,6 +34,8 @@ export type Looked = {
 export type HostedOrders = {
   /** Whether a gateway is live that takes this rail: the service's own, or (a customer's order) the reseller's. */
   takes(rail: Rail, reseller: AccountId | null): Promise<boolean>
+  /** The rails that have a live gateway of the service. */
+  liveRails(): Promise<readonly Rail[]>
   /**
    * Opens the invoice of an order that is to be paid, or the open one that stands; the order waits for it from then on.
    * @throws ApiError: deposits_not_available, gateway_unavailable, idempotency_conflict; CommandOverload
@@ -78,6 +80,8 @@ export const createHostedOrders = (deps: {
       if (reseller !== null && !(resellerRails as readonly Rail[]).includes(rail)) return false
       return (await gateways.forRail(reseller, rail)) !== null
     },
+
+    liveRails: () => gateways.liveRails(null),
 
     invoice: async (draft, amountCents, cause) => {
       const { accountId, customerId, orderId, fingerprint, method } = draft

@@ -26,8 +26,8 @@ type Buyer = {
   readonly customerId: CustomerId | null
   readonly terms: ResellerTerms | null
   readonly method: OrderMethod
-  /** Whether the method can pay an own order: see `OrderService.takes`. */
-  readonly payable: boolean
+  /** What can pay an own order: see `OrderService.payableBy`. */
+  readonly payableBy: readonly OrderMethod[]
   readonly expectedAmountCents: number | undefined
   readonly catalog: Catalog
 }
@@ -58,13 +58,13 @@ const draftOf = (
   figures: Quote,
   rest: Pick<OrderDetails, 'kind' | 'planId' | 'proxyIds'>,
 ): Prepared => {
-  const { orderId, caller, customerId, method, payable, expectedAmountCents, catalog } = buyer
+  const { orderId, caller, customerId, method, payableBy, expectedAmountCents, catalog } = buyer
   refuseFree(figures)
   // A customer's credit pays, whatever the method; it says how what is missing could be paid.
-  if (!payable && customerId === null)
+  if (customerId === null && !payableBy.includes(method))
     throw refuse(
       'deposits_not_available',
-      `no gateway for ${method} is live; pay from the wallet (leave method out)`,
+      `no live payment gateway serves "${method}" here; method must be one of ${payableBy.join(', ')}`,
     )
   const charges = chargesOf(figures, buyer)
   const { amountCents } = charges

@@ -171,7 +171,7 @@ export const orderRoutes = (deps: {
                 customerId,
                 terms: product ? termsOf(caller, product) : null,
                 method,
-                payable: await orders.takes(method),
+                payableBy: await orders.payableBy(method),
                 expectedAmountCents: body.expected_amount_cents,
                 catalog: catalog.current(),
               },

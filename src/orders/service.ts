@@ -20,8 +20,8 @@ export { type Beside, type OrderRequest, OrderTurnedAway, type Placed } from './
 export type OrderService = {
   /** Whether an order of the account stands under the key. */
   known(account: AccountId, idempotencyKey: string): Promise<boolean>
-  /** Whether an own order can be paid this way: from the wallet, or on a rail with a live gateway. */
-  takes(method: OrderMethod): Promise<boolean>
+  /** By what an own order can be paid: the wallet and each rail with a live gateway; for the wallet none is looked for. */
+  payableBy(method: OrderMethod): Promise<readonly OrderMethod[]>
   /**
    * Places an order, or opens its pay page, or answers the order that stands under its key, whatever price, stock or
    * catalogue did since.
@@ -111,7 +111,8 @@ export const createOrderService = (deps: {
     known: async (account, idempotencyKey) =>
       (await log.lastOf(orderStream(orderIdOf(account, idempotencyKey)))) !== null,
 
-    takes: async (method) => method === 'wallet' || (hosted !== null && (await hosted.takes(method, null))),
+    payableBy: async (method) =>
+      method === 'wallet' || hosted === null ? ['wallet'] : ['wallet', ...(await hosted.liveRails())],
 
     submit: async (request) => placedAt(await submit(request)),
   }

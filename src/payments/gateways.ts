@@ -6,7 +6,7 @@ import type { MasterKey } from '../vault/master-key.ts'
 import { createAdapter } from './adapters.ts'
 import type { GatewayCredentials } from './credentials.ts'
 import type { Gateways, LiveGateway, PaymentGateway } from './port.ts'
-import { type Provider, type Rail, routeOf } from './rails.ts'
+import { type Provider, type Rail, railNames, resellerRails, routeOf } from './rails.ts'
 import type { PaymentConfig } from './settings.ts'
 
 /** A gateway as it is set up. Its id changes with the account at the provider: old invoices stay with their own. */
@@ -85,14 +85,21 @@ export const createGateways = (deps: {
     return gateway && { gatewayId, owner, merchantName, provider: credentials.provider, gateway }
   }
 
+  const forRail: Gateways['forRail'] = async (owner, rail) => {
+    const stored =
+      owner === null
+        ? own.find(({ credentials }) => routeOf(rail, credentials.provider) !== null)
+        : await resellers.forRail(owner, rail)
+    if (!stored || routeOf(rail, stored.credentials.provider) === null) return null
+    return live(stored)
+  }
+
   return {
-    forRail: async (owner, rail) => {
-      const stored =
-        owner === null
-          ? own.find(({ credentials }) => routeOf(rail, credentials.provider) !== null)
-          : await resellers.forRail(owner, rail)
-      if (!stored || routeOf(rail, stored.credentials.provider) === null) return null
-      return live(stored)
+    forRail,
+    liveRails: async (owner) => {
+      const known = owner === null ? railNames : resellerRails
+      const found = await Promise.all(known.map((rail) => forRail(owner, rail)))
+      return known.filter((_, at) => found[at] !== null)
     },
     byId: async (gatewayId) =>
       live(own.find((stored) => stored.gatewayId === gatewayId) ?? (await resellers.byId(gatewayId))),

@@ -258,7 +258,7 @@ export const planRoutes = (deps: {
                 customerId,
                 terms: product ? termsOf(caller, product) : null,
                 method,
-                payable: await orders.takes(method),
+                payableBy: await orders.payableBy(method),
                 expectedAmountCents: body.expected_amount_cents,
                 catalog: catalog.current(),
               },

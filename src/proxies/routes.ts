@@ -241,7 +241,7 @@ export const proxyRoutes = (deps: {
                 customerId,
                 terms: product ? termsOf(caller, product) : null,
                 method: 'wallet',
-                payable: true,
+                payableBy: ['wallet'],
                 expectedAmountCents: body.expected_amount_cents,
                 catalog: catalog.current(),
               },

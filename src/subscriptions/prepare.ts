@@ -96,7 +96,7 @@ export const prepareFirst = async (
       customerId: null,
       terms: termsOf(caller, product),
       method: 'wallet',
-      payable: true,
+      payableBy: ['wallet'],
       expectedAmountCents,
       catalog: catalog.current(),
     },

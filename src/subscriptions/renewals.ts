@@ -124,7 +124,7 @@ export const createRenewals = (deps: {
       customerId: null,
       terms: product ? market.termsOf(payer, product) : null,
       method: 'wallet' as const,
-      payable: true,
+      payableBy: ['wallet' as const],
       expectedAmountCents: undefined,
       catalog,
     }

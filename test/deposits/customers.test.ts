@@ -100,19 +100,28 @@ describe("a deposit for a reseller's customer", () => {
     })
 
     await t.test(
-      'a rail whose gateway is taken away: deposits_not_available, and open invoices are followed',
+      'a rail whose gateway is taken away: the refusal names those that are live, and open invoices are followed',
       async () => {
         const made = await open(other.key, { amount_cents: 1000, method: 'crypto' }, customer('c-5', 'c-5'))
-        await other.desk('reseller', 'gateway', '--account', other.accountId, '--rail', 'crypto', '--remove')
-        const again = { key: other.key, headers: customer('c-6') }
-        await until(async () => {
-          const refused = await client.post(
-            '/api/v1/deposits',
-            { amount_cents: 1000, method: 'crypto' },
-            again,
-          )
-          return refused.status === 403 && refused.body.code === 'deposits_not_available'
-        })
+        const remove = (rail: string) =>
+          other.desk('reseller', 'gateway', '--account', other.accountId, '--rail', rail, '--remove')
+        const refuses = (live: string) =>
+          until(async () => {
+            const { status, body } = await client.post(
+              '/api/v1/deposits',
+              { amount_cents: 1000, method: 'crypto' },
+              { key: other.key, headers: customer('c-6') },
+            )
+            return (
+              status === 403 &&
+              body.code === 'deposits_not_available' &&
+              body.error === `no live payment gateway serves "crypto" here; ${live}`
+            )
+          })
+        await remove('crypto')
+        await refuses('method must be one of card')
+        await remove('card')
+        await refuses('no method has one')
         const retried = await open(
           other.key,
           { amount_cents: 1000, method: 'crypto' },

@@ -202,7 +202,12 @@ test('orders over HTTP', async (t) => {
     await refused(addresses(1, { city: 'Dallas' }), 400, 'invalid_targeting', /country, period_days/)
     await refused({ product_id: 'isp-static', quantity: 1 }, 400, 'invalid_country', /alpha-3/)
     await refused({ ...plan(1), method: 'shells' }, 400, 'unsupported_method', /wallet.*grabpay_ph/s)
-    await refused({ ...plan(1), method: 'pix' }, 403, 'deposits_not_available', /pix/)
+    await refused(
+      { ...plan(1), method: 'pix' },
+      403,
+      'deposits_not_available',
+      /"pix".*must be one of wallet, card, crypto, alipay, wechat$/,
+    )
   })
 
   await t.test(

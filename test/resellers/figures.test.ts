@@ -250,7 +250,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
               customerId,
               terms,
               method: 'wallet',
-              payable: true,
+              payableBy: ['wallet'],
               expectedAmountCents,
               catalog: demoCatalog,
             },
