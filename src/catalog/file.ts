@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
+import { counted } from '../counted.ts'
 import type { Problem } from './problem.ts'
 import type { ProductTerms } from './product.ts'
 import { catalogProblems } from './rules.ts'
@@ -25,6 +26,9 @@ const valueAt = (root: unknown, path: readonly PropertyKey[]): unknown =>
     root,
   )
 
+const sized = (size: number | bigint, origin: string): string =>
+  origin === 'string' ? counted(size, 'character') : String(size)
+
 const expectedOf = (issue: z.core.$ZodIssue): string => {
   switch (issue.code) {
     case 'invalid_type':
@@ -34,9 +38,9 @@ const expectedOf = (issue: z.core.$ZodIssue): string => {
         ? JSON.stringify(issue.values[0])
         : `one of ${issue.values.map(String).join(', ')}`
     case 'too_small':
-      return `at least ${issue.minimum}${issue.origin === 'string' ? ' characters' : ''}`
+      return `at least ${sized(issue.minimum, issue.origin)}`
     case 'too_big':
-      return `at most ${issue.maximum}${issue.origin === 'string' ? ' characters' : ''}`
+      return `at most ${sized(issue.maximum, issue.origin)}`
     case 'unrecognized_keys':
       return `no field ${issue.keys.join(', ')}`
     case 'invalid_union':

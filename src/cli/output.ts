@@ -78,9 +78,6 @@ export const wrapped = (text: string, width: number): readonly string[] => {
   return lines
 }
 
-/** A number and what it counts, e.g. `1 seal`, `2 seals`. */
-export const counted = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`
-
 /** Whole cents as dollars, e.g. `$1,000.00`, `-$0.05`. */
 export const dollars = (cents: number): string => {
   const sign = cents < 0 ? '-' : ''

@@ -14,6 +14,10 @@ export type JsonSchema = {
   readonly $defs?: Readonly<Record<string, JsonSchema>>
   readonly minimum?: number
   readonly maximum?: number
+  readonly minItems?: number
+  readonly maxItems?: number
+  readonly minLength?: number
+  readonly maxLength?: number
   /** What a value must be, in words that follow "must be". */
   readonly words?: string
   readonly [keyword: string]: unknown

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isCountry } from '../catalog/countries.ts'
 
 /**
  * A whole number in a query string, written in digits: `quantity: integerQuery({ min: 1 }).optional()`.
@@ -46,9 +47,12 @@ export const instantQuery = (description: string) =>
       },
     })
 
-/** An ISO 3166-1 alpha-3 country code in any case; whether it is a country's is not looked at. */
+const countryForm = 'an alpha-3 country code such as USA'
+
+/** An ISO 3166-1 alpha-3 country code in any case; whether anything is sold there is not looked at. */
 export const countryQuery = (description: string) =>
   z
     .string()
     .regex(/^[A-Za-z]{3}$/)
-    .meta({ description, words: 'an alpha-3 country code such as USA' })
+    .refine((code) => isCountry(code.toUpperCase()), `must be ${countryForm}`)
+    .meta({ description, words: countryForm })

@@ -1,3 +1,4 @@
+import { counted } from '../counted.ts'
 import type { JsonSchema } from './json-schema.ts'
 import { resolved } from './json-schema.ts'
 
@@ -17,13 +18,19 @@ const nouns: Readonly<Record<string, string>> = {
   null: 'null',
 }
 
-const lengths = (schema: JsonSchema, unit: string): string => {
-  const [min, max] =
-    unit === 'entries' ? [schema.minItems, schema.maxItems] : [schema.minLength, schema.maxLength]
-  if (min !== undefined && max !== undefined) return ` of ${min} to ${max} ${unit}`
-  if (max !== undefined) return ` of at most ${max} ${unit}`
-  return min === undefined ? '' : ` of at least ${min} ${unit}`
+const lengths = (
+  min: number | undefined,
+  max: number | undefined,
+  unit: readonly [one: string, more: string],
+): string => {
+  if (min !== undefined && max !== undefined)
+    return min === max ? ` of ${counted(max, ...unit)}` : ` of ${min} to ${counted(max, ...unit)}`
+  if (max !== undefined) return ` of at most ${counted(max, ...unit)}`
+  return min === undefined ? '' : ` of at least ${counted(min, ...unit)}`
 }
+
+const entries = ['entry', 'entries'] as const
+const characters = ['character', 'characters'] as const
 
 /** What a value must be, in words: `a whole number of at least 1`, `one of wallet, card`. */
 export const inWords = (schema: JsonSchema | undefined, root: JsonSchema): string => {
@@ -41,10 +48,11 @@ export const inWords = (schema: JsonSchema | undefined, root: JsonSchema): strin
 
 const detail = (type: string, node: JsonSchema): string => {
   if (type === 'integer' || type === 'number') return bounds(node)
-  if (type === 'array') return lengths(node, 'entries')
+  if (type === 'array') return lengths(node.minItems, node.maxItems, entries)
   if (type !== 'string') return ''
   if (typeof node.format === 'string') return ` in the form ${node.format}`
-  return typeof node.pattern === 'string' ? ` that matches ${node.pattern}` : lengths(node, 'characters')
+  if (typeof node.pattern === 'string') return ` that matches ${node.pattern}`
+  return lengths(node.minLength, node.maxLength, characters)
 }
 
 /** The expected shape of a body on one line: `{"product_id": text, "quantity": whole number, "method"?: "wallet" | "card"}`. */

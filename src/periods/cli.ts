@@ -4,6 +4,7 @@ import { ledgerCommand } from '../cli/group.ts'
 import { CliMisuse, type CliOutput, CliRefusal, table } from '../cli/output.ts'
 import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { isoTime } from '../clock.ts'
+import { counted } from '../counted.ts'
 import { amountWriter, plainDollars } from '../finance/amounts.ts'
 import { type Format, formatOption, inFormat, withExamples } from '../finance/cli-input.ts'
 import { type Period, parsePeriod } from './period.ts'
@@ -116,7 +117,7 @@ const reportJson = (report: PeriodReport, { status, closed }: PeriodStanding) =>
 
 const heading = ({ period, entries }: PeriodReport, { status, closed }: PeriodStanding): string => {
   const seal = closed ? `, closed at ${isoTime(closed.closedAtMs)}\ndigest ${closed.digest}` : ''
-  return `${period}: ${status}, ${entries} entries${seal}\n`
+  return `${period}: ${status}, ${counted(entries, 'entry', 'entries')}${seal}\n`
 }
 
 const runClose = async (context: CliContext, { period }: { readonly period: Period }): Promise<CliOutput> => {

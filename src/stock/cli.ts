@@ -5,6 +5,7 @@ import { createCatalogService } from '../catalog/service.ts'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { CliMisuse, CliRefusal, table } from '../cli/output.ts'
 import { readText } from '../cli/read-text.ts'
+import { counted } from '../counted.ts'
 import { countStock, type PoolCount } from './counts.ts'
 import { addAddresses } from './stocking.ts'
 import { parseStocking } from './stocking-input.ts'
@@ -97,7 +98,7 @@ export const registerStock = (program: Command, cli: Cli): void => {
           elsewhere: report.elsewhere,
         }
         const lines = [
-          `added ${report.added.length} addresses to ${productId} in ${country}`,
+          `added ${counted(report.added.length, 'address', 'addresses')} to ${productId} in ${country}`,
           ...report.alreadyStocked.map((ip) => `${ip} was in this stock already`),
           ...report.elsewhere.map(
             (at) => `${at.ip} is in stock of ${at.productId} in ${at.country}: not added`,

@@ -230,6 +230,11 @@ const cases: readonly {
     expected: /\.renewal: found "topup"; expected "repurchase"/,
   },
   {
+    name: 'a product without a name',
+    edit: (f) => (f.products[isp].name = ''),
+    expected: /\.name: found ""; expected at least 1 character$/,
+  },
+  {
     name: 'no products',
     edit: (f) => (f.products = []),
     expected: /^products: found \[\]; expected at least 1$/,

@@ -113,6 +113,12 @@ test('stock is added beside a running server and sold at once', async (t) => {
   assert.deepEqual(elsewhere.json.elsewhere, [
     { ip: '198.19.250.1', productId: 'isp-static', country: 'USA' },
   ])
+  assert.match(elsewhere.json.error, /^added 0 addresses to ipv4-datacenter in USA\n/)
+  const one = await farebox(
+    ...['stock', 'add', '--product', 'ipv4-datacenter', '--country', 'USA'],
+    ...['--addresses', '198.19.250.1,198.19.250.4'],
+  )
+  assert.match(one.json.error, /^added 1 address to ipv4-datacenter in USA\n/)
   const wrong = await farebox(...inUsa, '--addresses', 'nonsense')
   assert.deepEqual([wrong.code, wrong.json.code], [2, 'invalid_addresses'])
   const listed = await farebox('stock', 'list', '--product', 'isp-static', '--country', 'USA')

@@ -205,6 +205,37 @@ describe('The checks before a handler', () => {
     assert.equal(none.body.error, 'the body is not valid JSON; expected shape: {}')
   })
 
+  test('count one entry and one character as one', async (t) => {
+    const named = route({
+      method: 'POST',
+      path: '/named',
+      operationId: 'named',
+      summary: 'x',
+      description: 'x',
+      tag: 'Service',
+      access: 'public',
+      writes: false,
+      body: z.strictObject({
+        ids: z.array(z.string()).min(1),
+        few: z.array(z.string()).min(1).max(3).optional(),
+        pair: z.array(z.string()).min(2).max(2).optional(),
+        name: z.string().max(1).optional(),
+      }),
+      responses: { 200: { description: 'x', body: z.object({}), example: {} } },
+      errors: [],
+      handler: async () => ({ status: 200, body: {} }),
+    })
+    const { client } = await sampleServer(t, { routes: [named] })
+    const error = async (json: object) => {
+      const { body } = await client.post('/named', { ids: ['a'], ...json })
+      return (body.error as string).split(';')[0]
+    }
+    assert.equal(await error({ ids: [] }), 'ids must be a list of at least 1 entry')
+    assert.equal(await error({ few: [] }), 'few must be a list of 1 to 3 entries')
+    assert.equal(await error({ pair: [] }), 'pair must be a list of 2 entries')
+    assert.equal(await error({ name: 'ab' }), 'name must be a text of at most 1 character')
+  })
+
   test('tell null, which was sent, from a field that is missing', async (t) => {
     const { client } = await sampleServer(t)
     const error = async (json: unknown) => (await client.call(...order(json))).body.error
@@ -246,7 +277,9 @@ describe('The checks before a handler', () => {
     })
     const { client } = await sampleServer(t, { routes: [asked] })
     const error = async (query: string) => (await client.get(`/forms?${query}`)).body.error
-    assert.equal(await error('country=us'), 'country must be an alpha-3 country code such as USA')
+    for (const none of ['us', 'US', 'zzz'])
+      assert.equal(await error(`country=${none}`), 'country must be an alpha-3 country code such as USA')
+    for (const taken of ['USA', 'deu']) assert.equal(await error(`country=${taken}`), undefined)
     const moments =
       'a date such as 2026-11-21 (its midnight in UTC) or a time with its offset such as 2026-11-21T02:30:00Z'
     assert.equal(await error('since=x'), `since must be ${moments}`)
