@@ -1,6 +1,8 @@
 import type { DepositEvent } from '../src/deposits/events.ts'
 import { type DepositStatus, withoutInvoiceMs } from '../src/deposits/fold.ts'
 import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { CustomerAdjusted } from '../src/ledger/customer-events.ts'
+import type { WalletAdjusted } from '../src/ledger/events.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /** `GET /deposits`: one row a deposit. Its addresses stand in the vault. Amounts are micro-dollars unless in cents. */
@@ -11,6 +13,8 @@ export type DepositRow = {
   readonly status: DepositStatus
   readonly amount_cents: number
   readonly credited_micros: number
+  /** What chargebacks took of it, less what disputes that were won gave back. */
+  readonly charged_back_micros: number
   readonly rail: string
   readonly gateway_id: string
   readonly order_id: string | null
@@ -37,6 +41,7 @@ export const depositsTable: Table<DepositRow> = {
     status: { type: 'text' },
     amount_cents: { type: 'bigint' },
     credited_micros: { type: 'bigint' },
+    charged_back_micros: { type: 'bigint' },
     rail: { type: 'text' },
     gateway_id: { type: 'text' },
     order_id: { type: 'text', nullable: true },
@@ -79,6 +84,13 @@ const depositEvents: ReadonlySet<string> = new Set<DepositEvent['type']>([
 const isDeposit = (event: RecordedEvent): event is RecordedEvent<DepositEvent> =>
   depositEvents.has(event.type)
 
+/** A chargeback, or what came back of one; those of before 0.2.0 and those by hand name no deposit. */
+const chargedBackOf = (event: RecordedEvent): { depositId: string; micros: number } | null => {
+  if (event.type !== 'WalletAdjusted' && event.type !== 'CustomerAdjusted') return null
+  const { depositId, amountMicros } = (event as RecordedEvent<WalletAdjusted | CustomerAdjusted>).data
+  return depositId === undefined ? null : { depositId, micros: 0 - amountMicros }
+}
+
 const count = (rows: Rows, accountId: string, status: DepositStatus, change: 1 | -1): void => {
   const total = (rows.get(depositCountsTable, [accountId, status])?.total ?? 0) + change
   rows.put(depositCountsTable, { account_id: accountId, status, total })
@@ -105,6 +117,7 @@ const fold = (event: RecordedEvent<DepositEvent>, rows: Rows): unknown => {
         status: 'awaiting_payment',
         amount_cents: amountCents,
         credited_micros: 0,
+        charged_back_micros: 0,
         rail,
         gateway_id: gatewayId,
         order_id: pending?.order.orderId ?? null,
@@ -140,12 +153,14 @@ const fold = (event: RecordedEvent<DepositEvent>, rows: Rows): unknown => {
   }
 }
 
-/** Deposits with what was credited of them, and how many an account has in each status. */
+/** Deposits with what was credited and charged back of them, and how many an account has in each status. */
 export const deposits: ReadModel = {
   name: 'deposits',
-  version: 1,
+  version: 2,
   tables: [depositsTable, depositCountsTable],
   reads: (event) => {
+    const back = chargedBackOf(event)
+    if (back) return [{ table: depositsTable.name, key: [back.depositId] }]
     if (!isDeposit(event) || event.type === 'DepositPaymentReceived') return []
     const { depositId, accountId } = event.data
     const counts = statuses.map((status) => ({ table: depositCountsTable.name, key: [accountId, status] }))
@@ -154,6 +169,11 @@ export const deposits: ReadModel = {
       : [{ table: depositsTable.name, key: [depositId] }, ...counts]
   },
   apply: (event, rows) => {
-    if (isDeposit(event)) fold(event, rows)
+    if (isDeposit(event)) return void fold(event, rows)
+    const back = chargedBackOf(event)
+    if (!back) return
+    const row = rows.get(depositsTable, [back.depositId])
+    if (!row) throw new Error(`a chargeback of deposit ${back.depositId}, which was never opened`)
+    rows.put(depositsTable, { ...row, charged_back_micros: row.charged_back_micros + back.micros })
   },
 }

@@ -16,6 +16,10 @@ export const DepositRecord = z
     }),
     amount_cents: z.int().min(0).meta({ description: 'What is invoiced, raised to the floor of the rail.' }),
     credited_cents: z.int().min(0).meta({ description: 'What arrived and was credited so far.' }),
+    charged_back_cents: z.int().min(0).meta({
+      description:
+        "What the payer's bank took back of it in a dispute. The status stays as it was; a dispute that is won sets this back.",
+    }),
     method: z.string(),
     for_order: z.boolean().meta({ description: 'Raised by an order that was short; paid, it is placed.' }),
     order_id: z.string().nullable(),
@@ -34,6 +38,7 @@ export const depositExample = {
   status: 'paid',
   amount_cents: 2500,
   credited_cents: 2500,
+  charged_back_cents: 0,
   method: 'card',
   for_order: false,
   order_id: null,
@@ -51,6 +56,7 @@ export const depositRecord = (row: FoundDeposit): z.input<typeof DepositRecord> 
   status: row.status,
   amount_cents: row.amount_cents,
   credited_cents: microsToCentsFloor(row.credited_micros),
+  charged_back_cents: microsToCentsFloor(row.charged_back_micros),
   method: row.rail,
   for_order: row.order_id !== null,
   order_id: row.order_id,

@@ -95,6 +95,7 @@ describe("a deposit for a reseller's customer", () => {
       await reads(acme.key, made.deposit_id, { status: 'paid' })
       await act(made.deposit_id, 'dispute')
       await until(async () => (await creditOf(shop, acme.accountId, 'c-4')) === 0)
+      await reads(acme.key, made.deposit_id, { status: 'paid', charged_back_cents: 1000 })
       const state = await shop.accounts.read(acme.accountId, cause)
       assert.equal(state?.blocked, false)
     })

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { createWallets } from '../../src/ledger/service.ts'
+import { operator } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { openShop } from './support.ts'
 
@@ -113,7 +115,7 @@ describe("a deposit into one's own wallet", () => {
       const { key, accountId } = await shop.customer({ cents: 0 })
       const made = await open(key, { amount_cents: 2000 })
       await act(made.deposit_id, 'pay', 2000)
-      await reads(key, made.deposit_id, { status: 'paid' })
+      await reads(key, made.deposit_id, { status: 'paid', charged_back_cents: 0 })
       const bought = await client.post(
         '/api/v1/orders',
         { product_id: 'residential-premium', quantity: 1 },
@@ -127,11 +129,33 @@ describe("a deposit into one's own wallet", () => {
         correlationId: 'test',
       })
       assert.equal(state?.blocked, true)
+      // What the wallet had left and what it was short of.
+      const taken = { status: 'paid', credited_cents: 2000, charged_back_cents: 2000 }
+      await reads(key, made.deposit_id, taken)
       // Keys are looked up again within a second.
       await until(async () => {
         const refused = await client.post('/api/v1/deposits', { amount_cents: 1000 }, { key })
         return refused.body.code === 'account_blocked'
       })
+    })
+
+    await t.test('a dispute that is won: the deposit reads as before it', async () => {
+      const { key, accountId } = await shop.customer({ cents: 0 })
+      const made = await open(key, { amount_cents: 2000 })
+      await act(made.deposit_id, 'pay', 2000)
+      await reads(key, made.deposit_id, { status: 'paid' })
+      const wallets = createWallets(shop.farebox.core)
+      const chargeback = {
+        accountId,
+        depositId: made.deposit_id,
+        reason: 'chargeback',
+        gateway: 'stripe',
+      } as const
+      await wallets.adjust({ ...chargeback, amountCents: -700, reference: 'stripe dp_1' }, operator)
+      await reads(key, made.deposit_id, { status: 'paid', credited_cents: 2000, charged_back_cents: 700 })
+      await wallets.adjust({ ...chargeback, amountCents: 700, reference: 'stripe dp_1 won' }, operator)
+      await reads(key, made.deposit_id, { status: 'paid', credited_cents: 2000, charged_back_cents: 0 })
+      assert.equal(await balance(key), 2000)
     })
 
     await t.test('small amounts are raised to the floor of the rail', async () => {
