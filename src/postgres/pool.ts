@@ -47,7 +47,9 @@ export const clientConfig = (options: PoolOptions): pg.ClientConfig => ({
 /** A pool of connections with the settings of `clientConfig`. End it with `pool.end()`. */
 export const createPool = (options: PoolOptions): pg.Pool => {
   const pool = new pg.Pool({ ...clientConfig(options), max: options.max ?? 10, idleTimeoutMillis: 60_000 })
-  // Without a listener a connection that breaks while idle would end the process.
+  // Without listeners a connection that breaks would end the process: while it is idle, and while it is lent. Then the
+  // pool has none on it, and the query under way says what happened.
   pool.on('error', (error) => options.onError?.(error))
+  pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }

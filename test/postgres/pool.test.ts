@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { sql } from 'kysely'
+import { createKysely } from '../../src/postgres/kysely.ts'
 import { createPool } from '../../src/postgres/pool.ts'
 import { testDatabase } from '../support/postgres.ts'
+import { tcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
 
 test('columns are read as safe numbers, UTC texts and exact decimals', async (t) => {
   const { pool } = await testDatabase(t)
@@ -68,7 +72,24 @@ test('a connection that breaks while idle is told and replaced', async (t) => {
   t.after(() => pool.end())
   const { rows } = await pool.query<{ pid: number }>('select pg_backend_pid() as pid')
   await other.query('select pg_terminate_backend($1, 5000)', [rows[0]?.pid])
-  const { until } = await import('../support/until.ts')
   await until(() => errors.length === 1)
   assert.equal((await pool.query('select 1 as one')).rows[0].one, 1)
+})
+
+test('a connection that breaks under a query fails that query, and the process goes on', async (t) => {
+  const { url, pool: other } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const pool = createPool({ url: proxy.url, applicationName: 'farebox-broken', max: 1 })
+  t.after(() => pool.end())
+  const db = createKysely<Record<string, never>>(pool)
+  const asked = assert.rejects(sql`select pg_sleep(60)`.execute(db), /Connection terminated/)
+  await until(async () => {
+    const { rowCount } = await other.query(
+      "select from pg_stat_activity where application_name = 'farebox-broken' and wait_event = 'PgSleep'",
+    )
+    return rowCount === 1
+  })
+  proxy.cut()
+  await asked
+  assert.deepEqual((await sql`select 1 as one`.execute(db)).rows, [{ one: 1 }])
 })
