@@ -60,9 +60,6 @@ const errorTable = {
   invalid_parameter: change(
     'A query or path parameter has a value outside the accepted set, which the message names.',
   ),
-  invalid_request: change(
-    'The bytes are no HTTP/1.1 request that can be answered: a malformed line, two lengths, no Host. HTTP libraries send none.',
-  ),
   missing_product: change('The body has no product_id. Send the id of a product of GET /api/v1/products.'),
   unknown_product: change('No product has this id. Read the ids with GET /api/v1/products.'),
   invalid_quantity: change(
@@ -183,12 +180,6 @@ const errorTable = {
     help: 'The path exists but not with this method. The Allow header lists those it has.',
   }),
 
-  request_timeout: entry({
-    status: 408,
-    retry: 'later',
-    help: 'The headers and body of the request did not arrive within 30 seconds. Nothing was done; sending it again is safe.',
-  }),
-
   price_changed: entry({
     status: 409,
     retry: 'after-change',
@@ -233,11 +224,6 @@ const errorTable = {
     status: 415,
     retry: 'after-change',
     help: 'Bodies are JSON: send Content-Type: application/json in UTF-8, without a Content-Encoding.',
-  }),
-  headers_too_large: entry({
-    status: 431,
-    retry: 'after-change',
-    help: 'The request line and headers are above 16 KiB.',
   }),
   rate_limited: entry({
     status: 429,

@@ -77,7 +77,7 @@ const checkRequestIdAsKey = (request: HttpRequest, route: Route): void => {
 /** RFC 9112 has a request of HTTP/1.1 without a Host refused; one of HTTP/1.0 needs none. */
 const checkHost = ({ raw, headers }: HttpRequest): void => {
   if (headers.host === undefined && raw.httpVersion !== '1.0')
-    throw refuse('invalid_request', 'this is not a valid HTTP/1.1 request: it has no Host')
+    throw refuse('invalid_parameter', 'this is not a valid HTTP/1.1 request: it has no Host')
 }
 
 /** OPTIONS of a path that exists, 405 for its other methods, 404 for the rest. */

@@ -301,12 +301,12 @@ describe('Bytes that are no request', () => {
       const answer = await raw(port, bytes)
       assert.match(
         answer,
-        /^HTTP\/1\.1 400 [\s\S]*"code":"invalid_request","requestId":"req_/,
+        /^HTTP\/1\.1 400 [\s\S]*"code":"invalid_parameter","requestId":"req_/,
         JSON.stringify(bytes),
       )
     }
     const long = await raw(port, `GET / HTTP/1.1\r\nhost: a\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`)
-    assert.match(long, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n[\s\S]*"code":"headers_too_large"/)
+    assert.match(long, /^HTTP\/1\.1 431 Request Header Fields Too Large\r\n[\s\S]*"code":"invalid_parameter"/)
   })
 
   test('that do not all come are told that they are late', async (t) => {
@@ -317,7 +317,7 @@ describe('Bytes that are no request', () => {
     const answer = await raw((server.address() as AddressInfo).port, 'GET / HTTP/1.1\r\nhost: a\r\n')
     assert.match(
       answer,
-      /^HTTP\/1\.1 408 Request Timeout\r\n[\s\S]*"code":"request_timeout","requestId":"req_/,
+      /^HTTP\/1\.1 408 Request Timeout\r\n[\s\S]*"code":"invalid_parameter","requestId":"req_/,
     )
   })
 
@@ -329,7 +329,7 @@ describe('Bytes that are no request', () => {
     )
     assert.match(
       answer,
-      /^HTTP\/1\.1 400 [\s\S]*x-request-id: (\S+)[\s\S]*Host[\s\S]*"invalid_request","requestId":"\1"/,
+      /^HTTP\/1\.1 400 [\s\S]*x-request-id: (\S+)[\s\S]*Host[\s\S]*"invalid_parameter","requestId":"\1"/,
     )
     const old = await raw(port, 'GET /api/v1/me HTTP/1.0\r\nx-api-key: buyer-key\r\n\r\n')
     assert.match(old, /^HTTP\/1\.1 200 /)
