@@ -31,6 +31,7 @@ export type GroupContext = TenureContext &
   RebuildContext & {
     readonly pool: pg.Pool
     readonly logger: EngineLogger
+    readonly answerTimeoutMs: number
     readonly setState: (group: string, state: GroupState, error?: Error) => void
   }
 
@@ -171,7 +172,7 @@ export const runGroup = async (
   while (!stop.aborted) {
     let session: Session | null = null
     try {
-      session = await openSession(context.pool, `farebox projection ${group.name}`)
+      session = await openSession(context.pool, `farebox projection ${group.name}`, context.answerTimeoutMs)
       session.ended.addEventListener('abort', () => progress.forget(group.name), { once: true })
       const signal = AbortSignal.any([stop, session.ended])
       await stand(session, signal)

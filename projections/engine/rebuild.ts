@@ -238,7 +238,7 @@ export const rebuildGroup = async (
   models: readonly ReadModel[],
   options: RebuildOptions = {},
 ): Promise<RebuildResult> => {
-  const session = await openSession(context.pool, `farebox rebuild ${group.name}`)
+  const session = await openSession(context.pool, `farebox rebuild ${group.name}`, 0)
   try {
     if (!(await tryLock(session.client, `rebuild ${group.name}`)))
       throw new RebuildRunning(`the read models of group ${group.name} are being rebuilt already`)

@@ -10,6 +10,7 @@ import { createGate } from './gate.ts'
 import { type EngineLogger, type GroupState, outdatedModels, runGroup } from './group-loop.ts'
 import { createProgress, type Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
+import { sessionAnswerMs } from './session.ts'
 import type { BatchDone, BatchPoint } from './tenure.ts'
 
 export type GroupHealth = {
@@ -61,6 +62,8 @@ export type RunnerOptions = {
   readonly giveWay?: GiveWay
   /** A batch takes what comes for so long after the last one was written, unless somebody waits to read; default 60. */
   readonly gatherMs?: number
+  /** A group's session to which Postgres says nothing for so long, milliseconds, is given up; default 30,000. */
+  readonly answerTimeoutMs?: number
   readonly onBatch?: (batch: BatchDone) => void
   readonly onState?: (health: GroupHealth) => void
   readonly onPoint?: (point: BatchPoint) => void | Promise<void>
@@ -122,6 +125,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
       maxBatch: options.maxBatch ?? 4_000,
       maxRows: options.maxRows ?? 20_000,
       gatherMs: options.gatherMs ?? 60,
+      answerTimeoutMs: options.answerTimeoutMs ?? sessionAnswerMs,
       giveWay: options.giveWay ?? goOn,
       clock,
       onBatch: options.onBatch,

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { breakWhenSilent } from '../../src/postgres/silence.ts'
 
 /** A connection of its own: an advisory lock and the writes that it covers live and die with it. */
 export type Session = {
@@ -8,19 +9,29 @@ export type Session = {
   close(): Promise<void>
 }
 
+/** Statements of a session are short: one that is not answered in this time is not answered at all. */
+export const sessionAnswerMs = 30_000
+
 /**
  * Connects outside the pool with the pool's settings, so that a session held for hours takes nothing from requests.
  *
  * Rows and checkpoint vanish together in a crash and are folded again, so these commits need not wait for the disk
  * (design section 7; right here, and only here). Rows are looked up by key only: a plan made while a table was empty
  * must not scan it when it has grown.
+ * @param answerTimeoutMs the session ends when Postgres says nothing for so long though an answer is awaited, so that its
+ * locks go to somebody who works; 0 for statements that take as long as they need
  */
-export const openSession = async (pool: pg.Pool, applicationName: string): Promise<Session> => {
+export const openSession = async (
+  pool: pg.Pool,
+  applicationName: string,
+  answerTimeoutMs = sessionAnswerMs,
+): Promise<Session> => {
   const client = new pg.Client(pool.options as pg.ClientConfig)
   const ended = new AbortController()
   client.on('error', (error) => ended.abort(error))
   client.on('end', () => ended.abort(new Error('the connection ended')))
   await client.connect()
+  breakWhenSilent(client, answerTimeoutMs)
   try {
     await client.query("select set_config('application_name', $1::text, false)", [applicationName])
     await client.query(`set synchronous_commit = off; set statement_timeout = 0;

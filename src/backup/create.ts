@@ -4,6 +4,7 @@ import { createGzip } from 'node:zlib'
 import type pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import type { Sink } from '../exports/sink.ts'
+import { waitInSilence } from '../postgres/silence.ts'
 import type { BackupEnd, BackupHead, SequenceLine, TableLine } from './format.ts'
 import { endOfRows } from './format.ts'
 
@@ -72,6 +73,7 @@ export const createBackup = async (
   const out = createGzipSink(sink)
   await client.query('begin isolation level repeatable read read only')
   try {
+    waitInSilence(client)
     await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
     const query = async <Row extends pg.QueryResultRow>(sql: string): Promise<Row[]> =>
       (await client.query<Row>(sql)).rows

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
+import { waitInSilence } from './silence.ts'
 
 /**
  * The durable tables of one room: SQL texts by name (`0001_log`). Names are unique over all rooms and say the order.
@@ -61,6 +62,7 @@ const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promi
 export const migrate = async (pool: pg.Pool, migrations: Migrations): Promise<readonly string[]> => {
   const client = await pool.connect()
   try {
+    waitInSilence(client)
     await client.query("set lock_timeout = '60s'")
     await client.query('select pg_advisory_lock($1::bigint)', [migrationLock])
     await client.query(`

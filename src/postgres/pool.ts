@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { breakWhenSilent } from './silence.ts'
 import { registerTypes } from './types.ts'
 
 export type PoolOptions = {
@@ -10,6 +11,11 @@ export type PoolOptions = {
   readonly max?: number
   /** How long a query may run on the server, milliseconds; default 30,000. 0 sets no limit. */
   readonly statementTimeoutMs?: number
+  /**
+   * A connection over which nothing comes for so long while a query waits is broken, milliseconds; default 5,000 more than
+   * a query may run, or no bound where that has none. 0 sets none.
+   */
+  readonly answerTimeoutMs?: number
   /** How long to wait for a free or a new connection, milliseconds; default 5,000. */
   readonly connectTimeoutMs?: number
   /** How long a transaction may idle before the server ends its session, milliseconds; default 30,000. */
@@ -18,9 +24,16 @@ export type PoolOptions = {
   readonly onError?: (error: Error) => void
 }
 
+/**
+ * How Postgres notices that this machine is gone, whatever the system's own settings say (two hours, mostly): until then
+ * it keeps the session, and with it the locks that another process waits for. A minute at most.
+ */
+const aliveOptions =
+  '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c tcp_user_timeout=60000'
+
 const sessionOptions = (url: string): string => {
   const given = new URL(url).searchParams.get('options')
-  return [given, '-c timezone=UTC', '-c datestyle=ISO'].filter(Boolean).join(' ')
+  return [aliveOptions, given, '-c timezone=UTC', '-c datestyle=ISO'].filter(Boolean).join(' ')
 }
 
 const withoutOptions = (url: string): string => {
@@ -41,8 +54,12 @@ export const clientConfig = (options: PoolOptions): pg.ClientConfig => ({
   idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 30_000,
   connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
   keepAlive: true,
+  keepAliveInitialDelayMillis: 30_000,
   types: registerTypes(),
 })
+
+const answerTimeoutOf = ({ answerTimeoutMs, statementTimeoutMs = 30_000 }: PoolOptions): number =>
+  answerTimeoutMs ?? (statementTimeoutMs === 0 ? 0 : statementTimeoutMs + 5_000)
 
 /** A pool of connections with the settings of `clientConfig`. End it with `pool.end()`. */
 export const createPool = (options: PoolOptions): pg.Pool => {
@@ -50,6 +67,10 @@ export const createPool = (options: PoolOptions): pg.Pool => {
   // Without listeners a connection that breaks would end the process: while it is idle, and while it is lent. Then the
   // pool has none on it, and the query under way says what happened.
   pool.on('error', (error) => options.onError?.(error))
-  pool.on('connect', (client) => client.on('error', () => undefined))
+  const answerTimeoutMs = answerTimeoutOf(options)
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined)
+    breakWhenSilent(client, answerTimeoutMs)
+  })
   return pool
 }

@@ -7,7 +7,12 @@ import type { LogUnderTest } from './contract.ts'
 
 /** Opens the log of a migrated database with a pool of its own that ends with it, as another process would have it. */
 export const openLog = async (url: string, options: Partial<PostgresLogOptions> = {}): Promise<EventLog> => {
-  const settings = { url, applicationName: 'farebox-test-log' }
+  const { answerTimeoutMs } = options
+  const settings = {
+    url,
+    applicationName: 'farebox-test-log',
+    ...(answerTimeoutMs !== undefined && { answerTimeoutMs }),
+  }
   const pool = createPool({ ...settings, max: 4 })
   const log = await openPostgresLog({ pool, connection: clientConfig(settings), ...options })
   const close = async (): Promise<void> => {

@@ -112,6 +112,38 @@ test('a server that falls silent makes the outcome unknown after a bounded time'
   assert.deepEqual(statuses(await log.appendAll([item])), ['landed'])
 })
 
+test('a server that falls silent holds up reads and subscriptions for a bounded time', async (t) => {
+  const { url } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const log = await opened(t, proxy.url, { answerTimeoutMs: 300, pollMs: 20 })
+  const direct = await opened(t, url)
+  const received: number[] = []
+  const abort = new AbortController()
+  const following = (async () => {
+    for await (const batch of log.subscribeAll({ after: 0, signal: abort.signal }))
+      received.push(...batch.map(({ position }) => position))
+  })()
+  await direct.appendAll([itemFor()])
+  await until(() => received.length === 2)
+  proxy.mute()
+  await assert.rejects(log.readAll(0, 10), LogUnavailable)
+  await direct.appendAll([itemFor()])
+  await proxy.accept()
+  assert.equal((await log.readAll(0, 10)).length, 4)
+  await until(() => received.length === 4)
+  abort.abort()
+  await following
+})
+
+test('a log closes though the server says nothing any more', async (t) => {
+  const { url } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const log = await openLog(proxy.url, { answerTimeoutMs: 300 })
+  await log.appendAll([itemFor()])
+  proxy.hang()
+  await log.close()
+})
+
 test('while Postgres cannot be reached appends and reads say so, and it goes on when it is back', async (t) => {
   const { url, pool } = await testDatabase(t)
   const proxy = await tcpProxy(t, url)

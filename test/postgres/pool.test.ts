@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sql } from 'kysely'
+import { isOutage } from '../../src/http/outage.ts'
 import { createKysely } from '../../src/postgres/kysely.ts'
 import { createPool } from '../../src/postgres/pool.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -60,6 +61,20 @@ test('sessions run in UTC with explicit limits and their name, also when the add
   ])
 })
 
+test('Postgres lets go within a minute of a machine that is gone, unless the address says otherwise', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const wanted = `
+    select current_setting('tcp_keepalives_idle')::int as idle, current_setting('tcp_keepalives_interval')::int as each,
+           current_setting('tcp_keepalives_count')::int as probes, current_setting('tcp_user_timeout') as unanswered`
+  const [ours] = (await pool.query(wanted)).rows
+  assert.deepEqual(ours, { idle: 30, each: 10, probes: 3, unanswered: '60000' })
+  const withOptions = new URL(url)
+  withOptions.searchParams.set('options', '-c tcp_keepalives_idle=300')
+  const other = createPool({ url: withOptions.toString(), applicationName: 'farebox-x' })
+  t.after(() => other.end())
+  assert.equal((await other.query(wanted)).rows[0].idle, 300)
+})
+
 test('a connection that breaks while idle is told and replaced', async (t) => {
   const { url, pool: other } = await testDatabase(t)
   const errors: Error[] = []
@@ -92,4 +107,38 @@ test('a connection that breaks under a query fails that query, and the process g
   proxy.cut()
   await asked
   assert.deepEqual((await sql`select 1 as one`.execute(db)).rows, [{ one: 1 }])
+})
+
+test('a query that is not answered is given up as an outage, and its connection with it', async (t) => {
+  const { url, pool: other } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const pool = createPool({ url: proxy.url, applicationName: 'farebox-silent', max: 1, answerTimeoutMs: 300 })
+  t.after(() => pool.end())
+  const own = async (): Promise<number> => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid
+  const former = await own()
+  proxy.mute()
+  await assert.rejects(own(), (error: Error) => {
+    assert.match(error.message, /Postgres did not answer within 300 ms/)
+    return isOutage(error)
+  })
+  await proxy.accept()
+  assert.notEqual(await own(), former)
+  await until(async () => {
+    const { rowCount } = await other.query('select from pg_stat_activity where pid = $1', [former])
+    return rowCount === 0
+  })
+})
+
+test('a connection is not given up for its silence while nobody asks, or while rows come', async (t) => {
+  const { url, pool: other } = await testDatabase(t)
+  const pool = createPool({ url, applicationName: 'farebox-quiet', max: 1, answerTimeoutMs: 500 })
+  t.after(() => pool.end())
+  const own = async (): Promise<number> => (await pool.query('select pg_backend_pid() as pid')).rows[0].pid
+  const former = await own()
+  await other.query('select pg_sleep(1)')
+  assert.equal(await own(), former)
+  // Ten rows of 16 kB, one each tenth of a second: more than twice the bound in all.
+  const slow = "select repeat('x', 16384) as text, pg_sleep(0.12) from generate_series(1, 10)"
+  assert.equal((await pool.query(slow)).rowCount, 10)
+  assert.equal(await own(), former)
 })

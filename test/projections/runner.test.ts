@@ -3,8 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { ProjectionsRefused } from '../../projections/engine/checkpoint.ts'
 import type { ReadModel, ReadModelGroup } from '../../projections/engine/read-model.ts'
+import { openSession } from '../../projections/engine/session.ts'
+import { createPool } from '../../src/postgres/pool.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
+import { tcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 import { caughtUp, createEngine, owns, rowsOf, startEngine, stateOf } from './engine.ts'
 import { appendFacts, appendMany, both, type Fact, first, second, tallies } from './tally.ts'
@@ -142,6 +145,48 @@ test('of two processes one owns a group; when it stops, the other goes on within
   await caughtUp(other, log)
   assert.ok(performance.now() - startedMs < 20_000)
   assert.equal(await sumOf(pool, 'a'), 3)
+})
+
+test('an owner to which Postgres says nothing any more gives its group up: another goes on, or it does itself', async (t) => {
+  const { pool, url } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const answerTimeoutMs = 1_000
+  const cut = createPool({
+    url: proxy.url,
+    applicationName: 'farebox-test',
+    connectTimeoutMs: 1_000,
+    answerTimeoutMs,
+  })
+  t.after(() => cut.end())
+  const log = createMemoryLog()
+  const silenced = await startEngine(t, cut, log, [both], { answerTimeoutMs })
+  await owns(silenced, 'both')
+  proxy.mute()
+  await appendFacts(log, [add('a', 1)])
+  await until(() => stateOf(silenced, 'both') === 'unreachable')
+  await proxy.accept()
+  await caughtUp(silenced, log)
+  const other = await startEngine(t, pool, log, [both])
+  await until(() => stateOf(other, 'both') === 'standby')
+  proxy.mute()
+  await appendFacts(log, [add('a', 2)])
+  await owns(other, 'both')
+  await caughtUp(other, log)
+  await proxy.accept()
+  await until(() => stateOf(silenced, 'both') === 'standby')
+  await appendFacts(log, [add('a', 4)])
+  await Promise.all([silenced, other].map((engine) => caughtUp(engine, log)))
+  assert.equal(await sumOf(pool, 'a'), 7)
+})
+
+test('a session closes though Postgres says nothing any more', async (t) => {
+  const { url } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const pool = createPool({ url: proxy.url, applicationName: 'farebox-test' })
+  t.after(() => pool.end())
+  const session = await openSession(pool, 'farebox test', 300)
+  proxy.hang()
+  await session.close()
 })
 
 test('an owner whose lock was lost to another process cannot write any more', async (t) => {

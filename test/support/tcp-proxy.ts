@@ -7,6 +7,8 @@ export type TcpProxy = {
   readonly url: string
   /** From now on nothing that the server says comes through; what the client says still does. */
   mute(): void
+  /** From now on nothing comes through in either direction, an end least of all: a network that was cut. */
+  hang(): void
   /** Breaks every connection. */
   cut(): void
   /** Breaks every connection and refuses new ones until `accept`. */
@@ -20,22 +22,28 @@ export const tcpProxy = async (t: TestContext, target: string): Promise<TcpProxy
   const { hostname, port } = new URL(target)
   const sockets = new Set<Socket>()
   let muted = false
+  let hung = false
   const keep = (socket: Socket, peer: Socket): void => {
     sockets.add(socket)
     // A broken connection is the point of this proxy.
     socket.on('error', () => undefined)
     socket.once('close', () => {
       sockets.delete(socket)
-      peer.destroy()
+      if (!hung) peer.destroy()
     })
   }
-  const server = createServer((client) => {
+  const server = createServer({ allowHalfOpen: true }, (client) => {
     const upstream = connect(Number(port), hostname)
     keep(client, upstream)
     keep(upstream, client)
-    client.on('data', (bytes) => upstream.write(bytes))
+    client.on('data', (bytes) => {
+      if (!hung) upstream.write(bytes)
+    })
     upstream.on('data', (bytes) => {
-      if (!muted) client.write(bytes)
+      if (!muted && !hung) client.write(bytes)
+    })
+    client.on('end', () => {
+      if (!hung) client.end()
     })
   })
   const listen = async (at: number): Promise<number> => {
@@ -62,10 +70,14 @@ export const tcpProxy = async (t: TestContext, target: string): Promise<TcpProxy
     mute: () => {
       muted = true
     },
+    hang: () => {
+      hung = true
+    },
     cut,
     refuse,
     accept: async () => {
       muted = false
+      hung = false
       if (!server.listening) await listen(own)
     },
   }

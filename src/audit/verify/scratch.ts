@@ -29,7 +29,7 @@ export const openScratch = async (pool: pg.Pool, runId: string): Promise<Scratch
   const schema = scratchSchema(runId)
   const sessions: Session[] = []
   const session = async (): Promise<Session> => {
-    const opened = await openSession(pool, 'farebox verify')
+    const opened = await openSession(pool, 'farebox verify', 0)
     sessions.push(opened)
     opened.ended.addEventListener('abort', () => broken.abort(opened.ended.reason), { once: true })
     return opened

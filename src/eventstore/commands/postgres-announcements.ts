@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
 import type { StreamName } from '../port.ts'
-import { connect } from '../postgres/connection.ts'
+import { connect, withTimeout } from '../postgres/connection.ts'
 import type { StreamLocks } from './ports.ts'
 
 export type Announcements = Pick<StreamLocks, 'announce' | 'onAnnounced'> & { close(): Promise<void> }
@@ -16,6 +16,7 @@ type AnnouncementOptions = {
 const channel = 'farebox_contended'
 const firstRetryMs = 100
 const lastRetryMs = 5_000
+const answerTimeoutMs = 5_000
 
 /** Contended streams told from process to process by NOTIFY. What is lost while a connection is down is not missed. */
 export const createAnnouncements = ({ pool, connection, onTrouble }: AnnouncementOptions): Announcements => {
@@ -40,7 +41,11 @@ export const createAnnouncements = ({ pool, connection, onTrouble }: Announcemen
     closing.signal.addEventListener('abort', close, { once: true })
     try {
       listener.client.on('notification', ({ payload }) => hear(payload))
-      await listener.client.query(`listen ${channel}`)
+      await withTimeout(
+        listener.client.query(`listen ${channel}`),
+        answerTimeoutMs,
+        'Postgres does not answer',
+      )
       onListening()
       if (!closing.signal.aborted) await Promise.race([closed.promise, lost.promise])
     } finally {

@@ -143,7 +143,9 @@ export const createSender = (options: SenderOptions): Sender => {
   return {
     send,
     close: async () => {
-      if (session?.connection.isOpen()) await session.connection.client.end()
+      if (!session?.connection.isOpen()) return
+      const { client, destroy } = session.connection
+      await withTimeout(client.end(), answerTimeoutMs, 'Postgres does not answer').catch(destroy)
     },
   }
 }
