@@ -23,6 +23,8 @@ export type OrderRow = {
   readonly failure_reason: string | null
   readonly refunded_at: string | null
   readonly refunded_cents: number
+  /** Of an order for a customer, what came back to the reseller's wallet; null: nothing did. */
+  readonly refunded_cost_cents: number | null
 }
 
 /** How many orders of an account are in each status, so that a list of 100,000 orders knows its total at once. */
@@ -44,6 +46,7 @@ export const ordersTable: Table<OrderRow> = {
     failure_reason: { type: 'text', nullable: true },
     refunded_at: { type: 'timestamptz', nullable: true },
     refunded_cents: { type: 'bigint' },
+    refunded_cost_cents: { type: 'bigint', nullable: true },
   },
   key: ['order_id'],
   // Lists go by the order's id after its time. The few of one millisecond are sorted when they are read: with their ids
@@ -95,6 +98,7 @@ const rowOf = (order: OrderDetails, balanceCents: number, status: OrderStatus): 
   failure_reason: null,
   refunded_at: null,
   refunded_cents: 0,
+  refunded_cost_cents: null,
 })
 
 /** Counts an order that went from one status to another; null: it is new. */
@@ -107,7 +111,7 @@ const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: Orde
 /** Orders with their money and their end, and how many an account has in each status. */
 export const orders: ReadModel = {
   name: 'orders',
-  version: 6,
+  version: 7,
   tables: [ordersTable, orderCountsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<OrderEvent>
@@ -173,8 +177,13 @@ export const orders: ReadModel = {
         return change(orderId, { status: 'failed', failure_reason: reason, failed_at: failedAt })
       }
       case 'OrderRefunded': {
-        const { orderId, refundedCents, complete, refundedAt } = event.data
-        const fields = { refunded_cents: refundedCents, refunded_at: refundedAt }
+        const { orderId, refundedCents, costCents, complete, refundedAt } = event.data
+        const before = rows.get(ordersTable, [orderId])?.refunded_cost_cents ?? 0
+        const fields = {
+          refunded_cents: refundedCents,
+          refunded_at: refundedAt,
+          ...(costCents !== undefined && { refunded_cost_cents: before + costCents }),
+        }
         return change(orderId, complete ? { status: 'refunded', ...fields } : fields)
       }
     }

@@ -51,6 +51,8 @@ export type Order = {
   readonly canceledAt: string | null
   readonly refundedAt: string | null
   readonly refundedCents: number
+  /** The same of the reseller's cost; 0 on an order that is not for a customer. */
+  readonly refundedCostCents: number
   readonly refunds: readonly Refund[]
 }
 
@@ -82,6 +84,7 @@ const fresh = (order: OrderDetails, balanceCents: number): Order => ({
   canceledAt: null,
   refundedAt: null,
   refundedCents: 0,
+  refundedCostCents: 0,
   refunds: [],
 })
 
@@ -121,11 +124,12 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
       return { ...state, refunds: [...state.refunds, decided] }
     }
     case 'OrderRefunded': {
-      const { refundId, refundedCents, complete, refundedAt } = event.data
+      const { refundId, refundedCents, costCents = 0, complete, refundedAt } = event.data
       return {
         ...state,
         status: complete ? 'refunded' : state.status,
         refundedCents,
+        refundedCostCents: state.refundedCostCents + costCents,
         refundedAt,
         refunds: state.refunds.map((refund) =>
           refund.refundId === refundId ? { ...refund, landed: true } : refund,

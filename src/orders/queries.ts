@@ -40,6 +40,7 @@ export const orderOfRow = (row: OrderRow & PaymentColumns): FoundOrder => ({
   failureReason: row.failure_reason as Order['failureReason'],
   refundedAt: row.refunded_at,
   refundedCents: row.refunded_cents,
+  refundedCostCents: row.refunded_cost_cents ?? 0,
   payUrl: row.status === 'awaiting_payment' ? row.pay_url : null,
 })
 

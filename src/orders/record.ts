@@ -63,7 +63,13 @@ export const OrderRecord = z
     yourCostCents: cents
       .optional()
       .meta({ description: 'On a reseller key: what the reseller was debited.' }),
-    marginCents: cents.optional().meta({ description: 'On a reseller key: customer price less cost.' }),
+    refundedCostCents: cents
+      .optional()
+      .meta({ description: 'On a reseller key: what of that came back to its wallet.' }),
+    marginCents: cents.optional().meta({
+      description:
+        'On a reseller key: customer price less cost, as it was sold. A refund gives `refundedCents` less `refundedCostCents` of it back.',
+    }),
   })
   .meta({ id: 'Order' })
 
@@ -114,6 +120,7 @@ export const orderRecord = (
     balanceCents: order.balanceCents,
     ...(reseller && {
       yourCostCents: costCents,
+      refundedCostCents: details.costCents === undefined ? order.refundedCents : order.refundedCostCents,
       marginCents: details.amountCents - costCents,
     }),
   }

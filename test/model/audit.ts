@@ -60,7 +60,7 @@ const auditMoney = async (http: HttpClient, key: string, name: string, world: Wo
     assert.equal(wallet.balanceCents, givenCents - paid, `the money of ${name} is conserved`)
 }
 
-const orderOf = (order: Order) => ({
+const orderOf = (order: Order, { reseller }: Pick<World['accounts'][string], 'reseller'>) => ({
   orderId: order.orderId,
   kind: order.kind,
   status: order.refundedCents === order.amountCents ? 'refunded' : 'completed',
@@ -68,6 +68,7 @@ const orderOf = (order: Order) => ({
   quantity: order.quantity,
   amountCents: order.amountCents,
   refundedCents: order.refundedCents,
+  refundedCostCents: reseller ? order.refundedCostCents : undefined,
   planId: order.planId,
   proxyIds: order.proxyIds,
 })
@@ -128,7 +129,7 @@ const auditRentals = async (shop: Shop, key: string, name: string, world: World)
 }
 
 const auditOrders = async (http: HttpClient, key: string, name: string, world: World): Promise<void> => {
-  const expected = ownedBy(world.orders, name).map(orderOf)
+  const expected = ownedBy(world.orders, name).map((order) => orderOf(order, world.accounts[name]!))
   const listed = await all(http, key, '/api/v1/orders', 'orders')
   sameThings(
     listed.map((order) => pick(order, expected[0] ?? {})),

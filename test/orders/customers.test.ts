@@ -110,11 +110,16 @@ test('orders for customers', async (t) => {
     assert.equal(await creditOf('carol'), 100_000 - quote.amountCents)
     const first = await run('orders', 'refund', '--order', body.orderId, '--proxy', body.proxyIds[0])
     assert.equal(first.refundCents, Math.round(quote.amountCents / 3))
+    const costBack = async () => (await reseller.get(`${orders}/${body.orderId}`)).body.refundedCostCents
+    assert.equal(body.refundedCostCents, 0)
+    assert.equal(await costBack(), Math.round(quote.yourCostCents / 3))
     await run('orders', 'refund', '--order', body.orderId)
     assert.equal(await creditOf('carol'), 100_000)
     assert.equal(await wallet(), before)
     const { body: after } = await reseller.get(`${orders}/${body.orderId}`)
     assert.deepEqual([after.status, after.refundedCents], ['refunded', quote.amountCents])
+    // What was sold, and what of it was given back: nothing of the margin is kept.
+    assert.deepEqual([after.refundedCostCents, after.marginCents], [quote.yourCostCents, quote.marginCents])
     const again = await desk('orders', 'refund', '--order', body.orderId)
     assert.deepEqual([again.code, again.json.code], [1, 'refund_refused'])
   })

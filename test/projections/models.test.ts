@@ -78,6 +78,9 @@ const checkOrders = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> 
       failure_reason: order.failureReason,
       refunded_at: order.refundedAt,
       refunded_cents: order.refundedCents,
+      refunded_cost_cents: order.refunds.some(({ landed, costCents }) => landed && costCents !== undefined)
+        ? order.refundedCostCents
+        : null,
     })
     const key = `${row.account_id} ${row.status}`
     counts.set(key, (counts.get(key) ?? 0) + 1)

@@ -138,6 +138,7 @@ const fulfil = (
     balanceCents: account.balanceCents - costCents,
     fulfillmentMeta: metaOf(offer),
     yourCostCents: account.reseller ? costCents : undefined,
+    refundedCostCents: account.reseller ? 0 : undefined,
     marginCents: account.reseller ? amountCents - costCents : undefined,
   })
   if (wrong) return wrong
