@@ -25,7 +25,8 @@ export type Exchange = {
   readonly settle: (checkpoint: Checkpoint) => Promise<Settled | null>
 }
 
-const lockNotAvailable = '55P03'
+/** Not to be had in time, or held crosswise by somebody who wants what is locked here: readers lock in orders of their own. */
+const lockFailures = ['55P03', '40P01']
 
 /** The live tables that go: those of the models, and what they had before. */
 const existing = async ({ session, models }: Exchange): Promise<readonly string[]> => {
@@ -43,13 +44,13 @@ const attempt = async (exchange: Exchange, lockTimeoutMs: number): Promise<numbe
   await client.query('begin')
   try {
     await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
-    const live = await existing(exchange)
-    const made = models.flatMap((model) => model.tables.map((table) => qualified(schema, table)))
-    // Tables before the checkpoint, as a batch of the runner takes them; the other way round the two would deadlock.
-    // The new ones too: once `settle` has folded into them, nothing may be left to wait for.
-    await client.query(`lock table ${[...live, ...made].join(', ')} in access exclusive mode`)
+    // The checkpoint before the tables, as a batch of the runner takes them; the other way round the two would deadlock.
     const checkpoint = await readCheckpoint(client, group, 'for update')
     if (!checkpoint) throw new Error(`group ${group} has no checkpoint`)
+    const live = await existing(exchange)
+    const made = models.flatMap((model) => model.tables.map((table) => qualified(schema, table)))
+    // The new tables too: once `settle` has folded into them, nothing may be left to wait for.
+    await client.query(`lock table ${[...live, ...made].join(', ')} in access exclusive mode`)
     await client.query('set local lock_timeout = 0')
     const settled = await settle(checkpoint)
     if (settled === null) {
@@ -96,7 +97,7 @@ export const exchangeTables = async (exchange: Exchange): Promise<number | null>
     try {
       return await attempt(exchange, lockTimeouts[count % lockTimeouts.length] ?? 100)
     } catch (error) {
-      if ((error as { code?: string }).code !== lockNotAvailable) throw error
+      if (!lockFailures.includes((error as { code?: string }).code ?? '')) throw error
       if (count >= maxAttempts)
         throw new Error(
           `other sessions keep the tables of group ${exchange.group} locked: end long transactions (pg_stat_activity) and rebuild again`,

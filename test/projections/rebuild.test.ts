@@ -383,6 +383,15 @@ test('unknown names and a second rebuild of a group at once are refused', async 
   assert.ok(failed.every((error) => error instanceof RebuildRunning))
 })
 
+/** Whether the rebuild of `both` waits for a lock. */
+const rebuildWaits = async (pool: pg.Pool): Promise<boolean> => {
+  const { rows } = await pool.query(
+    `select from pg_stat_activity where application_name = 'farebox rebuild both' and wait_event_type = 'Lock'
+     and datname = current_database()`,
+  )
+  return rows.length > 0
+}
+
 test('a session that holds a table for long delays the exchange, and nothing else', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
@@ -396,19 +405,81 @@ test('a session that holds a table for long delays the exchange, and nothing els
     done = true
     return results
   })
-  const attempts = async (): Promise<boolean> => {
-    const { rows } = await pool.query(
-      `select from pg_stat_activity where application_name = 'farebox rebuild both' and wait_event_type = 'Lock'
-       and datname = current_database()`,
-    )
-    return rows.length > 0
-  }
-  await until(attempts)
+  await until(() => rebuildWaits(pool))
   await appendFacts(log, [{ kind: 'add', name: 'a', amount: 1 }])
   await caughtUp(engine, log)
   assert.equal(done, false)
   await holder.query('commit')
   holder.release()
+  const [result] = await rebuilding
+  assert.equal(result?.exchanged, true)
+  assert.deepEqual(result?.differences, [])
+})
+
+test('an exchange that waits for a batch holds none of the tables that the batch is about to write', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(engine, log)
+  await owns(engine, 'both')
+  const began = Promise.withResolvers<void>()
+  const mayGo = Promise.withResolvers<void>()
+  const held: EventLog = {
+    ...log,
+    readAll: async (...of) => {
+      began.resolve()
+      await mayGo.promise
+      return log.readAll(...of)
+    },
+  }
+  const rebuilding = rebuild(context(pool, held), 'all')
+  await began.promise
+  const batch = await pool.connect()
+  try {
+    // As a batch begins: with the checkpoint.
+    await batch.query(`begin; update engine.checkpoints set epoch = epoch where name = 'both'`)
+    mayGo.resolve()
+    await until(() => rebuildWaits(pool))
+    await batch.query(`set local lock_timeout = '20ms'; lock table read.tallies in row exclusive mode`)
+  } finally {
+    await batch.query('rollback')
+    batch.release()
+  }
+  const [result] = await rebuilding
+  assert.equal(result?.exchanged, true)
+})
+
+test('an exchange that meets readers crosswise, which Postgres ends, is tried again', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await appendFacts(log, [{ kind: 'add', name: 'a', amount: 5 }])
+  await caughtUp(engine, log)
+  const deadlocks = async (): Promise<number> => {
+    const { rows } = await pool.query<{ deadlocks: number }>(
+      'select deadlocks from pg_stat_database where datname = current_database()',
+    )
+    return rows[0]?.deadlocks ?? 0
+  }
+  let over = false
+  // Reads one table while the exchange waits for it with the other one locked, then asks for that one.
+  const readCrosswise = async (): Promise<void> => {
+    const reader = await pool.connect()
+    try {
+      await reader.query('begin; lock table read.tallies in access share mode')
+      await until(async () => over || (await rebuildWaits(pool)))
+      await reader.query('select from read.entries').catch(() => undefined) // either of the two is ended
+    } finally {
+      await reader.query('rollback')
+      reader.release()
+    }
+  }
+  const rebuilding = rebuild(context(pool, log), 'all').finally(() => {
+    over = true
+  })
+  rebuilding.catch(() => undefined) // it is awaited below
+  while (!over && (await deadlocks()) === 0) await readCrosswise()
   const [result] = await rebuilding
   assert.equal(result?.exchanged, true)
   assert.deepEqual(result?.differences, [])
