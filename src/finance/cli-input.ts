@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput } from '../cli/output.ts'
-import { accountsBy, bookForms } from './find-account.ts'
+import { type AccountWords, accountsBy, bookForms } from './find-account.ts'
 import { type Moment, momentForms, PastTheEnd, parseMoment } from './moment.ts'
 
 /** Parses an option that names a point of the log. */
@@ -59,8 +59,7 @@ export const withShown = (command: Command): Command =>
     .option('--book <name>', bookForms)
     .addOption(formatOption())
 
-/** `checkBook` and `namedAccount` for commands. They throw CliMisuse. */
-export const { checkBook, namedAccount } = accountsBy({
+const words: AccountWords = {
   list: '"ledger trial-balance"',
   below: (account) => `"ledger account ${account}"`,
   naming: 'with --book',
@@ -68,4 +67,13 @@ export const { checkBook, namedAccount } = accountsBy({
     outcome === 'unknown_book' || outcome === 'unknown_account'
       ? new CliMisuse(message, {}, 'not_found')
       : new CliMisuse(message),
+}
+
+/** `checkBook` and `namedAccount` for commands. They throw CliMisuse. */
+export const { checkBook, namedAccount } = accountsBy(words)
+
+/** `namedAccount` of a command that takes orders and positions, too. */
+export const { namedAccount: namedOrOther } = accountsBy({
+  ...words,
+  besides: '; an order is ord_…, an entry the position of its event, e.g. 1284',
 })

@@ -4,7 +4,7 @@ import { ledgerCommand } from '../cli/group.ts'
 import { CliMisuse, type CliOutput } from '../cli/output.ts'
 import { plainDollars } from './amounts.ts'
 import { openReader } from './cli.ts'
-import { momentAction, momentOption, namedAccount, withExamples } from './cli-input.ts'
+import { momentAction, momentOption, namedOrOther, withExamples } from './cli-input.ts'
 import { type Explanation, explainEntry, explainOrder, explainPositions } from './explain.ts'
 import { explanationJson, explanationText } from './explain-text.ts'
 import { bookForms } from './find-account.ts'
@@ -28,7 +28,7 @@ const explainAccount = async (
   given: string,
   options: Given,
 ): Promise<CliOutput> => {
-  const found = await namedAccount(context.pool, given, { book: options.book, below: false })
+  const found = await namedOrOther(context.pool, given, { book: options.book, below: false })
   const filter = { ...found, below: false }
   const asked = { asOf: options.asOf }
   const { span, totals } = await reader.totals(asked, head, filter)

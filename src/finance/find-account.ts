@@ -57,16 +57,18 @@ export type AccountWords = {
   below(account: string): string
   /** How a book is named. */
   readonly naming: string
+  /** What is taken besides accounts, after a semicolon; left out: nothing. */
+  readonly besides?: string
   refusal(outcome: Problem['outcome'], message: string): Error
 }
 
-const messageOf = (problem: Problem, { list, below, naming }: AccountWords): string => {
+const messageOf = (problem: Problem, { list, below, naming, besides = '' }: AccountWords): string => {
   switch (problem.outcome) {
     case 'unknown_book':
       return noSuchBook(problem.book)
     case 'unknown_account': {
       const where = problem.book === null ? 'no book has an' : `the book ${problem.book} has no`
-      return `${where} account ${problem.account}; ${list} lists them all`
+      return `${where} account ${problem.account || '""'}; ${list} lists them all${besides}`
     }
     case 'parent':
       return `${problem.account} stands for those below it and has no lines of its own: ${below(problem.account)} lists them, name one`

@@ -68,7 +68,8 @@ test('a balance is explained by its last lines, an entry by its request', async 
   for (const [what, message] of [
     ['ord_nothing', /no event names the order ord_nothing/],
     ['999999', /position 999999 is past the end/],
-    ['assets:nothing', /no book has an account assets:nothing/],
+    ['assets:nothing', /no book has an account assets:nothing; .* an order is ord_…, an entry the position/],
+    ['', /no book has an account ""; .* an order is ord_…/],
   ] as const) {
     const { code, err } = await run('ledger', 'explain', what)
     assert.equal(code, 2)
