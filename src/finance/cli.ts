@@ -17,7 +17,14 @@ import {
 import { createMoments } from './moment.ts'
 import { type Asked, createFinanceReader, endsBeforeItBegins, type FinanceReader, isRange } from './reader.ts'
 import { statementCsv, statementJson, statementText } from './statement.ts'
-import { spanText, sumsTable, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'
+import {
+  accountBalanceJson,
+  spanText,
+  sumsTable,
+  trialBalanceCsv,
+  trialBalanceJson,
+  trialBalanceText,
+} from './trial-balance.ts'
 
 /** More lines than this are an export, not a statement. */
 const maxLines = 100_000
@@ -82,7 +89,7 @@ const registerAccount = (ledger: Command, cli: Cli): void => {
       const { span, accounts } = await reader.account(options, head, found)
       const books = [{ book: found.book, accounts }]
       return inFormat(options.format, {
-        json: () => ({ account: found.account, ...trialBalanceJson(span, books) }),
+        json: () => accountBalanceJson(span, { book: found.book, accounts }, found.account),
         csv: () => trialBalanceCsv(books),
         table: () =>
           `${found.account} in the book ${found.book}, US dollars, ${spanText(span, isRange(options))}\n\n${sumsTable(accounts, isRange(options))}`,

@@ -24,8 +24,8 @@ import {
   OrderEntries,
   TrialBalance,
 } from './route-schemas.ts'
-import { lineJson } from './statement.ts'
-import { type Span, sumsJson, totalsOfBook } from './trial-balance.ts'
+import { statementJson } from './statement.ts'
+import { accountBalanceJson, trialBalanceJson } from './trial-balance.ts'
 
 export type FinanceRoutesDeps = {
   readonly pool: pg.Pool
@@ -37,7 +37,6 @@ export type FinanceRoutesDeps = {
   readonly timeoutMs?: number
 }
 
-const shown = ({ after, position, at }: Span) => ({ after, position, at, currency: 'USD' as const })
 const pageOf = <Item>(items: readonly Item[], { limit, offset }: { limit: number; offset: number }) => ({
   items: items.slice(offset, offset + limit),
   page: { total: items.length, limit, offset },
@@ -114,13 +113,7 @@ export const financeRoutes = ({
             found.flatMap(({ accounts }) => accounts),
             query,
           )
-          const accounts = items.map((sums) => ({
-            book: sums.book,
-            account: sums.account,
-            ...sumsJson(sums),
-          }))
-          const totals = found.map(({ book, accounts: all }) => ({ book, ...sumsJson(totalsOfBook(all)) }))
-          return { ...shown(span), totals, accounts, ...page }
+          return { ...trialBalanceJson(span, found, items), ...page }
         })
         return { status: 200, body }
       },
@@ -149,14 +142,7 @@ export const financeRoutes = ({
             .account(asked, position, { book, account })
             .catch(notPastTheEnd)
           const { items, page } = pageOf(accounts, query)
-          return {
-            ...shown(span),
-            book,
-            account,
-            ...sumsJson(totalsOfBook(accounts)),
-            accounts: items.map((sums) => ({ book: sums.book, account: sums.account, ...sumsJson(sums) })),
-            ...page,
-          }
+          return { ...accountBalanceJson(span, { book, accounts }, account, items), ...page }
         })
         return { status: 200, body }
       },
@@ -183,18 +169,11 @@ export const financeRoutes = ({
         const position = await head()
         const body = await at(position, ['statement', given, query], async () => {
           const { book, account } = await namedAccount(pool, given, { book: query.book, below: false })
-          const { span, totals, lines } = await reader
+          const statement = await reader
             .statement(asked, position, { book, account, below: false }, query)
             .catch(notPastTheEnd)
-          const page = { total: totals.lines, limit: query.limit, offset: query.offset }
-          return {
-            ...shown(span),
-            book,
-            account,
-            ...sumsJson(totals),
-            lines: lines.map(lineJson),
-            ...page,
-          }
+          const page = { total: statement.totals.lines, limit: query.limit, offset: query.offset }
+          return { ...statementJson(statement), ...page }
         })
         return { status: 200, body }
       },

@@ -2,7 +2,7 @@ import { table } from '../cli/output.ts'
 import { amountWriter, plainDollars } from './amounts.ts'
 import { csv } from './csv.ts'
 import { type AccountTotals, closingMicros, type StatementLine } from './journal.ts'
-import { type Span, spanText, sumsJson } from './trial-balance.ts'
+import { type Span, spanJson, spanText, sumsJson } from './trial-balance.ts'
 
 export type Statement = {
   readonly span: Span
@@ -12,15 +12,14 @@ export type Statement = {
   readonly lines: readonly StatementLine[]
 }
 
-export const lineJson = ({ amountMicros, balanceMicros, ...line }: StatementLine) => ({
+const lineJson = ({ amountMicros, balanceMicros, ...line }: StatementLine) => ({
   ...line,
   amountMicros: String(amountMicros),
   balanceMicros: String(balanceMicros),
 })
 
 export const statementJson = ({ span, book, account, totals, lines }: Statement) => ({
-  ...span,
-  currency: 'USD',
+  ...spanJson(span),
   book,
   account,
   ...sumsJson(totals),

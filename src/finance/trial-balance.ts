@@ -44,14 +44,38 @@ export const sumsJson = (sums: Omit<AccountSums, 'book' | 'account'>) => ({
   balanceMicros: String(closingMicros(sums)),
 })
 
-export const trialBalanceJson = (span: Span, books: readonly BookSums[]) => ({
-  ...span,
-  currency: 'USD',
-  books: books.map(({ book, accounts }) => ({
-    book,
-    accounts: accounts.map((sums) => ({ account: sums.account, ...sumsJson(sums) })),
-    totals: sumsJson(totalsOfBook(accounts)),
-  })),
+const accountJson = (sums: AccountSums) => ({ book: sums.book, account: sums.account, ...sumsJson(sums) })
+
+export const spanJson = ({ after, position, at }: Span) => ({
+  after,
+  position,
+  at,
+  currency: 'USD' as const,
+})
+
+/** A trial balance as the command line and HTTP show it; `shown` is the page of its accounts, left out: all of them. */
+export const trialBalanceJson = (
+  span: Span,
+  books: readonly BookSums[],
+  shown: readonly AccountSums[] = books.flatMap(({ accounts }) => accounts),
+) => ({
+  ...spanJson(span),
+  totals: books.map(({ book, accounts }) => ({ book, ...sumsJson(totalsOfBook(accounts)) })),
+  accounts: shown.map(accountJson),
+})
+
+/** An account with those below it, as above. */
+export const accountBalanceJson = (
+  span: Span,
+  { book, accounts }: BookSums,
+  account: string,
+  shown: readonly AccountSums[] = accounts,
+) => ({
+  ...spanJson(span),
+  book,
+  account,
+  ...sumsJson(totalsOfBook(accounts)),
+  accounts: shown.map(accountJson),
 })
 
 export const trialBalanceCsv = (books: readonly BookSums[]): string =>

@@ -64,9 +64,8 @@ test('the same as CSV and as JSON, as of a time and over a range', async (t) => 
     '2',
     '--json',
   )
-  const { books } = JSON.parse(json.out)
   assert.deepEqual(
-    books[0].accounts.map((each: Record<string, string>) => [
+    JSON.parse(json.out).accounts.map((each: Record<string, string>) => [
       each.account,
       each.openingMicros,
       each.balanceMicros,
@@ -98,7 +97,7 @@ test('an account is shown with those below it, a wallet by the id of its account
   const { run } = await world(t)
   const revenue = await run('ledger', 'account', 'revenue', '--json')
   assert.deepEqual(
-    JSON.parse(revenue.out).books[0].accounts.map((each: Record<string, string>) => [
+    JSON.parse(revenue.out).accounts.map((each: Record<string, string>) => [
       each.account,
       each.balanceMicros,
     ]),

@@ -53,11 +53,25 @@ test('after a chargeback', async (t) => {
           assert.equal(String(lines.reduce((sum, line) => sum + BigInt(line[side]), 0n)), totals[side], cut)
       }
       for (const options of [[], ['--depth', '1'], ['--from', '1', '--depth', '1']]) {
-        const { books } = JSON.parse(await ledger('trial-balance', '--book', 'service', ...options, '--json'))
-        assert.deepEqual({ book: 'service', ...books[0].totals }, totals, `the command line, ${options}`)
+        const printed = JSON.parse(await ledger('trial-balance', '--book', 'service', ...options, '--json'))
+        assert.deepEqual(printed.totals, [totals], `the command line, ${options}`)
       }
     },
   )
+
+  await t.test('the command line prints what HTTP answers, without the page', async () => {
+    const compared = async (path: string, ...command: readonly string[]) => {
+      const { position } = await ask('trial-balance')
+      const query = `${path.includes('?') ? '&' : '?'}limit=100&to=${position}`
+      const { total: _, limit: _l, offset: _o, ...answered } = await ask(`${path}${query}`)
+      const printed = JSON.parse(await ledger(...command, '--to', String(position), '--json'))
+      assert.deepEqual(printed, answered, path)
+    }
+    await compared('trial-balance', 'trial-balance')
+    await compared('trial-balance?book=service&depth=2', 'trial-balance', '--book', 'service', '--depth', '2')
+    await compared('accounts/liabilities', 'account', 'liabilities')
+    await compared(`accounts/${buyer.accountId}/statement`, 'statement', buyer.accountId)
+  })
 
   await t.test('a table of balances leaves out what is at zero, one of movements does not', async () => {
     assert.doesNotMatch(await ledger('trial-balance'), /assets:gateway:stripe/)
