@@ -15,18 +15,24 @@ export type ClockGuard = {
 const everyMs = 5_000
 
 /**
- * Compares this process's clock (before any development offset) with Postgres's, now and every 5 seconds. The time
- * that the question takes is given to the process's benefit.
+ * Compares this process's clock (before any development offset) with Postgres's: now, every 5 seconds, and as soon as it is
+ * seen to have leapt, until when it counts as wrong: an order of a day ahead would stay in its wallet's log, with caps that
+ * are forgotten and rentals that are over. The time that the question takes is given to the process's benefit.
  */
 export const startClockGuard = async (deps: {
   readonly pool: pg.Pool
   readonly systemClock: Clock
+  /** Milliseconds of a clock that does not leap. */
+  readonly monotonicMs: () => number
   readonly onChange: (problem: string | null) => void
 }): Promise<ClockGuard> => {
-  const { pool, systemClock, onChange } = deps
+  const { pool, systemClock, monotonicMs, onChange } = deps
   let problem: string | null = null
+  /** The clock less the one that does not leap, when it was compared. */
+  let comparedMs = 0
 
-  const check = async (): Promise<void> => {
+  const compare = async (): Promise<void> => {
+    const standsMs = systemClock() - monotonicMs()
     const before = systemClock()
     const { rows } = await pool.query<{ now: number }>(
       'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now',
@@ -40,13 +46,25 @@ export const startClockGuard = async (deps: {
         : null
     if ((found === null) !== (problem === null)) onChange(found)
     problem = found
+    comparedMs = standsMs
+  }
+  let comparing = false
+  const compareSoon = async (): Promise<void> => {
+    if (comparing) return
+    comparing = true
+    // Without Postgres nothing is decided anyway; the log itself tells of the outage.
+    await compare().catch(() => undefined)
+    comparing = false
+  }
+  const leap = (): string | null => {
+    const leaptMs = Math.round(systemClock() - monotonicMs() - comparedMs)
+    if (Math.abs(leaptMs) <= maxSkewMs) return null
+    void compareSoon()
+    return `the clock leapt by ${leaptMs} ms, and was not compared with Postgres's since`
   }
 
-  await check()
-  const timer = setInterval(() => {
-    // Without Postgres nothing is decided anyway; the log itself tells of the outage.
-    check().catch(() => undefined)
-  }, everyMs)
+  await compare()
+  const timer = setInterval(() => void compareSoon(), everyMs)
   timer.unref()
-  return { problem: () => problem, check, stop: () => clearInterval(timer) }
+  return { problem: () => leap() ?? problem, check: compare, stop: () => clearInterval(timer) }
 }

@@ -134,6 +134,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   const clockGuard = await startClockGuard({
     pool,
     systemClock,
+    monotonicMs: () => performance.now(),
     onChange: (problem) =>
       problem === null
         ? logger.info('the clock is right again')

@@ -7,6 +7,7 @@ import { readConfig } from '../../src/config.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { call, dataDirectory } from '../support/farebox.ts'
 import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 const open = async (t: TestContext, clock: { aheadMs: number }, settings: NodeJS.ProcessEnv = {}) => {
   const { url } = await testDatabase(t)
@@ -54,6 +55,24 @@ for (const aheadMs of [3_000, -3_000])
     assert.equal((await fetch(`${baseUrl}/readyz`)).status, 200)
     assert.equal((await call(`${baseUrl}/api/v1/orders`, key, { body })).status, 201)
   })
+
+test('a clock that leaps decides nothing before it is compared again', async (t) => {
+  const clock = { aheadMs: 0 }
+  const { baseUrl, core, demo } = await open(t, clock)
+  const key = demo!.demo.buyer.key
+  const order = () => call(`${baseUrl}/api/v1/orders`, key, { body })
+  await core.clockGuard.check()
+  // A day, after which the cap of a key would be forgotten and rentals would end.
+  clock.aheadMs = 86_400_000
+  const refused = await order()
+  assert.deepEqual([refused.status, refused.body.code], [503, 'overloaded'])
+
+  await until(() => /ahead of Postgres's/.test(core.clockGuard.problem() ?? ''))
+  clock.aheadMs = 0
+  assert.equal((await order()).status, 503)
+  await until(() => core.clockGuard.problem() === null)
+  assert.equal((await order()).status, 201)
+})
 
 test('a development offset moves the service and is no wrong clock', async (t) => {
   const { baseUrl, demo } = await open(
