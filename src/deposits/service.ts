@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { CrashHooks } from '../crash.ts'
 import { CommandOverload, type CommandRunner, type StreamRefs } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
+import type { EventLog } from '../eventstore/port.ts'
 import { depositStream, ledgerStream } from '../eventstore/streams.ts'
 import { refuse } from '../http/errors.ts'
 import { type AccountId, type CustomerId, type DepositId, depositIdOf } from '../ids.ts'
@@ -86,6 +87,7 @@ const noGateway = (rail: Rail, live: readonly Rail[]) => {
 }
 
 export const createDeposits = (deps: {
+  readonly log: Pick<EventLog, 'lastOf'>
   readonly runner: CommandRunner
   readonly pool: pg.Pool
   readonly gateways: Gateways
@@ -97,7 +99,7 @@ export const createDeposits = (deps: {
   readonly logger: Logger
   readonly hooks: CrashHooks
 }): Deposits => {
-  const { runner, pool, gateways, callbackUrl, orderable, clock, logger, hooks } = deps
+  const { log, runner, pool, gateways, callbackUrl, orderable, clock, logger, hooks } = deps
 
   const streamOf = (depositId: DepositId) => ({
     deposit: { stream: depositStream(depositId), fold: depositFold },
@@ -290,6 +292,13 @@ export const createDeposits = (deps: {
     return { ...(await invoice(answer.deposit, live, cause)), replayed: false }
   }
 
+  /** What stood already and was only read: the position of its last event. */
+  const placed = async (open: OpenDeposit): Promise<OpenDeposit> => {
+    if (open.position !== null) return open
+    const last = await log.lastOf(depositStream(open.deposit.details.depositId))
+    return { ...open, position: last?.position ?? null }
+  }
+
   return {
     payUrlOf: async (depositId) => (await readPages(pool, depositId))?.payUrl ?? null,
     read,
@@ -304,7 +313,7 @@ export const createDeposits = (deps: {
       try {
         for (let n = 0; n < maxDepositsAKey; n += 1) {
           const open = await openOnce(request, depositIdOf(accountId, customerId, idempotencyKey, n), cause)
-          if (open) return open
+          if (open) return placed(open)
         }
         throw new Error(`a key of ${accountId} has had ${maxDepositsAKey} deposits`)
       } catch (error) {

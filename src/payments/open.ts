@@ -61,7 +61,7 @@ export const openPayments = async (
     readonly hooks: CrashHooks
   },
 ): Promise<Payments> => {
-  const { config, keys, runner, pool, clock, logger } = core
+  const { config, keys, log, runner, pool, clock, logger } = core
   const { sandbox } = config.payments
   const { hooks } = parts
   const own = sandbox && sandbox.url === null && parts.serves ? await ownSandbox(core) : null
@@ -87,6 +87,7 @@ export const openPayments = async (
     gateways,
     inbox: createInbox(pool),
     deposits: createDeposits({
+      log,
       runner,
       pool,
       gateways,

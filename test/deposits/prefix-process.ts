@@ -53,6 +53,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
   const runner = runnerOver(own, { limits })
   const gateways = gatewaysOf(installation)
   const deposits = createDeposits({
+    log: own,
     runner,
     pool,
     gateways,

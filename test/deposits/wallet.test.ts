@@ -236,6 +236,19 @@ describe("a deposit into one's own wallet", () => {
         assert.equal(ours.length, 1)
       })
 
+    await t.test(
+      'a retry names a position from which reads show the deposit, as the first answer did',
+      async () => {
+        const { key } = await shop.customer({ cents: 0 })
+        const send = () =>
+          client.post('/api/v1/deposits', { amount_cents: 1500 }, { key, headers: named('lost answer') })
+        const [first, again] = [await send(), await send()]
+        assert.equal(again.headers.get('idempotency-replayed'), 'true')
+        assert.match(first.headers.get('x-farebox-position') ?? '', /^\d+$/)
+        assert.equal(again.headers.get('x-farebox-position'), first.headers.get('x-farebox-position'))
+      },
+    )
+
     await t.test('another request under the key is a conflict; another account may use it', async () => {
       const { key } = await shop.customer({ cents: 0 })
       const other = await shop.customer({ cents: 0 })
