@@ -34,7 +34,7 @@ const jsonOf = (body: unknown): Buffer | string =>
 export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, answer: Answer): void => {
   reply.code(answer.status).headers(baseHeaders(requestId))
   ownHeaders(reply, route, answer)
-  if ('text' in answer && typeof answer.text === 'string') {
+  if ('text' in answer) {
     const mediaType = route.responses[answer.status]?.text?.mediaType ?? 'text/plain'
     reply.header('content-type', `${mediaType}; charset=utf-8`).send(answer.text)
   } else if (answer.body === undefined) reply.send()

@@ -107,12 +107,12 @@ type AnswerExtras = {
 type BodyOf<Declaration> = Declaration extends { readonly body: infer Body extends z.ZodType }
   ?
       | { readonly body: Frozen<z.input<Body>> | JsonBytes<Frozen<z.input<Body>>> }
-      | (Declaration extends { readonly text: object } ? { readonly text: string } : never)
+      | (Declaration extends { readonly text: object } ? { readonly text: string | Buffer } : never)
   : Declaration extends { readonly text: object }
-    ? { readonly text: string }
+    ? { readonly text: string | Buffer }
     : { readonly body?: undefined }
 
-/** One of the declared answers. `text` is sent as it is, under the declared media type. */
+/** One of the declared answers. `text` is sent as it is, under the declared media type; its bytes, where it is encoded. */
 export type Answer<Declared extends Responses = Responses> = {
   [Status in keyof Declared & number]: { readonly status: Status } & BodyOf<Declared[Status]> & AnswerExtras
 }[keyof Declared & number]

@@ -1,13 +1,15 @@
 import { docsPage } from './docs/page.ts'
 import { pageRoute } from './docs/page-route.ts'
+import { fixedText } from './fixed-text.ts'
 import { openApiDocument } from './openapi/document.ts'
 import type { WebhookDeclaration } from './openapi/webhooks.ts'
 import type { Route } from './route.ts'
 import { route } from './route.ts'
 
 /** `GET /openapi.json`: the interface description of the given routes. */
-const openApiRoute = (text: string): Route =>
-  route({
+const openApiRoute = (text: string): Route => {
+  const document = fixedText(text)
+  return route({
     method: 'GET',
     path: '/openapi.json',
     operationId: 'getInterfaceDescription',
@@ -23,10 +25,12 @@ const openApiRoute = (text: string): Route =>
         description: 'The document.',
         text: { mediaType: 'application/json', example: text },
       },
+      304: { description: 'The document is the one that If-None-Match names.' },
     },
     errors: [],
-    handler: async () => ({ status: 200, text, headers: { 'cache-control': 'no-cache' } }),
+    handler: async ({ headers }) => document(headers),
   })
+}
 
 /** `GET /docs`: the same for people, one page without a single request elsewhere. */
 const docsRoute = (html: string, policy: string): Route =>

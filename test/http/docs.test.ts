@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
 import { paidPageRoute, paidPath } from '../../src/deposits/paid-page.ts'
 import { jsonView } from '../../src/http/docs/json-view.ts'
 import { markdown } from '../../src/http/docs/markdown.ts'
@@ -51,6 +54,44 @@ describe('The page for payers', () => {
       ['nosniff', 'DENY', 'no-referrer'],
     )
   })
+})
+
+describe('Documents that are the same for all', () => {
+  const routes = [...sampleRoutes, ...documentationRoutes(sampleRoutes), paidPageRoute]
+  /** As the bytes come: `fetch` would unpack them. */
+  const ask = async (url: string, headers: Record<string, string> = {}) => {
+    const [response] = (await once(get(url, { headers }), 'response')) as [IncomingMessage]
+    const bytes = Buffer.concat(await response.toArray())
+    return { status: response.statusCode, headers: response.headers, bytes }
+  }
+
+  for (const path of ['/docs', '/openapi.json', paidPath])
+    test(`are asked for anew and not sent again to who has them: ${path}`, async (t) => {
+      const { baseUrl } = await sampleServer(t, { routes })
+      const url = `${baseUrl}${path}`
+      const plain = await ask(url)
+      assert.deepEqual([plain.status, plain.headers['content-encoding']], [200, undefined])
+      assert.equal(plain.headers['cache-control'], 'no-cache')
+      assert.equal(plain.headers.vary, 'accept-encoding')
+      const etag = plain.headers.etag!
+      assert.match(etag, /^W\/"[\w-]+"$/)
+      for (const held of [etag, etag.slice(2), `"other", ${etag}`, '*']) {
+        const same = await ask(url, { 'if-none-match': held })
+        assert.deepEqual([same.status, same.bytes.length, same.headers.etag], [304, 0, etag], held)
+        assert.equal(same.headers['content-security-policy'], plain.headers['content-security-policy'])
+      }
+      for (const held of ['', '"other"', 'W/', etag.slice(0, -2)])
+        assert.equal((await ask(url, { 'if-none-match': held })).status, 200, held)
+      for (const taken of ['gzip', 'deflate, GZIP;q=0.5', 'br;q=1.0, gzip']) {
+        const packed = await ask(url, { 'accept-encoding': taken })
+        assert.deepEqual([packed.headers['content-encoding'], packed.headers.etag], ['gzip', etag], taken)
+        assert.deepEqual(gunzipSync(packed.bytes), plain.bytes)
+        assert.equal(packed.headers['content-length'], String(packed.bytes.length))
+        assert.equal(packed.headers['content-type'], plain.headers['content-type'])
+      }
+      for (const refused of ['identity', 'gzip;q=0', 'gzip; q=0.00', 'x-gzip2'])
+        assert.deepEqual((await ask(url, { 'accept-encoding': refused })).bytes, plain.bytes, refused)
+    })
 })
 
 describe('The documentation page', () => {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { fixedText } from '../fixed-text.ts'
 import { type Route, route } from '../route.ts'
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
@@ -21,8 +22,9 @@ export const pageRoute = (page: {
   readonly summary: string
   readonly html: string
   readonly policy: string
-}): Route =>
-  route({
+}): Route => {
+  const html = fixedText(page.html)
+  return route({
     method: 'GET',
     path: page.path,
     operationId: page.operationId,
@@ -32,11 +34,14 @@ export const pageRoute = (page: {
     access: 'public',
     writes: false,
     hidden: true,
-    responses: { 200: { description: 'The page.', text: { mediaType: 'text/html', example: '' } } },
+    responses: {
+      200: { description: 'The page.', text: { mediaType: 'text/html', example: '' } },
+      304: { description: 'The page is the one that If-None-Match names.' },
+    },
     errors: [],
-    handler: async () => ({
-      status: 200,
-      text: page.html,
-      headers: { 'cache-control': 'no-cache', 'content-security-policy': page.policy },
-    }),
+    handler: async ({ headers }) => {
+      const answer = html(headers)
+      return { ...answer, headers: { ...answer.headers, 'content-security-policy': page.policy } }
+    },
   })
+}

@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { gzipSync } from 'node:zlib'
+
+/** The members of a list in a header, without what follows a semicolon. */
+const members = (header: string | undefined): readonly (readonly [name: string, parameters: string])[] =>
+  (header ?? '').split(',').map((member) => {
+    const [name = '', ...parameters] = member.split(';')
+    return [name.trim(), parameters.join(';').replaceAll(' ', '')]
+  })
+
+/** RFC 9110, 12.5.3: a weight of 0 means "not acceptable". */
+const takesGzip = (header: string | string[] | undefined): boolean =>
+  members(String(header ?? '')).some(
+    ([name, parameters]) => name.toLowerCase() === 'gzip' && !/^q=0(\.0*)?$/i.test(parameters),
+  )
+
+/**
+ * A text that is the same for everybody until the process ends. It is never taken from a cache unasked, but who has it
+ * is answered 304 (RFC 9110, 13.1.2); who takes gzip gets it so, made once.
+ */
+export const fixedText = (text: string) => {
+  // Weak: it names the text in every encoding.
+  const etag = `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+  const common = { etag, 'cache-control': 'no-cache', vary: 'accept-encoding' }
+  let packed: Buffer | null = null
+
+  return (headers: IncomingHttpHeaders) => {
+    const held = members(headers['if-none-match']).map(([name]) => name.replace(/^(?!W\/)/, 'W/'))
+    if (held.some((tag) => tag === etag || tag === 'W/*')) return { status: 304, headers: common } as const
+    if (!takesGzip(headers['accept-encoding'])) return { status: 200, text, headers: common } as const
+    packed ??= gzipSync(text, { level: 9 })
+    return { status: 200, text: packed, headers: { ...common, 'content-encoding': 'gzip' } } as const
+  }
+}
