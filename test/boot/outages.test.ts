@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { testDatabase } from '../support/postgres.ts'
+import { startService } from '../support/service.ts'
+import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
+import { until } from '../support/until.ts'
+
+/** The service, with a network between it and Postgres that fails as the test says. */
+const behindProxy = async (t: TestContext) => {
+  const { url } = await testDatabase(t)
+  const proxy = await tcpProxy(t, url)
+  const service = await startService(t, { DATABASE_URL: proxy.url })
+  return { proxy, ...service }
+}
+
+const asked = [
+  'farebox_projection_lag_positions',
+  'farebox_projection_lag_seconds',
+  'farebox_webhook_deliveries_pending',
+  'farebox_webhook_deliveries_due',
+  'farebox_webhook_due_age_seconds',
+  'farebox_webhook_fan_out_targets',
+  'farebox_webhook_endpoints',
+]
+
+for (const [what, fail] of [
+  ['is away', (proxy: TcpProxy) => proxy.refuse()],
+  ['says nothing', (proxy: TcpProxy) => proxy.mute()],
+] as const)
+  test(`while Postgres ${what} /metrics answers without the figures that it would be asked for`, async (t) => {
+    const { proxy, baseUrl } = await behindProxy(t)
+    const scrape = async (): Promise<ReadonlySet<string>> => {
+      const response = await fetch(`${baseUrl}/metrics`, { signal: AbortSignal.timeout(9_000) })
+      assert.equal(response.status, 200)
+      const lines = (await response.text()).split('\n').filter((line) => !line.startsWith('#'))
+      return new Set(lines.map((line) => /^\w*/.exec(line)![0]))
+    }
+    const whole = await scrape()
+    for (const name of asked) assert.ok(whole.has(name), name)
+    await fail(proxy)
+    // What was measured in the last second is still shown.
+    const without = await until(async () => {
+      const names = await scrape()
+      return asked.some((name) => names.has(name)) ? null : names
+    })
+    assert.deepEqual(new Set([...without, ...asked]), whole)
+    await proxy.accept()
+    await until(async () => (await scrape()).isSupersetOf(new Set(asked)))
+  })
