@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { CommandOverload } from './eventstore/commands/command.ts'
 
 export type Poller = {
   /** Runs the work now, after a run that is under way; rejects with what it throws. */
@@ -9,6 +10,27 @@ export type Poller = {
 
 /** What is younger than this, milliseconds, belongs to the request or command that began it (design section 6, "Arbiters"). */
 export const handlersTimeMs = 5_000
+
+/**
+ * Works on one after another. What cannot be decided, such as a stream that cannot be read, holds up nothing after it; a log
+ * that is away or busy (CommandOverload) ends the round.
+ * @throws what failed, once the others had their turn
+ */
+export const workOnEach = async <Item>(
+  items: Iterable<Item>,
+  work: (item: Item) => Promise<void>,
+): Promise<void> => {
+  const failures: unknown[] = []
+  for (const item of items)
+    try {
+      await work(item)
+    } catch (error) {
+      failures.push(error)
+      if (error instanceof CommandOverload) break
+    }
+  if (failures.length > 1) throw new AggregateError(failures, `${failures.length} of them failed`)
+  if (failures.length > 0) throw failures[0]
+}
 
 /**
  * Runs `work` again and again with a pause between, never twice at once. A failed run is logged and the pause grows to

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../clock.ts'
 import { type AccountId, newId } from '../ids.ts'
-import { handlersTimeMs, type Poller, startPoller } from '../poller.ts'
+import { handlersTimeMs, type Poller, startPoller, workOnEach } from '../poller.ts'
 import type { ManualMovement } from './manual-events.ts'
 import type { Wallets } from './service.ts'
 
@@ -30,14 +30,14 @@ export const startMovementReactor = (deps: {
               where opened_at <= $1::timestamptz order by opened_at limit ${maxMovementsARun}`,
       values: [isoTime(clock() - handlersTimeMs)],
     })
-    for (const { movement_id: movementId, movement } of rows) {
+    await workOnEach(rows, async ({ movement_id: movementId, movement }) => {
       const answer = await wallets.resume(movement, { actor, correlationId: newId('run') })
       const outcome = answer.outcome === 'refused' ? answer.refusal.code : answer.outcome
       const fields = { movementId, accountId: movement.accountId as AccountId, outcome }
       if (outcome === 'unconfirmed')
         logger.error(fields, 'a movement by hand must be looked up by an operator')
       else logger.info(fields, 'an open movement by hand was finished')
-    }
+    })
   }
   return startPoller({ name: 'open-movements', intervalMs: deps.intervalMs ?? 5_000, work, logger })
 }

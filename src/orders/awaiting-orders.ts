@@ -9,7 +9,7 @@ import { accountStream, depositStream, ledgerStream, orderStream } from '../even
 import { newId, type OrderId } from '../ids.ts'
 import { ledgerFold } from '../ledger/fold.ts'
 import { microsPerCent } from '../ledger/money.ts'
-import { type Poller, startPoller } from '../poller.ts'
+import { type Poller, startPoller, workOnEach } from '../poller.ts'
 import { arbiterOf } from './arbiter.ts'
 import { decideAwaitedAlone, decideCancellation } from './awaited.ts'
 import { orderFold } from './fold.ts'
@@ -110,10 +110,6 @@ export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number
         order by p.held_until limit ${maxOrdersARun}`,
       [isoTime(clock())],
     )
-    for (const orderId of held) {
-      const outcome = await tryHeld(deps, orderId)
-      logger.info({ orderId, outcome }, 'an order that waits for its reseller was tried again')
-    }
     const closed = await find(
       'orders-of-closed-invoices',
       `select p.order_id from read.order_payments p join read.deposits d using (deposit_id)
@@ -122,9 +118,18 @@ export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number
         limit ${maxOrdersARun}`,
       [],
     )
-    for (const orderId of closed)
+    const tryAgain = async (orderId: OrderId): Promise<void> => {
+      const outcome = await tryHeld(deps, orderId)
+      logger.info({ orderId, outcome }, 'an order that waits for its reseller was tried again')
+    }
+    const cancel = async (orderId: OrderId): Promise<void> => {
       if (await cancelClosed(deps, orderId))
         logger.info({ orderId }, 'an order was canceled: its invoice closed')
+    }
+    await workOnEach(
+      [...held.map((orderId) => () => tryAgain(orderId)), ...closed.map((orderId) => () => cancel(orderId))],
+      (step) => step(),
+    )
   }
   return startPoller({ name: 'awaiting-orders', intervalMs: deps.intervalMs ?? 1_000, work, logger })
 }

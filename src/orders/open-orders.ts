@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId, OrderId } from '../ids.ts'
-import { handlersTimeMs, type Poller, startPoller } from '../poller.ts'
+import { handlersTimeMs, type Poller, startPoller, workOnEach } from '../poller.ts'
 import type { CompleteOrder } from './completion.ts'
 
 type OpenOrder = { order_id: OrderId; account_id: AccountId | null; debit_revision: number | null }
@@ -30,14 +30,14 @@ export const startCompletionReactor = (deps: {
               order by order_id, step desc limit ${maxOrdersARun}`,
       values: [isoTime(clock() - handlersTimeMs)],
     })
-    for (const row of rows) {
+    await workOnEach(rows, async (row) => {
       const debit =
         row.account_id === null || row.debit_revision === null
           ? null
           : { accountId: row.account_id, revision: row.debit_revision }
       const completed = await complete(row.order_id, debit)
       logger.info({ orderId: row.order_id, status: completed?.order.status }, 'an open order was completed')
-    }
+    })
   }
   return startPoller({ name: 'completion', intervalMs: deps.intervalMs ?? 1_000, work, logger })
 }

@@ -4,7 +4,7 @@ import { type Clock, isoTime } from '../clock.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import { stockStream } from '../eventstore/streams.ts'
 import { newId } from '../ids.ts'
-import { type Poller, startPoller } from '../poller.ts'
+import { type Poller, startPoller, workOnEach } from '../poller.ts'
 import { decideExpiry } from './decide.ts'
 import { stockFold } from './fold.ts'
 
@@ -35,7 +35,7 @@ export const startRentalExpiry = (deps: {
               group by product_id, country`,
       values: [isoTime(clock())],
     })
-    for (const { product_id, country, proxy_ids } of rows) {
+    await workOnEach(rows, async ({ product_id, country, proxy_ids }) => {
       const stream = stockStream(product_id, country)
       await runner.run({
         name: 'expire-rentals',
@@ -47,7 +47,7 @@ export const startRentalExpiry = (deps: {
         correlationId: newId('run'),
         actor: { kind: 'system', name: 'rental-expiry' },
       })
-    }
+    })
   }
   return startPoller({ name: 'rental-expiry', intervalMs: deps.intervalMs ?? 1_000, work, logger })
 }

@@ -4,7 +4,7 @@ import { type Clock, isoTime } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { OrderId, SubscriptionId } from '../ids.ts'
 import { readOrder } from '../orders/read-order.ts'
-import { handlersTimeMs, type Poller, startPoller } from '../poller.ts'
+import { handlersTimeMs, type Poller, startPoller, workOnEach } from '../poller.ts'
 import type { Renewals } from './renewals.ts'
 import type { Subscriptions } from './service.ts'
 
@@ -35,10 +35,10 @@ export const startRenewals = (deps: {
               order by opened_at limit ${maxARun}`,
       values: [isoTime(clock() - handlersTimeMs)],
     })
-    for (const { order_id: orderId } of rows) {
+    await workOnEach(rows, async ({ order_id: orderId }) => {
       const order = await readOrder(log, orderId)
       if (order) await subscriptions.finish(order)
-    }
+    })
   }
 
   const due = async (): Promise<readonly SubscriptionId[]> => {
@@ -59,8 +59,7 @@ export const startRenewals = (deps: {
     return rows.map(({ subscription_id: id }) => id)
   }
 
-  const work = async (): Promise<void> => {
-    await finishOpen()
+  const renewDue = async (): Promise<void> => {
     const waiting = [...(await due())]
     if (waiting.length === 0) return
     await refresh()
@@ -76,5 +75,6 @@ export const startRenewals = (deps: {
     await Promise.all(Array.from({ length: atOnce }, worker))
     if (failure) throw (failure as { readonly error: unknown }).error
   }
+  const work = (): Promise<void> => workOnEach([finishOpen, renewDue], (step) => step())
   return startPoller({ name: 'renewals', intervalMs: deps.intervalMs ?? 1_000, work, logger })
 }

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { isoTime } from '../../src/clock.ts'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
-import type { AccountId } from '../../src/ids.ts'
+import { ledgerStream } from '../../src/eventstore/streams.ts'
+import { type AccountId, newEventId } from '../../src/ids.ts'
 import { startMovementReactor } from '../../src/ledger/open-movements.ts'
 import { createWallets } from '../../src/ledger/service.ts'
 import { buyer, cause, projectedWorld, serviceWorld } from '../accounts/world.ts'
@@ -150,4 +152,28 @@ test('a movement that nobody tries again is finished by the reactor, and one tha
   assert.equal((await wallets.read(accountId, cause)).availableMicros, 200_000)
   const types = (await log.readAll(0, 100)).map(({ type }) => type)
   assert.equal(types.filter((type) => type === 'ManualMovementWithdrawn').length, 1)
+})
+
+test('a movement of a wallet that cannot be read holds up no other', async (t) => {
+  const world = await projectedWorld(t)
+  const { pool, log, logger, wallets } = world
+  const buyers = [await buyer(world), await buyer(world, { email: 'another@example.com' })] as const
+  for (const { accountId } of buyers) {
+    const runner = runnerOver(goneAfter(log, 1))
+    t.after(() => runner.close())
+    const credit = { accountId, amountCents: 100, reference: 'gift' }
+    await assert.rejects(createWallets({ runner }).credit(credit, cause), CommandOverload)
+  }
+  const event = {
+    id: newEventId(),
+    type: 'WalletForgotten',
+    data: '{}',
+    metadata: JSON.stringify({ ...cause, recordedAt: isoTime(Date.now()) }),
+  }
+  await log.append(ledgerStream(buyers[0].accountId), 'noStream', [event])
+  await world.projections.caughtUp()
+  const reactor = startMovementReactor({ pool, wallets, logger, clock: () => Date.now() + 6_000 })
+  t.after(() => reactor.stop())
+  await assert.rejects(reactor.runNow(), /unknown ledger event/)
+  assert.equal((await wallets.read(buyers[1].accountId, cause)).availableMicros, 1_000_000)
 })
