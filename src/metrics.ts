@@ -1,8 +1,9 @@
 import type pg from 'pg'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { ProjectionRunner } from '../projections/engine/runner.ts'
+import type { GroupLag, ProjectionRunner } from '../projections/engine/runner.ts'
 import type { RunnerMetrics } from './eventstore/commands/ports.ts'
 import type { RunnerHealth } from './eventstore/commands/runner.ts'
+import { asked } from './http/asked-gauges.ts'
 import { registerGauge } from './http/runtime-metrics.ts'
 
 export const createRegistry = (): Registry => new Registry()
@@ -68,22 +69,27 @@ export const registerGauges = (
     ['farebox_pool_waiting', 'Queries that wait for a connection.', () => pool.waitingCount],
   ] as const
   for (const [name, help, read] of gauges) registerGauge(registry, { name, help, read })
-  const positions = new Gauge({
-    name: 'farebox_projection_lag_positions',
-    help: 'How far a group of read models is behind the head of the log, in positions.',
-    labelNames: ['group'] as const,
-    registers: [registry],
-    async collect() {
-      for (const lag of await projections.lag()) {
-        positions.set({ group: lag.group }, lag.positions)
-        seconds.set({ group: lag.group }, lag.seconds)
-      }
-    },
-  })
-  const seconds = new Gauge({
-    name: 'farebox_projection_lag_seconds',
-    help: 'The age of the first event that a group has not folded.',
-    labelNames: ['group'] as const,
-    registers: [registry],
-  })
+  const lags = asked(projections.lag)
+  const lagGauge = (name: string, help: string, read: (lag: GroupLag) => number): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ['group'] as const,
+      registers: [registry],
+      async collect() {
+        this.reset()
+        for (const lag of (await lags()) ?? []) this.set({ group: lag.group }, read(lag))
+      },
+    })
+  }
+  lagGauge(
+    'farebox_projection_lag_positions',
+    'How far a group of read models is behind the head of the log, in positions.',
+    ({ positions }) => positions,
+  )
+  lagGauge(
+    'farebox_projection_lag_seconds',
+    'The age of the first event that a group has not folded.',
+    ({ seconds }) => seconds,
+  )
 }

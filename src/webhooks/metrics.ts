@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { type Clock, isoTime } from '../clock.ts'
+import { asked } from '../http/asked-gauges.ts'
 import type { Result } from './worker/settle.ts'
 
 /** What an attempt led to: acknowledged, tried again, given up after the tenth, or 410 Gone. */
@@ -68,14 +69,19 @@ export const createWebhookMetrics = (
 ): WebhookMetrics => {
   const { pool, clock, monotonicMs } = parts
   const registers = [registry]
-  const standing = memo(() => standingOf(pool, clock), monotonicMs)
+  const standing = memo(
+    asked(() => standingOf(pool, clock)),
+    monotonicMs,
+  )
   const gauge = (name: string, help: string, read: (now: Standing) => number): void => {
     new Gauge({
       name,
       help,
       registers,
       async collect() {
-        this.set(read(await standing()))
+        const now = await standing()
+        if (now === null) this.remove()
+        else this.set(read(now))
       },
     })
   }
@@ -95,7 +101,10 @@ export const createWebhookMetrics = (
     labelNames: ['status'] as const,
     registers,
     async collect() {
-      const { active, disabled, gone } = await standing()
+      const now = await standing()
+      this.reset()
+      if (now === null) return
+      const { active, disabled, gone } = now
       for (const [status, count] of Object.entries({ active, disabled, gone })) this.set({ status }, count)
     },
   })
