@@ -62,14 +62,18 @@ const watchFence = (session: Session, group: string, epoch: number, isBusy: () =
     const checkpoint = await readCheckpoint(session.client, group)
     if (checkpoint?.epoch !== epoch) fenced.abort(new Error(`group ${group} is at another epoch`))
   }
-  let looking: Promise<void> = Promise.resolve()
+  let looking: Promise<void> | null = null
   const timer = setInterval(() => {
     // A session takes one statement at a time, and a batch looks at the epoch when it is written.
-    if (isBusy()) return
+    if (isBusy() || looking !== null) return
     // A query that fails ends with its session, which the tenure notices by itself.
-    looking = look().catch(() => undefined)
+    looking = look()
+      .catch(() => undefined)
+      .finally(() => {
+        looking = null
+      })
   }, fenceCheckMs)
-  return { signal: fenced.signal, looked: () => looking, stop: () => clearInterval(timer) }
+  return { signal: fenced.signal, looked: async () => looking, stop: () => clearInterval(timer) }
 }
 
 /** While it is open a batch takes what comes. */
