@@ -82,8 +82,8 @@ const listen = async (app: FastifyInstance, { host, port }: Config): Promise<str
 
 /**
  * Wires and starts one process of Farebox: everything is made here and handed on, nothing is looked up.
- * @throws SettingsRefused, DataInUse, MigrationRefused, KeyRefused, ProjectionsRefused: the start is to stop with
- * their message
+ * @throws SettingsRefused, DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused, ProjectionsRefused: the start is
+ * to stop with their message
  */
 export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
   opening((closing) => openInto(closing, options))

@@ -94,7 +94,7 @@ const databaseWaitMs = 10_000
 
 /**
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
- * @throws DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused: the start is to stop with their message
+ * @throws DataInUse, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
  */
 export const openCore = (options: CoreOptions): Promise<Core> =>
   opening((closing) => openInto(closing, options))
@@ -125,7 +125,10 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     withinMs: databaseWaitMs,
     onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
   })
-  const applied = await migrate(pool, allMigrations)
+  const applied = await migrate(pool, allMigrations, {
+    ...(role === 'command' && { withinMs: databaseWaitMs }),
+    onWait: (holder) => logger.warn({ holder }, 'another process is migrating the database: waiting for it'),
+  })
   if (applied.length > 0) logger.info({ applied }, 'migrated the database')
   const keys = await loadKeys(config, await keysInUse(pool))
   await checkKeys(pool, keys)

@@ -10,6 +10,7 @@ const expected = new Set([
   'SettingsRefused',
   'DataInUse',
   'DatabaseUnreachable',
+  'LockHeld',
   'MigrationRefused',
   'KeyRefused',
   'ProjectionsRefused',

@@ -36,6 +36,7 @@ const startRefusals: Readonly<Record<string, string>> = {
   SettingsRefused: 'invalid_settings',
   DataInUse: 'data_in_use',
   DatabaseUnreachable: 'database_unreachable',
+  LockHeld: 'database_busy',
   MigrationRefused: 'database_refused',
   KeyRefused: 'key_refused',
 }

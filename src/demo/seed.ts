@@ -5,6 +5,7 @@ import { createCatalogService } from '../catalog/service.ts'
 import type { Core } from '../core.ts'
 import { newId } from '../ids.ts'
 import { createWallets } from '../ledger/service.ts'
+import { takeLock } from '../postgres/advisory-lock.ts'
 import { demoStock } from '../stock/demo.ts'
 import { addAddresses } from '../stock/stocking.ts'
 import { seedAccount } from './accounts.ts'
@@ -59,7 +60,11 @@ export const seedDemo = async (
   const { dataDir } = core.config
   const client = await core.pool.connect()
   try {
-    await client.query('select pg_advisory_lock($1::bigint)', [seedLock])
+    await takeLock(client, seedLock, {
+      what: 'is making the demo or importing a log',
+      onWait: (holder) =>
+        core.logger.warn({ holder }, 'another process makes the demo or imports a log: waiting for it'),
+    })
     if (core.config.demo && (await isDue(core))) {
       const cause: Cause = { actor: { kind: 'system', name: 'demo' }, correlationId: newId('run') }
       await seedCatalog(core, cause)

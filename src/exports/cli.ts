@@ -9,6 +9,7 @@ import { momentAction, momentOption } from '../finance/cli-input.ts'
 import { type Moment, momentForms } from '../finance/moment.ts'
 import type { AccountId } from '../ids.ts'
 import { serviceBook } from '../ledger/postings.ts'
+import { takeLock } from '../postgres/advisory-lock.ts'
 import { type Exported, exportLedger } from './export.ts'
 import { type Format, formats } from './format.ts'
 import { ImportBrokeOff, type Imported, importLog, LogNotEmpty } from './import.ts'
@@ -99,7 +100,7 @@ const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOu
   const client = await pool.connect()
   try {
     if ((await file.stat()).isDirectory()) throw new CliMisuse(`${path} is a directory`)
-    await client.query('select pg_advisory_lock($1::bigint)', [seedLock])
+    await takeLock(client, seedLock, { what: 'is making the demo or importing a log', withinMs: 10_000 })
     const { size } = await file.stat()
     const steps = { check: stepsOf(bar, 'check ', size), import: stepsOf(bar, 'import', size) }
     return imported(await importLog(log, file, ({ phase, bytes, events }) => steps[phase](bytes, events)))

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
+import { type TakeOptions, takeLock } from './advisory-lock.ts'
 import { waitInSilence } from './silence.ts'
 
 /**
@@ -54,17 +55,23 @@ const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promi
 
 /**
  * Brings the database to this code: applies what is missing in the order of names, each in a transaction of its own,
- * while an advisory lock keeps other processes out. Returns the names that were applied.
+ * while an advisory lock keeps other processes out. Returns the names that were applied. A process that migrates already
+ * is waited for: a new index on a large table may take it long.
  *
  * Kysely's own migrator keeps no checksums and so cannot see an edited migration; hence this one.
- * @throws MigrationRefused when the database is newer than the code, or a landed migration was edited
+ * @throws MigrationRefused when the database is newer than the code, or a landed migration was edited; LockHeld when
+ * another process migrates for longer than `withinMs`
  */
-export const migrate = async (pool: pg.Pool, migrations: Migrations): Promise<readonly string[]> => {
+export const migrate = async (
+  pool: pg.Pool,
+  migrations: Migrations,
+  waiting: Pick<TakeOptions, 'withinMs' | 'onWait'> = {},
+): Promise<readonly string[]> => {
   const client = await pool.connect()
   try {
     waitInSilence(client)
     await client.query("set lock_timeout = '60s'")
-    await client.query('select pg_advisory_lock($1::bigint)', [migrationLock])
+    await takeLock(client, migrationLock, { ...waiting, what: 'is migrating the database' })
     await client.query(`
       create table if not exists public.farebox_migration (
         name text primary key,

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/demo/file.ts'
 import { createPool } from '../../src/postgres/pool.ts'
 import { waitForDatabase } from '../../src/postgres/reachable.ts'
-import { call, dataDirectory, runToEnd, startFarebox } from '../support/farebox.ts'
+import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
@@ -45,7 +45,6 @@ test('FAREBOX_DEMO=off leaves an empty log empty', async (t) => {
 
 test('a log that holds something gets no demo', async (t) => {
   const { env, pool } = await settingsFor(t)
-  const { farebox } = await import('../support/farebox.ts')
   const made = await farebox(t, ['accounts', 'create', '--email', 'a@example.com', '--json'], env)
   assert.equal(made.code, 0, made.err)
   const head = async () => (await pool.query('select last_position from log.head')).rows[0].last_position
@@ -95,6 +94,27 @@ test('a database of a newer version stops the start', async (t) => {
   assert.equal(code, 1)
   assert.match(err, /newer than this version of Farebox: it has 9999_future/)
   assert.doesNotMatch(err, / {4}at /, 'no stack')
+})
+
+test('a start beside a long migration says for whom it waits, and goes on when that is done', async (t) => {
+  const { env, pool } = await settingsFor(t)
+  const migrating = await pool.connect()
+  await migrating.query('select pg_advisory_lock(7230001)')
+  const started = startFarebox(t, { ...env, FAREBOX_DEMO: 'off' })
+  await until(async () => {
+    const { rowCount } = await pool.query(
+      "select from pg_stat_activity where datname = current_database() and query like '%pg_try_advisory_lock%' and pid <> pg_backend_pid()",
+    )
+    return rowCount! > 0
+  })
+  const { code, out } = await farebox(t, ['accounts', 'list', '--json'], env)
+  assert.deepEqual([code, JSON.parse(out).code], [1, 'database_busy'])
+  migrating.release(true)
+  const { err } = await started
+  assert.match(
+    err(),
+    /"holder":\{"application":"farebox-test","address":"[^"]+","backend":\d+\},"msg":"another process is migrating the database: waiting for it"/,
+  )
 })
 
 test('a database that cannot be reached stops the start and its password is not shown', async (t) => {

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { LockHeld, type LockHolder } from '../../src/postgres/advisory-lock.ts'
 import { MigrationRefused, type Migrations, migrate } from '../../src/postgres/migrate.ts'
 import { allMigrations } from '../../src/postgres/migrations.ts'
 import { createPool } from '../../src/postgres/pool.ts'
 import { emptyDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 const two: Migrations = {
   '0002_b': 'insert into a (n) values (2)',
@@ -28,6 +30,34 @@ test('several processes that start at once apply each migration once', async (t)
   const pool = await freshPool(t)
   const applied = await Promise.all(Array.from({ length: 6 }, () => migrate(pool, two)))
   assert.deepEqual(applied.flat().sort(), ['0001_a', '0002_b'])
+})
+
+test('a process that migrates already is waited for past every limit of a statement, and named', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const poolNamed = (applicationName: string, statementTimeoutMs: number) => {
+    const pool = createPool({ url, applicationName, statementTimeoutMs })
+    t.after(() => pool.end())
+    return pool
+  }
+  const long = poolNamed('farebox-long', 30_000)
+  const slow: Migrations = { '0001_a': 'create table a (n integer); select pg_sleep(2)' }
+  const first = migrate(long, slow)
+  const impatient = poolNamed('farebox-next', 200)
+  await until(async () => {
+    const { rowCount } = await impatient.query("select from pg_stat_activity where wait_event = 'PgSleep'")
+    return rowCount === 1
+  })
+  const held = await migrate(impatient, slow, { withinMs: 300 }).catch((error: Error) => error)
+  assert.ok(held instanceof LockHeld)
+  assert.match(
+    held.message,
+    /^farebox-long on .* \(backend \d+\) is migrating the database; try again when it is done$/,
+  )
+  const told: (string | undefined)[] = []
+  const onWait = (holder: LockHolder | null) => void told.push(holder?.application)
+  assert.deepEqual(await migrate(impatient, slow, { onWait }), [])
+  assert.deepEqual(told, ['farebox-long'])
+  assert.deepEqual(await first, ['0001_a'])
 })
 
 test('a migration that fails leaves nothing of itself and keeps the ones before', async (t) => {
