@@ -27,6 +27,11 @@ export type Fold<State, Event extends DomainEvent = DomainEvent> = {
     toText(state: State): string
     fromText(text: string): State
     /**
+     * Whether the state can be what this event left, as far as the event says. What is decided on a snapshot stands in the
+     * log for ever, so one that does not agree with its event is not used. Left out: events say nothing of the state.
+     */
+    agrees?(state: State, event: DomainEvent): boolean
+    /**
      * How much the state holds, in facts of some 200 bytes: as many events are due before its next snapshot (1,000 at
      * least), and it counts so much in the cache of folds.
      */

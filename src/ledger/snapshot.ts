@@ -7,6 +7,7 @@ import {
   rememberedFromJson,
   rememberedText,
 } from '../eventstore/remembered.ts'
+import type { LedgerEvent } from './events.ts'
 import { type SpendJson, spendFromJson, spendToJson } from './spend.ts'
 import type {
   Applied,
@@ -66,6 +67,8 @@ const fromJson = (snapshot: Snapshot): LedgerState => ({
 export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
   toText,
   fromText: (text) => fromJson(JSON.parse(text)),
+  agrees: ({ availableMicros }, event) =>
+    (event as LedgerEvent).data.availableAfterMicros === availableMicros,
   entries: (state) =>
     state.holds.size +
     rememberedCount(state.credits) +

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { isoTime } from '../../src/clock.ts'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
+import { createPostgresSnapshots } from '../../src/eventstore/commands/postgres-snapshots.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
 import { ledgerStream } from '../../src/eventstore/streams.ts'
 import { type AccountId, newEventId } from '../../src/ids.ts'
@@ -177,3 +178,35 @@ test('a movement of a wallet that cannot be read holds up no other', async (t) =
   await assert.rejects(reactor.runNow(), /unknown ledger event/)
   assert.equal((await wallets.read(buyers[1].accountId, cause)).availableMicros, 1_000_000)
 })
+
+const spoiled = {
+  'whose balance is not what its event left': { credits: 6, member: 'availableMicros', value: '99000000' },
+  'that the next event cannot follow': { credits: 10, member: 'heldMicros', value: '-1' },
+} as const
+
+for (const [what, { credits, member, value }] of Object.entries(spoiled))
+  test(`a snapshot ${what} is not decided on`, async (t) => {
+    const world = await serviceWorld(t)
+    const { pool, log } = world
+    const { accountId } = await buyer(world)
+    let nowMs = Date.now()
+    const limits = { snapshotMinEvents: 5, snapshotEveryMs: 0 }
+    const options = { snapshots: createPostgresSnapshots(pool), limits, clock: () => nowMs }
+    const runner = runnerOver(log, options)
+    for (let n = 1; n <= credits; n += 1) {
+      await createWallets({ runner }).credit({ accountId, amountCents: 100, reference: `${n}` }, cause)
+      // Snapshots are of wallets that have forgotten most of what they did.
+      nowMs += 4 * 24 * 60 * 60 * 1000
+    }
+    await runner.close()
+    const { rows } = await pool.query('select revision from engine.snapshots')
+    assert.deepEqual(rows, [{ revision: 5 }])
+    await pool.query(
+      'update engine.snapshots set state = jsonb_set(state::jsonb, array[$1::text], $2::jsonb)::text',
+      [member, value],
+    )
+    const restarted = runnerOver(log, options)
+    t.after(() => restarted.close())
+    const wallets = createWallets({ runner: restarted })
+    assert.equal((await wallets.read(accountId, cause)).availableMicros, credits * 1_000_000)
+  })

@@ -104,6 +104,19 @@ export const createLoader = (deps: LoaderDeps): Loader => {
   const isOfThisLog = (point: FoldPoint, events: readonly StoredEvent[]): boolean =>
     events[0]?.revision === point.revision && events[0].id === point.eventId
 
+  /** The state after the tail. @throws when the events cannot be folded, or say otherwise than the snapshot before them */
+  const foldFrom = (
+    slot: Slot,
+    snapshot: FoldPoint | undefined,
+    from: FoldPoint,
+    tail: readonly StoredEvent[],
+  ) => {
+    const { agrees } = slot.fold.snapshot ?? {}
+    if (snapshot && agrees && !agrees(snapshot.state, codec.decode(tail[0]!)))
+      throw new Error(`a snapshot is not what the event ${snapshot.eventId} of ${slot.stream} left`)
+    return foldTail(slot, from, tail)
+  }
+
   const read = async (slots: readonly Slot[]): Promise<readonly LoadFailure[]> => {
     const tick = deps.nextTick()
     const failures: LoadFailure[] = []
@@ -119,18 +132,22 @@ export const createLoader = (deps: LoaderDeps): Loader => {
       for (const [at, slot] of slots.entries()) {
         const tail = events.get(slot.stream) ?? []
         const snapshot = restored.get(slot.stream)
-        if (snapshot && !isOfThisLog(snapshot, tail)) {
-          logger.warn({ stream: slot.stream }, 'a snapshot of another history is ignored')
+        const doWithout = (warning: string, err?: unknown): void => {
+          logger.warn({ stream: slot.stream, ...(err !== undefined && { err }) }, warning)
           slot.ignoreSnapshots = true
           strangers.push(slot)
+        }
+        if (snapshot && !isOfThisLog(snapshot, tail)) {
+          doWithout('a snapshot of another history is ignored')
           continue
         }
         try {
-          publish(slot, foldTail(slot, starts[at]!, tail), tick)
+          publish(slot, foldFrom(slot, snapshot, starts[at]!, tail), tick)
           if (snapshot) slot.snapshotRevision = Math.max(slot.snapshotRevision, snapshot.revision)
           deps.onLoaded(slot)
         } catch (thrown) {
-          failures.push({ slot, kind: 'fold', error: asError(thrown) })
+          if (snapshot) doWithout('a snapshot that the events do not bear out is ignored', thrown)
+          else failures.push({ slot, kind: 'fold', error: asError(thrown) })
         }
       }
     } catch (thrown) {
