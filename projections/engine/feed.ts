@@ -144,10 +144,10 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     if (entries >= trimEvents) trim(entries)
   }
 
-  const follow = async (head: number): Promise<void> => {
+  const follow = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
-        const after = tail.at(-1)?.stored.position ?? head
+        const after = tail.at(-1)?.stored.position ?? tailAfter
         const options = { after, maxBatch, signal: closing.signal }
         for await (const batch of log.subscribeAll(options)) take(batch)
       } catch (error) {
@@ -162,7 +162,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     started ??= log.head().then(
       (head) => {
         tailAfter = head
-        running = follow(head)
+        running = follow()
       },
       (error) => {
         started = null

@@ -3,9 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLogFeed } from '../../projections/engine/feed.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
 import { ledgerStream } from '../../src/eventstore/streams.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
+import { until } from '../support/until.ts'
 import { decode } from './engine.ts'
 
 const stream = ledgerStream('acc_one' as AccountId)
@@ -87,4 +89,39 @@ test('a reader that was never at the end reads at once, and who lets nothing gat
   const waiting = quick.arrived(1, inTime)
   await append()
   await waiting
+})
+
+test('a subscription that failed is opened again after the last event that came, also once all of them are let go', async (t) => {
+  const log = createMemoryLog()
+  const opened: number[] = []
+  let fail = (): void => undefined
+  const failing: EventLog = {
+    ...log,
+    async *subscribeAll(options) {
+      opened.push(options.after)
+      const broken = new AbortController()
+      fail = () => broken.abort()
+      yield* log.subscribeAll({ ...options, signal: AbortSignal.any([options.signal, broken.signal]) })
+      if (broken.signal.aborted) throw new Error('the subscription broke')
+    },
+  }
+  const errors: unknown[] = []
+  const feed = createLogFeed({ log: failing, decode, onError: (error) => errors.push(error) })
+  t.after(() => feed.close())
+  const reader = feed.reader()
+  const first = reader.arrived(0, inTime)
+  await until(() => opened.length === 1)
+  const event = () => ({ id: randomUUID(), type: 'Odd', data: '{}', metadata: '{}' })
+  await log.append(stream, 'noStream', Array.from({ length: 600 }, event))
+  await first
+  let after = 0
+  while (after < 600) after = (await reader.next(after, 600, inTime)).at(-1)!.position
+  const waiting = reader.arrived(600, inTime)
+  fail()
+  await until(() => opened.length === 2)
+  assert.deepEqual(opened, [0, 600])
+  assert.equal(errors.length, 1)
+  await log.append(stream, 599, [event()])
+  await waiting
+  assert.equal((await reader.next(600, 10, inTime))[0]?.position, 601)
 })
