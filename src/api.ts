@@ -110,7 +110,7 @@ const probesOf = (
     check: async () => {
       await core.log.head()
       const frozen = core.runner.frozen()
-      return frozen === 0 ? null : `${frozen} appends have no outcome yet`
+      return frozen === 0 ? core.appends.problem() : `${frozen} appends have no outcome yet`
     },
   },
   {

@@ -5,6 +5,7 @@ import { type ClockGuard, startClockGuard } from './clock-guard.ts'
 import { type Closing, opening } from './closing.ts'
 import type { Config } from './config.ts'
 import type { CrashHooks } from './crash.ts'
+import { type AppendHealth, watchAppends } from './eventstore/append-health.ts'
 import { createCodec, type EventCodec } from './eventstore/codec.ts'
 import { CommandOverload, type CommandRunner } from './eventstore/commands/command.ts'
 import { defaultLimits, type RunnerLimits } from './eventstore/commands/limits.ts'
@@ -33,6 +34,8 @@ export type Core = {
   readonly postgresUrl: string
   readonly pool: pg.Pool
   readonly log: EventLog
+  /** Whether the log takes what is appended. */
+  readonly appends: AppendHealth
   readonly codec: EventCodec
   readonly runner: CommandRunner & RunnerHealth
   /** The service's clock: the system's and the development offset. */
@@ -145,7 +148,12 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   })
   closing.add(clockGuard.stop)
 
-  const log = await openLog(options, pool, connection)
+  const { log, health: appends } = watchAppends(await openLog(options, pool, connection), {
+    onChange: (problem) =>
+      problem === null
+        ? logger.warn('the log takes appends again')
+        : logger.error({ err: problem }, 'the log takes no appends: every order is refused until it does'),
+  })
   closing.add(() => log.close())
   const periodGuard = await startPeriodGuard({ log, clock })
   closing.add(periodGuard.stop)
@@ -185,6 +193,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     postgresUrl: postgres.url,
     pool,
     log,
+    appends,
     codec,
     runner: guarded(runner, timeGuard),
     clock,

@@ -13,6 +13,33 @@ const behindProxy = async (t: TestContext) => {
   return { proxy, ...service }
 }
 
+test('a log that takes nothing makes the service unready and is told of once, until an append lands', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const lines: { msg: string }[] = []
+  const { baseUrl, buyer } = await startService(
+    t,
+    { DATABASE_URL: url, LOG_LEVEL: 'warn' },
+    { logTo: { write: (line) => void lines.push(JSON.parse(line)) } },
+  )
+  const order = async (): Promise<number> =>
+    (await buyer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 5 })).status
+  const told = (what: RegExp): number => lines.filter(({ msg }) => what.test(msg)).length
+  // Reads work, as on a disk that is full.
+  await pool.query(`
+    create function log.refuse() returns trigger language plpgsql as
+      $$ begin raise exception using errcode = 'disk_full', message = 'no space left on device'; end $$;
+    create trigger refuse before insert on log.events for each statement execute function log.refuse()`)
+  for (let n = 0; n < 3; n += 1) assert.equal(await order(), 503)
+  const response = await fetch(`${baseUrl}/readyz`)
+  const { checks } = (await response.json()) as { checks: { log: string } }
+  assert.deepEqual([response.status, checks.log], [503, 'appends fail: no space left on device'])
+  assert.equal(told(/^the log takes no appends/), 1)
+  await pool.query('drop trigger refuse on log.events')
+  await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { what: 'readiness with no order' })
+  assert.equal(await order(), 201)
+  assert.equal(told(/^the log takes appends again/), 1)
+})
+
 const asked = [
   'farebox_projection_lag_positions',
   'farebox_projection_lag_seconds',
