@@ -18,6 +18,7 @@ import { registerGauge, registerRuntimeMetrics } from './http/runtime-metrics.ts
 import { shutDown } from './http/shutdown.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
 import { openPayments } from './payments/open.ts'
+import { StartRefused } from './postgres/start-refused.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
 import { createQueueProgress } from './webhooks/reactor/progress.ts'
@@ -72,10 +73,19 @@ const listen = async (app: FastifyInstance, { host, port }: Config): Promise<str
   try {
     await app.listen({ host, port })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    throw new Error(`port ${port} of ${host} is taken by another program; set PORT to another one`, {
-      cause: error,
-    })
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE')
+      throw new StartRefused(`port ${port} of ${host} is taken by another program; set PORT to another one`, {
+        cause: error,
+      })
+    if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+      throw new StartRefused(
+        `this machine does not let port ${port} of ${host} be listened on (${message}); set PORT or HOST`,
+        {
+          cause: error,
+        },
+      )
+    throw error
   }
   return `http://${reachable(host)}:${(app.server.address() as AddressInfo).port}`
 }

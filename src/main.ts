@@ -14,6 +14,7 @@ const expected = new Set([
   'MigrationRefused',
   'KeyRefused',
   'ProjectionsRefused',
+  'StartRefused',
 ])
 
 /** Signals that come within this time are one: `npm start` hands Ctrl-C on that the terminal sent already. */
@@ -23,8 +24,16 @@ const say = (text: string): void => {
   process.stdout.write(`${text}\n`)
 }
 
+/** Of Node, of Postgres and of SQLite: the disk is full. */
+const isDiskFull = (error: Error): boolean => {
+  const { code, errcode, cause } = error as { code?: unknown; errcode?: unknown; cause?: unknown }
+  if (code === 'ENOSPC' || code === 'EDQUOT' || code === '53100' || errcode === 13) return true
+  return cause instanceof Error && isDiskFull(cause)
+}
+
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
+  if (isDiskFull(error)) return `the disk is full: ${error.message}. Make room and start again.`
   return expected.has(error.name) ? error.message : (error.stack ?? error.message)
 }
 

@@ -39,6 +39,7 @@ const startRefusals: Readonly<Record<string, string>> = {
   LockHeld: 'database_busy',
   MigrationRefused: 'database_refused',
   KeyRefused: 'key_refused',
+  StartRefused: 'start_refused',
 }
 
 const refusalOf = (error: unknown): CliRefusal | null => {

@@ -8,6 +8,9 @@ const socketCodes: readonly string[] = [
   'ETIMEDOUT',
   'ENOENT',
   'EAI_AGAIN',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
 ]
 const sqlStates = /^(08...|53...|57014|57P0.|55P03|40001|40P01)$/
 

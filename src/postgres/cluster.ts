@@ -3,6 +3,7 @@ import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Launcher } from './binaries.ts'
 import { tailOf } from './log-tail.ts'
+import { StartRefused } from './start-refused.ts'
 
 /** Where the parts of an embedded Postgres lie. */
 export type ClusterPaths = {
@@ -45,6 +46,6 @@ export const createCluster = async (
   )
   const [code] = await once(child, 'exit')
   await rm(passwordCopy, { force: true })
-  if (code !== 0) throw new Error(`initdb failed:\n${await tailOf(paths.logFile)}`)
+  if (code !== 0) throw new StartRefused(`initdb failed:\n${await tailOf(paths.logFile)}`)
   await rename(half, paths.cluster)
 }

@@ -8,6 +8,7 @@ import { createCluster } from './cluster.ts'
 import { type DataLock, lockData } from './data-lock.ts'
 import { stopOrphan } from './orphan.ts'
 import { defaultSettings, startWithRetries, stopChild } from './postmaster.ts'
+import { StartRefused } from './start-refused.ts'
 
 export type EmbeddedPostgres = {
   /** Address with password; only this machine can reach it. */
@@ -28,10 +29,26 @@ export type EmbeddedOptions = {
   readonly settings?: Readonly<Record<string, string>>
 }
 
-/** A small file that holds a secret, made by the first start and kept. */
-const keptSecret = async (path: string): Promise<string> => {
-  const kept = await readFile(path, 'utf8').catch(() => '')
+const isAbsent = async (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => false,
+    () => true,
+  )
+
+/**
+ * The password of the cluster: a small file, made by the first start and kept.
+ * @throws StartRefused when it is lost: a new one would not fit the cluster
+ */
+const keptPassword = async (path: string, cluster: string): Promise<string> => {
+  const kept = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return ''
+    throw error
+  })
   if (kept.trim() !== '') return kept.trim()
+  if (!(await isAbsent(cluster)))
+    throw new StartRefused(
+      `${path} is missing or empty, and the database in ${cluster} was made with the password in it. Put the file back from a backup of this directory.`,
+    )
   const made = randomBytes(24).toString('hex')
   await writeFile(path, `${made}\n`, { mode: 0o600 })
   return made
@@ -47,12 +64,6 @@ const createDatabase = async (serverUrl: string): Promise<void> => {
     await client.end()
   }
 }
-
-const isAbsent = async (path: string): Promise<boolean> =>
-  stat(path).then(
-    () => false,
-    () => true,
-  )
 
 /**
  * Starts a Postgres of our own on data in `dataDir`, made at the first start. What a killed run left behind, up to a
@@ -84,7 +95,7 @@ const startLocked = async (
   }
   const launcher = await findLauncher(dataDir)
   await stopOrphan(paths.cluster)
-  const password = await keptSecret(paths.passwordFile)
+  const password = await keptPassword(paths.passwordFile, paths.cluster)
   await rename(paths.logFile, `${paths.logFile}.1`).catch(() => undefined)
   const log = await open(paths.logFile, 'a', 0o600)
   try {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Launcher } from './binaries.ts'
 import { tailOf } from './log-tail.ts'
+import { StartRefused } from './start-refused.ts'
 
 /**
  * Throughput without a loss of durability: `fsync`, `synchronous_commit` and `full_page_writes` stay on. Checkpoints
@@ -87,7 +88,9 @@ export const startWithRetries = async (
     if (started) return started
     await sleep(200 * attempt)
   }
-  throw new Error(`the embedded Postgres does not start; the end of ${logFile}:\n${await tailOf(logFile)}`)
+  throw new StartRefused(
+    `the embedded Postgres does not start; the end of ${logFile}:\n${await tailOf(logFile)}`,
+  )
 }
 
 /** A fast shutdown; an immediate one, after which the next start replays the log, when that takes a minute. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { isOutage } from '../http/outage.ts'
+import { StartRefused } from './start-refused.ts'
 
 /** No connection came about in time. The message says to whom, for how long and what the last answer was. */
 export class DatabaseUnreachable extends Error {
@@ -15,6 +16,22 @@ const reasonOf = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** What the server says no to, by its code; waiting does not help against it. */
+const refused: Readonly<Record<string, (url: URL) => string>> = {
+  '28000': ({ username }) => `does not take the user "${username}"`,
+  '28P01': ({ username }) => `refuses the user "${username}" or its password`,
+  '3D000': ({ pathname }) => `has no database "${pathname.slice(1)}"`,
+}
+
+const refusalOf = (error: unknown, url: URL): unknown => {
+  const code = String((error as { code?: unknown } | null)?.code)
+  const says = Object.hasOwn(refused, code) ? refused[code] : undefined
+  if (says === undefined) return error
+  return new StartRefused(`the Postgres on ${url.host} ${says(url)}. Is DATABASE_URL right?`, {
+    cause: error,
+  })
+}
+
 export type WaitOptions = {
   /** Of the database; only its host, port and name are told. */
   readonly url: string
@@ -26,7 +43,8 @@ export type WaitOptions = {
 /**
  * Waits until the database takes connections: it may be starting, as beside a service of the same composition, or the
  * machine may be busy.
- * @throws DatabaseUnreachable when the time is over; at once what waiting does not help against, e.g. a wrong password
+ * @throws DatabaseUnreachable when the time is over; at once what waiting does not help against, e.g. StartRefused for a
+ * wrong password
  */
 export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Promise<void> => {
   const { url, withinMs, onWait } = options
@@ -36,7 +54,7 @@ export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Prom
       await pool.query('select')
       return
     } catch (error) {
-      if (!isOutage(error)) throw error
+      if (!isOutage(error)) throw refusalOf(error, new URL(url))
       const reason = reasonOf(error)
       if (performance.now() + pauseMs >= endMs) {
         const { host, pathname } = new URL(url)

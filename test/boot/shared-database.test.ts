@@ -155,7 +155,32 @@ test('what waiting does not help against is told at once', async (t) => {
   const url = Object.assign(new URL(env.DATABASE_URL), { password: 'wrong', pathname: '/absent' }).toString()
   const pool = createPool({ url, applicationName: 'farebox-test' })
   t.after(() => pool.end())
-  await assert.rejects(waitForDatabase(pool, { url, withinMs: 600_000 }), { severity: 'FATAL' })
+  await assert.rejects(waitForDatabase(pool, { url, withinMs: 600_000 }), { name: 'StartRefused' })
+})
+
+for (const [what, changes, told] of [
+  [
+    'password',
+    { password: 'wr0ng' },
+    /refuses the user "farebox" or its password\. Is DATABASE_URL right\?$/m,
+  ],
+  ['database', { pathname: '/absent' }, /has no database "absent"\. Is DATABASE_URL right\?$/m],
+] as const)
+  test(`a wrong ${what} in DATABASE_URL stops the start with what is wrong, and no stack`, async (t) => {
+    const { env } = await settingsFor(t)
+    const url = Object.assign(new URL(env.DATABASE_URL), changes as Partial<URL>).toString()
+    const { code, err } = await runToEnd(t, { ...env, DATABASE_URL: url })
+    assert.equal(code, 1)
+    assert.match(err, told)
+    assert.doesNotMatch(err, / {4}at |wr0ng/)
+  })
+
+test('a host in DATABASE_URL that no name server knows is waited for as one that is down', async (t) => {
+  const { env } = await settingsFor(t)
+  const { code, err } = await runToEnd(t, { ...env, DATABASE_URL: 'postgres://u@no-such-host.invalid/none' })
+  assert.equal(code, 1)
+  assert.match(err, /gave no connection within 10 s \(.*no-such-host\.invalid.*\)\. Is it running/)
+  assert.doesNotMatch(err, / {4}at /)
 })
 
 test('roles may run in processes of their own: one serves what another folds', async (t) => {

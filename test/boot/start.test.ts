@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { readDemoFile } from '../../src/demo/file.ts'
@@ -92,6 +92,35 @@ test('a taken port stops the start and says which setting to change', async (t) 
   const { code, err } = await runToEnd(t, { FAREBOX_DATA: await dataDirectory(t), PORT: port })
   assert.equal(code, 1)
   assert.match(err, new RegExp(`port ${port} of 127\\.0\\.0\\.1 is taken by another program; set PORT`))
+  assert.doesNotMatch(err, / {4}at /, 'no stack')
+})
+
+test('a disk that is full stops the start with that, and no stack', {
+  skip: process.platform !== 'linux',
+}, async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  await symlink('/dev/full', join(FAREBOX_DATA, 'running.json.new'))
+  const { code, err } = await runToEnd(t, { FAREBOX_DATA })
+  assert.equal(code, 1)
+  assert.match(err, /^Farebox does not start: the disk is full: .*ENOSPC.*\. Make room and start again\.$/m)
+  assert.doesNotMatch(err, / {4}at /, 'no stack')
+})
+
+test('a password file of the embedded Postgres that is lost stops the start, which makes none in its place', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const settings = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
+  const first = await startFarebox(t, settings)
+  await first.stop()
+  const path = join(FAREBOX_DATA, 'postgres.password')
+  await rename(path, `${path}.away`)
+  const { code, err } = await runToEnd(t, settings)
+  assert.equal(code, 1)
+  assert.match(err, /postgres\.password is missing or empty, .* Put the file back from a backup/)
+  assert.doesNotMatch(err, / {4}at /, 'no stack')
+  assert.ok(!(await readdir(FAREBOX_DATA)).includes('postgres.password'), 'one was made')
+  await rename(`${path}.away`, path)
+  const again = await startFarebox(t, settings)
+  await again.stop()
 })
 
 test('after kill -9 everything is as it was, and a retry is the same order', async (t) => {
