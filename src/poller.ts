@@ -11,6 +11,12 @@ export type Poller = {
 /** What is younger than this, milliseconds, belongs to the request or command that began it (design section 6, "Arbiters"). */
 export const handlersTimeMs = 5_000
 
+/** @throws what failed in a round, as one error; nothing when nothing did */
+export const throwThose = (failures: readonly unknown[]): void => {
+  if (failures.length > 1) throw new AggregateError(failures, `${failures.length} of them failed`)
+  if (failures.length > 0) throw failures[0]
+}
+
 /**
  * Works on one after another. What cannot be decided, such as a stream that cannot be read, holds up nothing after it; a log
  * that is away or busy (CommandOverload) ends the round.
@@ -28,8 +34,7 @@ export const workOnEach = async <Item>(
       failures.push(error)
       if (error instanceof CommandOverload) break
     }
-  if (failures.length > 1) throw new AggregateError(failures, `${failures.length} of them failed`)
-  if (failures.length > 0) throw failures[0]
+  throwThose(failures)
 }
 
 /**

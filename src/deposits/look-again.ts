@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { type DepositId, newId } from '../ids.ts'
 import { GatewayUnavailable } from '../payments/port.ts'
-import { type Poller, startPoller } from '../poller.ts'
+import { type Poller, startPoller, throwThose } from '../poller.ts'
 import { watchedUntilMs } from './fold.ts'
 import { claimDue, endLooks, findUnwatched } from './looks.ts'
 import { type Deposits, invoiceTimeMs } from './service.ts'
@@ -59,17 +59,20 @@ export const startDepositReactor = (deps: {
     if (deposits > 0) logger.info({ deposits }, 'deposits that nobody watched are watched from now on')
   }
   const work = async (): Promise<void> => {
+    const failures: unknown[] = []
     let claimed: number
     do {
       const due = await claimDue(pool, { nowMs: clock(), firstLookMs, limit: maxLooksAtOnce })
       claimed = due.length
       const queue = due.values()
       const looking = async (): Promise<void> => {
-        for (const depositId of queue) await look(depositId)
+        // A turn that was claimed is taken: the next one may be an hour away.
+        for (const depositId of queue) await look(depositId).catch((error) => void failures.push(error))
       }
       await Promise.all(Array.from({ length: atOnce }, looking))
     } while (claimed === maxLooksAtOnce && !stopped)
     await find()
+    throwThose(failures)
   }
   const poller = startPoller({ name: 'deposits', intervalMs: Math.min(5_000, firstLookMs), work, logger })
   return {

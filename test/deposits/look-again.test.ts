@@ -97,6 +97,19 @@ test('of several processes one looks at a deposit', async (t) => {
   assert.deepEqual(all.flatMap(({ looked }) => looked).sort(), [...ids].sort())
 })
 
+test('deposits that cannot be taken on hold up no others, however many they are', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const ids = await openMany(shop, key, open)
+  let failures = 0
+  const { looked, round } = openLooks(t, shop, { nowMs: Date.now() + 3 * minuteMs }, () => {
+    // More than are looked at side by side.
+    if (++failures <= 15) throw new RangeError('more than a wallet holds')
+  })
+  await assert.rejects(round(), /more than a wallet holds|15 of them failed/)
+  assert.deepEqual([...looked].sort(), [...ids].sort())
+})
+
 test('the first look that is answered at or after the end of the watch is the last one', async (t) => {
   const shop = await openShop(t)
   const { key } = await shop.customer({ cents: 0 })
