@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../clock.ts'
 import type { Inbox } from '../payments/inbox.ts'
 import { type Gateways, GatewayUnavailable } from '../payments/port.ts'
-import { type Poller, startPoller } from '../poller.ts'
+import { type Poller, startPoller, throwThose } from '../poller.ts'
 
 const maxGatewaysARun = 50
 const atOnce = 10
@@ -62,10 +62,13 @@ export const startDisputeReactor = (deps: {
   }
   const work = async (): Promise<void> => {
     const queue = (await claimDue(pool, clock())).values()
+    const failures: unknown[] = []
     const asking = async (): Promise<void> => {
-      for (const gatewayId of queue) await ask(gatewayId)
+      // A turn that was claimed is taken: the next one is an hour away.
+      for (const gatewayId of queue) await ask(gatewayId).catch((error) => void failures.push(error))
     }
     await Promise.all(Array.from({ length: atOnce }, asking))
+    throwThose(failures)
   }
   const intervalMs = Math.min(longestIntervalMs, firstLookMs)
   return startPoller({ name: 'disputes', intervalMs, work, logger })

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startDisputeReactor } from '../../src/deposits/find-disputes.ts'
+import { silent } from '../projections/engine.ts'
+import { testDatabase } from '../support/postgres.ts'
+
+test('gateways that cannot be asked for disputes hold up no others, however many they are', async (t) => {
+  const { pool } = await testDatabase(t)
+  const ids = Array.from({ length: 20 }, (_, n) => `gateway-${n}`)
+  // What is read of the deposits: which gateways brought money.
+  await pool.query('create table read.deposits (gateway_id text, credited_micros bigint)')
+  await pool.query('insert into read.deposits select id, 1 from unnest($1::text[]) id', [ids])
+  const asked: string[] = []
+  const reactor = startDisputeReactor({
+    pool,
+    gateways: {
+      byId: async (gatewayId) => {
+        asked.push(gatewayId)
+        // More than are asked side by side.
+        if (asked.length <= 12) throw new Error('its credentials cannot be read')
+        return null
+      },
+    },
+    inbox: { store: () => assert.fail('no dispute is found here') },
+    clock: Date.now,
+    logger: silent,
+    firstLookMs: 60_000,
+  })
+  t.after(reactor.stop)
+  await assert.rejects(reactor.runNow(), /credentials cannot be read|12 of them failed/)
+  assert.deepEqual(asked.sort(), ids.sort())
+})
