@@ -130,6 +130,8 @@ describe('The documentation page', () => {
     const [style] = inner(await (await fetch(`${baseUrl}/docs`)).text(), 'style')
     for (const named of ['h1, h2, h3', 'code'])
       assert.match(style!, new RegExp(`^${named} \\{[^}]*overflow-wrap: anywhere`, 'm'), named)
+    // The header is as wide as the narrowest phones only without it.
+    assert.match(style!, /^@media \(max-width: 384px\) \{[^\n]*\.version \{ display: none; \}/m)
   })
 
   test('escapes whatever stands in a declaration', () => {

@@ -26,7 +26,7 @@ pre code { background: none; padding: 0; font-size: inherit; overflow-wrap: norm
 header { position: sticky; top: 0; z-index: 5; height: 56px; display: flex; align-items: center; gap: 16px; padding: 0 24px; background: var(--paper); border-bottom: 1px solid var(--line); font-size: 14px; }
 .brand { display: flex; align-items: center; gap: 10px; font-weight: 650; font-size: 17px; color: var(--ink); text-decoration: none; letter-spacing: -.01em; }
 .mark { width: 22px; height: 22px; border-radius: 5px; background: linear-gradient(var(--paper), var(--paper)) center 6px / 12px 2.5px no-repeat, linear-gradient(var(--paper), var(--paper)) center 13px / 6px 6px no-repeat, var(--accent); }
-.version { color: var(--soft); } .space { flex: 1; }
+.version { color: var(--soft); white-space: nowrap; } .space { flex: 1; }
 #theme { border: 1px solid var(--line); background: var(--card); color: var(--ink); border-radius: 6px; width: 32px; height: 32px; font-size: 16px; cursor: pointer; }
 .page { display: grid; grid-template-columns: 290px minmax(0, 1fr); max-width: 1560px; margin: 0 auto; }
 nav { position: sticky; top: 56px; height: calc(100vh - 56px); overflow-y: auto; padding: 20px 12px 40px 24px; border-right: 1px solid var(--line); font-size: 14px; }
@@ -84,4 +84,5 @@ table { border-collapse: collapse; width: 100%; font-size: 14px; }
 .empty { color: var(--soft); padding: 40px 0; }
 @media (max-width: 1180px) { .operation { grid-template-columns: minmax(0, 1fr); gap: 20px; } .shows { position: static; max-height: none; } }
 @media (max-width: 820px) { .page { grid-template-columns: minmax(0, 1fr); } nav { position: static; height: auto; max-height: 300px; border-right: 0; border-bottom: 1px solid var(--line); padding: 16px 20px; } main { padding: 0 20px 64px; } header { padding: 0 16px; gap: 10px; } .fields th { width: 46%; } .intro h1 { font-size: 30px; } }
+@media (max-width: 384px) { .version { display: none; } }
 `
