@@ -136,7 +136,8 @@ export const runCli = async (
         }),
   }
   const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')
-  program.configureHelp({ sortSubcommands: false, showGlobalOptions: false })
+  // Long names of commands leave less than the 40 columns below which commander breaks no line.
+  program.configureHelp({ sortSubcommands: false, showGlobalOptions: false, minWidthToWrap: 24 })
   for (const register of rooms) register(program, cli)
   registerSettings(program, deps)
   for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')

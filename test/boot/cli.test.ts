@@ -182,3 +182,19 @@ test('tables and fields are aligned', () => {
   assert.equal(fields({ a: 1, long: null }), 'a     1\nlong  -')
   assert.equal(dollars(-100_005), '-$1,000.05')
 })
+
+test('help breaks its lines, also where the names of commands are long', async () => {
+  const long: Register = (program) => {
+    const ledger = program.command('ledger')
+    ledger
+      .command('explain <account|order|position>')
+      .description('the events behind a balance, an order or an entry: who caused each, and on which terms')
+      .option('--as-of <moment>', 'as of then')
+  }
+  const out: string[] = []
+  const deps = { out: (text: string) => out.push(text), err: () => undefined, open: () => assert.fail() }
+  await runCli(['ledger', '--help'], [long], deps)
+  const lines = out.join('\n').split('\n')
+  assert.ok(lines.some((line) => /explain \[options\] <account\|order\|position> +the events/.test(line)))
+  for (const line of lines) assert.ok(line.length <= 80, line)
+})
