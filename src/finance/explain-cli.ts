@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { ledgerCommand } from '../cli/group.ts'
 import { CliMisuse, type CliOutput } from '../cli/output.ts'
-import { plainDollars } from './amounts.ts'
+import { amountWriter } from './amounts.ts'
 import { openReader } from './cli.ts'
 import { momentAction, momentOption, namedOrOther, withExamples } from './cli-input.ts'
 import { type Explanation, explainEntry, explainOrder, explainPositions } from './explain.ts'
@@ -36,10 +36,11 @@ const explainAccount = async (
   const { lines } = await reader.statement(asked, head, filter, { limit: options.limit, offset })
   const positions = [...new Set(lines.map(({ position }) => position))]
   const explanation = await explainPositions(context, positions)
+  const closing = closingMicros(totals)
   const shown = offset === 0 ? 'all of its lines' : `the last ${lines.length} of its ${totals.lines} lines`
   return output(
     explanation,
-    `${found.account} in the book ${found.book} is at ${plainDollars(closingMicros(totals))} ${spanText(span, false)}; ${shown}:`,
+    `${found.account} in the book ${found.book} is at ${amountWriter([closing])(closing)} ${spanText(span, false)}; ${shown}:`,
     { ...found, position: span.position, lines: totals.lines, ...sumsJson(totals) },
   )
 }

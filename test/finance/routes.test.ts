@@ -103,6 +103,7 @@ test('after a chargeback', async (t) => {
         ],
       )
       const explained = await ledger('explain', buyer.accountId)
+      assert.match(explained, /in the book service is at 0\.00 as of position/)
       assert.match(explained, new RegExp(`reason chargeback.* depositId ${deposit.deposit_id}`))
       assert.match(
         await ledger('statement', buyer.accountId),
