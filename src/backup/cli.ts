@@ -108,7 +108,7 @@ const restore = async (config: Config, path: string): Promise<CliOutput> => {
     const told = { createdAt, rows, logId: log.logId, position: log.position }
     return {
       json: told,
-      text: `${fields(told)}\nThe read tables are made at the next start. Check it: farebox ledger verify`,
+      text: `${fields(told)}\nThe read tables are made by the next start, or by: farebox projections rebuild all\nThen check it: farebox ledger verify`,
     }
   } catch (error) {
     if (error instanceof BackupRefused)

@@ -91,7 +91,7 @@ const importMisuse = (error: unknown, file: string): unknown => {
 
 const imported = (result: Imported): CliOutput => ({
   json: result,
-  text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").`,
+  text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").\nThe read tables are made by the next start, or by: farebox projections rebuild all\nThen check it: farebox ledger verify`,
 })
 
 const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOutput> => {

@@ -166,6 +166,20 @@ test('the embedded Postgres is backed up while it serves, and comes back in anot
   for (const name of ['master.key', 'seal.key']) await copyFile(join(from, name), join(to, name))
   const restored = await farebox(t, ['backup', 'restore', file], { FAREBOX_DATA: to })
   assert.equal(restored.code, 0, restored.err)
+  // What it says to do next works, and without it verify says the same.
+  const lines = restored.out.trimEnd().split('\n').slice(-2)
+  const commands = lines.map((line) => /: farebox (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
+  assert.deepEqual(commands, [
+    ['projections', 'rebuild', 'all'],
+    ['ledger', 'verify'],
+  ])
+  const unmade = await farebox(t, commands[1]!, { FAREBOX_DATA: to })
+  assert.equal(unmade.code, 1)
+  assert.match(unmade.err, /hot: its tables were never made: "farebox projections rebuild all" makes them/)
+  for (const command of commands) {
+    const ran = await farebox(t, command, { FAREBOX_DATA: to })
+    assert.equal(ran.code, 0, ran.err)
+  }
   const again = await startFarebox(t, { FAREBOX_DATA: to })
   const next = await call(`${again.baseUrl}/api/v1/orders`, buyer.key, { body })
   assert.deepEqual([next.status, next.body.balanceCents], [201, placed.body.balanceCents])

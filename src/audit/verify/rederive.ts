@@ -83,7 +83,8 @@ export const createRederivation = async (options: {
   /** The definitions and the position of the live tables, in the snapshot that is open. */
   const liveStanding = async (found: ReadonlySet<string>, logId: string): Promise<readonly string[]> => {
     const checkpoint = await readCheckpoint(client, group.name)
-    if (checkpoint === null) return ['it has no checkpoint: its tables were never made']
+    if (checkpoint === null)
+      return ['its tables were never made: "farebox projections rebuild all" makes them, and so does a start']
     const problems: string[] = []
     if (checkpoint.logId !== logId)
       problems.push(`its tables were folded from the log ${checkpoint.logId}, this one is ${logId}`)
