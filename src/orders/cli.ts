@@ -32,9 +32,6 @@ const json = (order: Shown) => ({
   })),
 })
 
-const refundedCostCents = ({ refunds }: Order): number =>
-  refunds.reduce((sum, { landed, costCents = 0 }) => (landed ? sum + costCents : sum), 0)
-
 /** What only an order for a reseller's customer has. */
 const customerFields = (order: Shown) => {
   const { customerId, costCents } = order.details
@@ -42,7 +39,7 @@ const customerFields = (order: Shown) => {
   return {
     customer: order.customer === null ? customerId : `${customerId} (${order.customer})`,
     "reseller's cost": dollars(costCents),
-    'cost refunded': dollars(refundedCostCents(order)),
+    'cost refunded': dollars(order.refundedCostCents),
   }
 }
 

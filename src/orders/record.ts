@@ -33,7 +33,8 @@ export const OrderRecord = z
       description: 'The amount divided by the quantity, rounded; the amount binds.',
     }),
     amountCents: cents.meta({
-      description: "What was charged: the customer's price of an order for a customer.",
+      description:
+        "What was charged: the customer's price of an order for a customer. Nothing yet while it awaits its payment, and nothing of one that was canceled or failed before it was paid.",
     }),
     refundedCents: cents.meta({ description: 'What has come back of it.' }),
     currency: z.literal('USD'),
