@@ -137,14 +137,15 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   await checkKeys(pool, keys)
 
   const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const tellClock = (problem: string | null): void =>
+    problem === null
+      ? logger.warn('the clock is right again')
+      : logger.error({ problem }, 'nothing is decided by this process until its clock is right')
   const clockGuard = await startClockGuard({
     pool,
     systemClock,
     monotonicMs: () => performance.now(),
-    onChange: (problem) =>
-      problem === null
-        ? logger.info('the clock is right again')
-        : logger.error({ problem }, 'nothing is decided by this process until its clock is right'),
+    onChange: tellClock,
   })
   closing.add(clockGuard.stop)
 
@@ -155,7 +156,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
         : logger.error({ err: problem }, 'the log takes no appends: every order is refused until it does'),
   })
   closing.add(() => log.close())
-  const periodGuard = await startPeriodGuard({ log, clock })
+  const periodGuard = await startPeriodGuard({ log, clock, onChange: tellClock })
   closing.add(periodGuard.stop)
   const timeGuard: Core['clockGuard'] = {
     problem: () => clockGuard.problem() ?? periodGuard.problem(),

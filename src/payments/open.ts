@@ -3,6 +3,7 @@ import type { Core } from '../core.ts'
 import type { CrashHooks } from '../crash.ts'
 import { createDeposits, type Deposits } from '../deposits/service.ts'
 import { createOrderable } from '../orders/orderable.ts'
+import { StartRefused } from '../postgres/start-refused.ts'
 import { createResellerCredentials } from '../resellers/credentials.ts'
 import { postgresRecords } from '../sandbox/records.ts'
 import { type Sandbox, startSandbox } from '../sandbox/server.ts'
@@ -39,10 +40,18 @@ const ownSandbox = async (core: Core): Promise<Sandbox> => {
   try {
     return await start(port)
   } catch (error) {
-    const fixed = core.config.payments.sandbox?.port !== null
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE' || fixed) throw error
-    logger.warn({ port }, 'the port of the sandbox is taken: it answers on a free one')
-    return start(0)
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    if (core.config.payments.sandbox?.port !== null)
+      throw new StartRefused(
+        `port ${port}, where the sandbox is to answer, is taken by another program; set FAREBOX_SANDBOX_PORT to another one, or FAREBOX_SANDBOX=off`,
+        { cause: error },
+      )
+    const sandbox = await start(0)
+    logger.warn(
+      { port, sandboxUrl: sandbox.baseUrl },
+      'the port after PORT, where the sandbox would answer, is taken: it answers on a free one',
+    )
+    return sandbox
   }
 }
 

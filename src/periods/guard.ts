@@ -22,13 +22,30 @@ const everyMs = 5_000
 export const startPeriodGuard = async ({
   log,
   clock,
+  onChange,
 }: {
   readonly log: Pick<EventLog, 'lastOf'>
   readonly clock: Clock
+  /** Told once when the clock is found to read a closed month, and once when it reads an open one again. */
+  readonly onChange: (problem: string | null) => void
 }): Promise<PeriodGuard> => {
   let closedUntilMs = Number.NEGATIVE_INFINITY
+  let isTold = false
 
-  const check = async (): Promise<void> => {
+  const problem = (): string | null => {
+    const nowMs = clock()
+    if (nowMs >= closedUntilMs) return null
+    const period = periodOf(new Date(nowMs).toISOString())
+    return `the service's clock reads ${new Date(nowMs).toISOString()}, and ${period} is closed: the operator must set the clock right`
+  }
+  const tell = (): void => {
+    const found = problem()
+    if ((found !== null) === isTold) return
+    isTold = found !== null
+    onChange(found)
+  }
+
+  const look = async (): Promise<void> => {
     const month = periodOf(new Date(clock()).toISOString())
     for (const period of [month, periodBefore(month)])
       if ((await log.lastOf(periodStream(period))) !== null) {
@@ -36,17 +53,14 @@ export const startPeriodGuard = async ({
         return
       }
   }
+  // A clock that jumped back into a month that is known to be closed is told of without the log.
+  const check = (): Promise<void> => look().finally(tell)
 
   await check().catch(() => undefined) // the log itself tells of its outage
   const timer = setInterval(() => void check().catch(() => undefined), everyMs)
   timer.unref()
   return {
-    problem: () => {
-      const nowMs = clock()
-      if (nowMs >= closedUntilMs) return null
-      const period = periodOf(new Date(nowMs).toISOString())
-      return `the service's clock reads ${new Date(nowMs).toISOString()}, and ${period} is closed: the operator must set the clock right`
-    },
+    problem,
     check,
     stop: () => clearInterval(timer),
   }

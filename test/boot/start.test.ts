@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/demo/file.ts'
 import { call, dataDirectory, runToEnd, startFarebox } from '../support/farebox.ts'
 
@@ -93,6 +95,41 @@ test('a taken port stops the start and says which setting to change', async (t) 
   assert.equal(code, 1)
   assert.match(err, new RegExp(`port ${port} of 127\\.0\\.0\\.1 is taken by another program; set PORT`))
   assert.doesNotMatch(err, / {4}at /, 'no stack')
+})
+
+/** A port that is taken, after one that is free. */
+const takenAfterFree = async (t: TestContext): Promise<number> => {
+  for (;;) {
+    const free = createServer().listen(0, '127.0.0.1')
+    await once(free, 'listening')
+    const { port } = free.address() as AddressInfo
+    const taken = createServer().listen(port + 1, '127.0.0.1')
+    const isTaken = await once(taken, 'listening').then(
+      () => true,
+      () => false,
+    )
+    free.close()
+    await once(free, 'close')
+    if (!isTaken) continue
+    t.after(() => taken.close())
+    return port + 1
+  }
+}
+
+test('a taken port of the sandbox: one that was asked for stops the start, else a free one is taken and named', async (t) => {
+  const port = await takenAfterFree(t)
+  const asked = await runToEnd(t, {
+    FAREBOX_DATA: await dataDirectory(t),
+    FAREBOX_SANDBOX_PORT: String(port),
+  })
+  assert.equal(asked.code, 1)
+  assert.match(asked.err, new RegExp(`port ${port}, where the sandbox is to answer, is taken`))
+  assert.doesNotMatch(asked.err, / {4}at /, 'no stack')
+  const other = await startFarebox(t, { FAREBOX_DATA: await dataDirectory(t), PORT: String(port - 1) })
+  assert.match(
+    other.err(),
+    new RegExp(`"port":${port},"sandboxUrl":"http://127.0.0.1:\\d+","msg":"the port after PORT, .* is taken`),
+  )
 })
 
 test('a disk that is full stops the start with that, and no stack', {

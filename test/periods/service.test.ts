@@ -8,7 +8,9 @@ import { startService } from '../support/service.ts'
 const minute = 60_000
 
 test('finance closes the month on the command line; a service whose clock still reads it decides nothing more', async (t) => {
-  const service = await startService(t)
+  const lines: { msg: string; problem?: string }[] = []
+  const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) }
+  const service = await startService(t, { LOG_LEVEL: 'error' }, { logTo })
   const { env, buyer } = service
   const period = periodOf(new Date().toISOString())
   const next = nextPeriod(period)
@@ -52,10 +54,17 @@ test('finance closes the month on the command line; a service whose clock still 
   assert.equal(refused.status, 503, refused.text)
   const ready = await fetch(`${service.baseUrl}/readyz`)
   assert.equal(ready.status, 503)
-  assert.match(await ready.text(), new RegExp(`${period} is closed: the operator must set the clock right`))
+  const wrong = new RegExp(`${period} is closed: the operator must set the clock right`)
+  assert.match(await ready.text(), wrong)
+  await service.farebox.core.clockGuard.check()
+  const told = lines.filter(
+    ({ msg }) => msg === 'nothing is decided by this process until its clock is right',
+  )
+  assert.equal(told.length, 1, 'told of once')
+  assert.match(told[0]!.problem!, wrong)
 
-  for (const wrong of ['2026-13', 'november', '2026-1'])
-    assert.equal((await run(0, 'close', '--period', wrong)).code, 2)
+  for (const none of ['2026-13', 'november', '2026-1'])
+    assert.equal((await run(0, 'close', '--period', none)).code, 2)
   assert.equal((await run(0, 'periods', '1999-12')).code, 2)
   assert.equal((await run(0, 'periods', '--format', 'csv')).code, 2)
 })
