@@ -37,6 +37,8 @@ export type GroupContext = TenureContext &
 
 /** A standby asks this often whether the owner is gone. */
 const standbyMs = 500
+/** The pause after a failure; it doubles with each one until something works again. */
+const firstBackoffMs = 100
 const maxBackoffMs = 2000
 
 /** The models whose tables must be made: never filled, filled by older code, or dropped by hand. */
@@ -70,7 +72,15 @@ export const runGroup = async (
   const lockName = `projection ${group.name}`
   /** This process has seen the tables of its own program: if they change now, another program is at work. */
   let adopted = false
-  let backoffMs = 100
+  let backoffMs = firstBackoffMs
+  const tenure: TenureContext = {
+    ...context,
+    // A connection and tables that fit say nothing of that: a disk that is full can be read.
+    onBatch: (batch) => {
+      backoffMs = firstBackoffMs
+      context.onBatch?.(batch)
+    },
+  }
 
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     sleep(ms, undefined, { signal }).catch(() => undefined)
@@ -148,9 +158,9 @@ export const runGroup = async (
         await pause(standbyMs, signal)
         continue
       }
-      backoffMs = 100
       locked ||= await tryLock(session.client, lockName)
       if (!locked) {
+        backoffMs = firstBackoffMs
         setState(group.name, 'standby')
         await pause(standbyMs, signal)
         continue
@@ -158,7 +168,7 @@ export const runGroup = async (
       setState(group.name, 'owner')
       progress.setOwned(group.name, true)
       try {
-        const end = await holdTenure(context, group, session, signal)
+        const end = await holdTenure(tenure, group, session, signal)
         if (end.kind === 'poisoned') {
           setState(group.name, 'poisoned', end.error)
           await stayPoisoned(session, end.epoch, signal)

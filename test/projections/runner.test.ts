@@ -129,6 +129,26 @@ test('killed connections lose and repeat nothing', async (t) => {
   assert.equal((await rowsOf(pool, 'entries', 'position')).length, 1200)
 })
 
+test('a batch that a full disk refuses is tried again ever more rarely, and lands when there is room', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  const engine = await startEngine(t, pool, log, [both])
+  await owns(engine, 'both')
+  // What a sequence has counted stays when the transaction is undone.
+  await pool.query(`create sequence public.tries;
+    create function public.no_room() returns trigger language plpgsql as $$
+      begin perform nextval('public.tries'); raise exception using errcode = '53100', message = 'no room'; end $$;
+    create trigger no_room before insert on read.tallies for each statement execute function public.no_room()`)
+  const begunMs = performance.now()
+  await appendFacts(log, [add('a', 5)])
+  await until(async () => (await pool.query('select from public.tries where last_value >= 6')).rowCount === 1)
+  // The pauses between six tries: 100, 200, 400, 800 and 1,600 ms.
+  assert.ok(performance.now() - begunMs > 3_000)
+  await pool.query('drop trigger no_room on read.tallies')
+  await caughtUp(engine, log)
+  assert.equal(await sumOf(pool, 'a'), 5)
+})
+
 test('of two processes one owns a group; when it stops, the other goes on within seconds', async (t) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
