@@ -42,7 +42,10 @@ export type Standing = {
   readonly newer: readonly string[]
 }
 
-/** How the tables that stand relate to the models of this program. */
+/**
+ * How the tables that stand relate to the models of this program. A model that is taken out of a group leaves by a
+ * migration, which drops its tables and its name in `engine.checkpoints.definitions`: else it counts as newer.
+ */
 export const compareDefinitions = (group: ReadModelGroup, stored: Definitions): Standing => {
   const known = new Map(group.models.map((model) => [model.name, model]))
   const newer = Object.entries(stored)
