@@ -9,6 +9,9 @@ export type StockCount = {
   readonly available: number
 }
 
+/** That of a product of which nothing is stocked; one array, so that what was made from it is known again. */
+export const noStock: readonly StockCount[] = []
+
 /** Live stock, from the read tables. */
 export type LiveStock = {
   of(productId: string): Promise<readonly StockCount[]>

@@ -12,7 +12,7 @@ import {
   ProductSchema,
   QuoteSchema,
 } from './api-schemas.ts'
-import { type LiveStock, lineInStock, type StockCount } from './availability.ts'
+import { type LiveStock, lineInStock, noStock, type StockCount } from './availability.ts'
 import { type Catalog, quotable } from './catalog.ts'
 import { optionsExample, priceListExample, productExample, quoteExample } from './examples.ts'
 import { quantityOf, quote, type ResellerTerms } from './pricing.ts'
@@ -20,8 +20,6 @@ import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
 import { createProductViews } from './product-views.ts'
 import { numberOf, parseListQuery, parseQuery } from './targeting.ts'
 import { optionsView, priceListView, quoteView } from './views.ts'
-
-const noStock: readonly StockCount[] = []
 
 /** The terms that a caller has for a product; null for a key that is no reseller's. */
 export type TermsOf = (caller: Caller, product: Product) => ResellerTerms | null
@@ -54,7 +52,7 @@ export const catalogRoutes = (deps: {
   readonly termsOf: TermsOf
 }): readonly Route[] => {
   const { catalog, stock, reads, termsOf } = deps
-  const viewOf = createProductViews()
+  const views = createProductViews()
 
   const productOf = (id: string): Product => {
     const product = catalog.current().resolve(id)
@@ -96,15 +94,8 @@ export const catalogRoutes = (deps: {
       },
       errors: [],
       async handler({ caller, after, query }) {
-        const wanted = catalog
-          .current()
-          .products.filter(({ state }) =>
-            query.state === undefined ? state !== 'retired' : state === query.state,
-          )
         await reads.settledHere(caller.accountId, after ?? 0)
-        const counts = await stock.all()
-        const products = wanted.map((product) => viewOf(product, counts.get(product.id) ?? noStock))
-        return { status: 200, body: { products } }
+        return { status: 200, body: views.list(catalog.current(), query.state, await stock.all()) }
       },
     }),
     route({
@@ -122,7 +113,7 @@ export const catalogRoutes = (deps: {
       errors: ['not_found'],
       async handler(request) {
         const product = productOf(request.params.id)
-        return { status: 200, body: viewOf(product, await stockOf(product, request)) }
+        return { status: 200, body: views.product(product, await stockOf(product, request)) }
       },
     }),
     route({

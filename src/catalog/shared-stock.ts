@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { LiveStock, StockCount } from './availability.ts'
+import { type LiveStock, noStock, type StockCount } from './availability.ts'
 
 type Counts = ReadonlyMap<string, readonly StockCount[]>
 
@@ -9,8 +9,6 @@ type Loaded = {
   readonly monotonicMs: number
   readonly counts: Counts
 }
-
-const none: readonly StockCount[] = []
 
 /**
  * Live stock that all requests of the process share: one look serves everybody who asked before it began, and stays
@@ -54,5 +52,5 @@ export const createSharedStock = (deps: {
     return next
   }
 
-  return { all, of: async (productId) => (await all()).get(productId) ?? none }
+  return { all, of: async (productId) => (await all()).get(productId) ?? noStock }
 }
