@@ -1,5 +1,6 @@
-import type { DestinationStream, Logger } from 'pino'
+import type { DestinationStream, Logger, LoggerOptions } from 'pino'
 import pino from 'pino'
+import { createRepeats, type TroubleLine } from './log-repeats.ts'
 
 /** Names under which secrets and personal data could stand in a log line. */
 const secretNames: ReadonlySet<string> = new Set([
@@ -38,6 +39,22 @@ const redacted = (line: Record<string, unknown>, depth: number): Record<string, 
   return copy ?? line
 }
 
+const isTrouble = (line: unknown): line is TroubleLine => isPlain(line) && line.err instanceof Error
+
+/** Lines about the same trouble are told once a minute, with how many were left out; what ends the process always. */
+const onceAMinute = (monotonicMs: () => number): NonNullable<LoggerOptions['hooks']> => {
+  const leftOutBefore = createRepeats(monotonicMs)
+  return {
+    logMethod(args, method, level) {
+      const [line, message] = args as unknown[]
+      if (level >= pino.levels.values.fatal! || !isTrouble(line)) return method.apply(this, args)
+      const leftOut = leftOutBefore(level, message, { ...this.bindings(), ...line })
+      if (leftOut === null) return
+      method.apply(this, [leftOut === 0 ? line : { ...line, leftOut }, message] as typeof args)
+    },
+  }
+}
+
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent'
 
 /**
@@ -45,12 +62,17 @@ export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' |
  * redaction is the net below that rule. Lines are written behind the request that made them: a write a line costs more
  * than the request (docs/decisions/0004-http.md). What a kill -9 loses of the log stands in the events.
  */
-export const createLogger = (level: LogLevel, destination?: DestinationStream): Logger =>
+export const createLogger = (
+  level: LogLevel,
+  destination?: DestinationStream,
+  monotonicMs: () => number = () => performance.now(),
+): Logger =>
   pino(
     {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
+      hooks: onceAMinute(monotonicMs),
       formatters: { log: (line) => redacted(line, 1), bindings: (line) => redacted(line, 1) },
     },
     destination ?? pino.destination({ fd: 1, sync: false }),

@@ -60,3 +60,56 @@ describe('The log', () => {
     assert.match(lines.join(''), /\[redacted\]/)
   })
 })
+
+describe('A trouble that lasts', () => {
+  const troubled = () => {
+    const lines: string[] = []
+    const at = { nowMs: 0 }
+    const logger = createLogger('trace', { write: (line) => void lines.push(line) }, () => at.nowMs)
+    const told = () => lines.map((line) => JSON.parse(line))
+    return { at, logger, told }
+  }
+  const away = () => new Error('connect ECONNREFUSED')
+
+  test('is told at once, then once a minute with how many lines were left out', () => {
+    const { at, logger, told } = troubled()
+    for (const nowMs of [0, 1_000, 59_999, 60_000, 60_001, 120_000]) {
+      at.nowMs = nowMs
+      logger.error({ err: away(), reactor: 'expiry', failures: nowMs }, 'a reactor failed')
+    }
+    assert.deepEqual(
+      told().map(({ failures, leftOut }) => [failures, leftOut]),
+      [
+        [0, undefined],
+        [60_000, 2],
+        [120_000, 1],
+      ],
+    )
+  })
+
+  test('hides no other: not of another error, of another order, of another room, nor a worse level', () => {
+    const { logger, told } = troubled()
+    const lines = [
+      () => logger.warn({ err: away() }, 'failed'),
+      () => logger.warn({ err: new Error('disk full') }, 'failed'),
+      () => logger.warn({ err: away() }, 'failed elsewhere'),
+      () => logger.warn({ err: away(), orderId: 'ord_1' }, 'failed'),
+      () => logger.warn({ err: away(), orderId: 'ord_2' }, 'failed'),
+      () => logger.child({ orderId: 'ord_3' }).warn({ err: away() }, 'failed'),
+      () => logger.error({ err: away() }, 'failed'),
+    ]
+    for (const write of lines) write()
+    for (const write of lines) write()
+    assert.equal(told().length, lines.length)
+  })
+
+  test('is never kept from the log when it ends the process, nor a line without an error', () => {
+    const { logger, told } = troubled()
+    for (const _ of [1, 2]) {
+      logger.fatal({ err: away() }, 'cannot go on')
+      logger.warn({ reactor: 'expiry' }, 'late')
+      logger.info('stopping')
+    }
+    assert.equal(told().length, 6)
+  })
+})
