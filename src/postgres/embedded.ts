@@ -6,6 +6,7 @@ import pg from 'pg'
 import { findLauncher } from './binaries.ts'
 import { createCluster } from './cluster.ts'
 import { type DataLock, lockData } from './data-lock.ts'
+import { tailOf } from './log-tail.ts'
 import { stopOrphan } from './orphan.ts'
 import { defaultSettings, startWithRetries, stopChild } from './postmaster.ts'
 import { StartRefused } from './start-refused.ts'
@@ -110,13 +111,18 @@ const startLocked = async (
       await stopChild(child)
       throw error
     }
-    return running(child, `${serverUrl}/farebox`, lock)
+    return running(child, `${serverUrl}/farebox`, lock, paths.logFile)
   } finally {
     await log.close()
   }
 }
 
-const running = (child: ChildProcess, url: string, lock: DataLock): EmbeddedPostgres => {
+const endedByItself = async (how: string, logFile: string): Promise<Error> => {
+  const tail = await tailOf(logFile).catch((error: Error) => error.message) // how it ended is worth more than why
+  return new Error(`the embedded Postgres ended by itself (${how}); the end of ${logFile}:\n${tail}`)
+}
+
+const running = (child: ChildProcess, url: string, lock: DataLock, logFile: string): EmbeddedPostgres => {
   let stopping: Promise<void> | null = null
   // The process may end without `stop` (an exception that nobody caught): Postgres then ends with it.
   const endWithProcess = (): void => {
@@ -126,8 +132,7 @@ const running = (child: ChildProcess, url: string, lock: DataLock): EmbeddedPost
   const failed = new Promise<Error>((resolve) => {
     child.once('exit', (code, signal) => {
       process.off('exit', endWithProcess)
-      if (!stopping)
-        resolve(new Error(`the embedded Postgres ended by itself (${signal ?? `exit code ${code}`})`))
+      if (!stopping) resolve(endedByItself(signal ?? `exit code ${code}`, logFile))
     })
   })
   return {
