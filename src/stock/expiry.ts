@@ -10,8 +10,11 @@ import { stockFold } from './fold.ts'
 
 type Due = { product_id: string; country: string; proxy_ids: string[] }
 
-/** Rentals that one run ends at most, so that one event stays far below the log's limit. */
-const maxRentalsARun = 500
+/**
+ * Rentals of one stock that one run ends at most, so that one event stays far below the log's limit. Counted stock by
+ * stock: those of one that cannot be decided on stay overdue, and would take the turn of all others.
+ */
+const maxRentalsAStock = 500
 
 /**
  * Ends rentals whose time is over, so that their addresses go back to stock. What is over is decided by the stock
@@ -29,9 +32,10 @@ export const startRentalExpiry = (deps: {
     const { rows } = await pool.query<Due>({
       name: 'rentals-over',
       text: `select product_id, country, array_agg(proxy_id) as proxy_ids
-               from (select product_id, country, proxy_id from read.proxies
-                      where released_at is null and expires_at <= $1::timestamptz
-                      order by expires_at limit ${maxRentalsARun}) over
+               from (select product_id, country, proxy_id,
+                            row_number() over (partition by product_id, country order by expires_at) as place
+                       from read.proxies where released_at is null and expires_at <= $1::timestamptz) overdue
+              where place <= ${maxRentalsAStock}
               group by product_id, country`,
       values: [isoTime(clock())],
     })

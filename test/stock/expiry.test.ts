@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isoTime } from '../../src/clock.ts'
+import type { DomainEvent } from '../../src/eventstore/event.ts'
+import type { StreamName } from '../../src/eventstore/port.ts'
+import { stockStream } from '../../src/eventstore/streams.ts'
+import { newEventId, type ProxyId, proxyIdOf } from '../../src/ids.ts'
+import { decideAllocation } from '../../src/stock/decide.ts'
+import type { StockEvent } from '../../src/stock/events.ts'
+import { startRentalExpiry } from '../../src/stock/expiry.ts'
+import { stockFold } from '../../src/stock/fold.ts'
+import { runnerOver } from '../commands/purse.ts'
+import { silent } from '../projections/engine.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { addressOrder } from '../support/world.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+const rentedMs = Date.now() - 31 * dayMs
+const ip = '192.0.2.1'
+const order = addressOrder('ord_due', { quantity: 1 })
+
+const due = proxyIdOf(order.orderId, ip)
+
+const stocked: StockEvent = {
+  type: 'AddressesStocked',
+  data: {
+    productId: 'isp-static',
+    country: 'USA',
+    addresses: [{ ip, city: null, asn: null, asnOrg: null, carrierId: null, service: null }],
+  },
+}
+
+/** A log in which the rental in the USA is over, and nothing can be decided on the stock of France. */
+const openLog = async () => {
+  const log = createMemoryLog()
+  const write = (stream: StreamName, events: readonly DomainEvent[]) =>
+    log.append(
+      stream,
+      'noStream',
+      events.map(({ type, data }) => ({
+        id: newEventId(),
+        type,
+        data: JSON.stringify(data),
+        metadata: JSON.stringify({
+          correlationId: 'test',
+          causationId: null,
+          actor: { kind: 'system', name: 'test' },
+          recordedAt: isoTime(rentedMs),
+        }),
+      })),
+    )
+  const stock = stockFold.evolve(stockFold.initial, { ...stocked, revision: 0, recordedAtMs: rentedMs })
+  await write(stockStream('isp-static', 'USA'), [stocked, ...decideAllocation(stock, order, rentedMs).events])
+  await write(stockStream('isp-static', 'FRA'), [{ type: 'AddressesForgotten', data: {} }])
+  return log
+}
+
+test('rentals of a stock that cannot be decided on hold up no others, however many are overdue', async (t) => {
+  const { pool } = await testDatabase(t)
+  const log = await openLog()
+  const runner = runnerOver(log)
+  t.after(() => runner.close())
+  // What is read of the rentals: where they are, and when they end.
+  await pool.query(`create table read.proxies
+    (proxy_id text, product_id text, country text, expires_at timestamptz, released_at timestamptz)`)
+  const overdue = Array.from({ length: 600 }, (_, n) => proxyIdOf(order.orderId, `198.51.100.${n}` as string))
+  await pool.query(
+    `insert into read.proxies (proxy_id, product_id, country, expires_at)
+     select id, 'isp-static', 'FRA', $2::timestamptz from unnest($1::text[]) id
+     union all select $3::text, 'isp-static', 'USA', $4::timestamptz`,
+    [overdue, isoTime(rentedMs + dayMs), due, isoTime(rentedMs + 30 * dayMs)],
+  )
+  const expiry = startRentalExpiry({ pool, runner, clock: Date.now, logger: silent })
+  t.after(() => expiry.stop())
+  await assert.rejects(expiry.runNow(), /unknown stock event/)
+  const released = (await log.readAll(0, 10)).filter(({ type }) => type === 'AddressesReleased')
+  const ended = released.flatMap(({ data }) =>
+    (JSON.parse(data).releases as { proxyId: ProxyId }[]).map(({ proxyId }) => proxyId),
+  )
+  assert.deepEqual(ended, [due])
+})
