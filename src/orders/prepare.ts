@@ -167,6 +167,8 @@ export type RentalsToExtend = {
   readonly productId: string
   readonly proxyIds: readonly ProxyId[]
   readonly line: Omit<Target, 'periodDays'>
+  /** The longest period that may still be added to all of them; left out where the next one is due. */
+  readonly extendableDays?: number
 }
 
 /** Another period for rentals, from their own end. @throws ApiError as `prepareOrder` */
@@ -181,6 +183,11 @@ export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodD
     ...(carrierId !== null && { carrier_id: carrierId, service, rotation_minutes: rotationMinutes }),
   }
   const wanted = accepted(parseTargeting(product, fields))
+  if (rentals.extendableDays !== undefined && periodDays > rentals.extendableDays)
+    throw refuse(
+      'invalid_period',
+      `period_days must be at most ${Math.max(0, rentals.extendableDays)} here: a rental ends at most ten years from now`,
+    )
   const quantity = rentals.proxyIds.length
   if (quantity > product.maxQuantity)
     throw refuse(

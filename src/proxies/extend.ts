@@ -7,6 +7,10 @@ import { type ProxyRow, proxyStatus } from './record.ts'
 /** Rentals that one extension names at most. */
 export const maxExtended = 1_000
 
+const dayMs = 24 * 60 * 60 * 1000
+/** No extension is paid for further ahead than this: ends stay instants that every reader and Postgres can write. */
+export const maxDaysAhead = 10 * 365
+
 const lineOf = (row: ProxyRow) =>
   JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])
 
@@ -50,9 +54,11 @@ export const rentalsToExtend = (
       'invalid_body',
       `proxy_ids must be of one product, country and mobile line; ${mixed.proxy_id} differs from ${first.proxy_id}`,
     )
+  const lastEndMs = Math.max(...rows.map((row) => Date.parse(row.expires_at)))
   return {
     productId: first.product_id,
     proxyIds: rows.map((row) => row.proxy_id as ProxyId),
+    extendableDays: Math.floor((nowMs - lastEndMs) / dayMs) + maxDaysAhead,
     line: {
       country: first.country,
       carrierId: first.carrier_id,

@@ -177,7 +177,7 @@ export const proxyRoutes = (deps: {
       operationId: 'extendProxies',
       summary: 'Keep rented addresses for another period',
       description:
-        "Prolongs the named rentals from their own end; rentals that are not named lapse. The wallet pays, and the answer is the order of the extension. Rentals that are held for a reseller's customer are extended with `X-Reseller-Customer-Id`: the customer's credit pays the price and the wallet your cost.",
+        "Prolongs the named rentals from their own end; rentals that are not named lapse. The wallet pays, and the answer is the order of the extension. Rentals that are held for a reseller's customer are extended with `X-Reseller-Customer-Id`: the customer's credit pays the price and the wallet your cost. A rental ends at most ten years from now.",
       tag: 'Proxies',
       access: 'buy',
       writes: true,

@@ -335,6 +335,27 @@ test('orders over HTTP', async (t) => {
     },
   )
 
+  await t.test(
+    'a rental is extended up to ten years ahead, and further ones are charged nothing',
+    async () => {
+      const { body: order } = await buyer.post(orders, addresses(1, { period_days: 365 }), key('decade'))
+      const path = `/api/v1/proxies?order_id=${order.orderId}`
+      const extend = (year: number) =>
+        buyer.post(
+          '/api/v1/proxies/extend',
+          { order_id: order.orderId, period_days: 365 },
+          key(`year ${year}`),
+        )
+      for (let year = 2; year <= 10; year += 1) assert.equal((await extend(year)).status, 201)
+      const before = [await balance(), (await buyer.get(path)).body]
+      const further = await extend(11)
+      assert.deepEqual([further.status, further.body.code], [400, 'invalid_period'], further.text)
+      assert.match(further.body.error, /ten years/)
+      assert.equal((await extend(10)).status, 200, 'the last one is still answered')
+      assert.deepEqual([await balance(), (await buyer.get(path)).body], before)
+    },
+  )
+
   await t.test('lists are paged newest first, with totals, and filtered by status', async () => {
     const all = (await buyer.get(`${orders}?limit=100`)).body
     assert.equal(all.orders.length, all.total)
