@@ -26,7 +26,15 @@ const newestMs = 5 * 60 * 1000
 /** A reseller's own server says what it likes: its ids and names end up in books, logs and spreadsheets. */
 const printable = z.string().regex(/^[\x21-\x7e]{1,200}$/)
 
-const seconds = z.coerce.number().int()
+/**
+ * Seconds since 1970, up to a day before the end of the year 9999: Postgres reads none after it in this form, and an
+ * invoice that states milliseconds would stop the read tables of everybody.
+ */
+const seconds = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .max(253_402_300_799 - monitoringMinutes * 60)
 
 /** The parts of `InvoiceData` and `InvoicePaymentMethodDataModel` (Greenfield API) that are used. */
 const Invoice = z.object({

@@ -148,6 +148,19 @@ test("payers are sent to a page by https and nowhere else, whatever a reseller's
     await assert.rejects(create(odd), GatewayUnavailable, odd)
 })
 
+test('an invoice that ends after the year 9999, or before 1970, is an outage: no table could hold when', async () => {
+  const create = (times: object) =>
+    server({ [`GET ${store}?orderId=dep_a`]: [{ ...invoice, ...times }] }).gateway.createInvoice({
+      depositId: 'dep_a',
+      amountCents: 500,
+    } as never)
+  const last = { expirationTime: 253402214399, monitoringExpiration: undefined }
+  assert.equal((await create(last)).watchUntil, '9999-12-31T23:59:59.000Z', 'a day after its end')
+  for (const odd of [253402300800, 1592312918000, 1e300, -1])
+    for (const field of ['expirationTime', 'monitoringExpiration'])
+      await assert.rejects(create({ [field]: odd }), GatewayUnavailable, `${field} ${odd}`)
+})
+
 test('an answer that the documentation does not have, or none, is an outage', async () => {
   const { gateway } = server({
     [`GET ${store}/x`]: { id: 'x', status: 'Sleeping' },
