@@ -47,6 +47,14 @@ export const instantQuery = (description: string) =>
       },
     })
 
+const latestMs = Date.parse('9999-12-30T00:00:00Z')
+
+/**
+ * An instant as it may be asked of Postgres, which knows no year 0 nor 10,000: the nearest one from 1970 to 9999. Nothing
+ * happened before or ends after those.
+ */
+export const inRange = (ms: number): number => Math.min(Math.max(ms, 0), latestMs)
+
 const countryForm = 'an alpha-3 country code such as USA'
 
 /** An ISO 3166-1 alpha-3 country code in any case; whether anything is sold there is not looked at. */

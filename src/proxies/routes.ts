@@ -10,7 +10,7 @@ import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
-import { countryQuery, instantQuery, wordQuery } from '../http/query.ts'
+import { countryQuery, inRange, instantQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import type { ProxyId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
@@ -110,13 +110,14 @@ export const proxyRoutes = (deps: {
       handler: async ({ caller, query, after }) => {
         const { accountId: account } = caller
         const { limit, offset, product_id: product } = query
+        const before = query.expires_before === undefined ? undefined : inRange(query.expires_before)
         const filter = {
           family: query.family,
           productId: product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product),
           orderId: query.order_id,
           country: query.country?.toUpperCase(),
           status: query.status,
-          expiresBeforeMs: query.expires_before,
+          expiresBeforeMs: before,
         }
         if (query.format === 'txt') {
           await reads.settled(account, after ?? 0)
@@ -124,7 +125,7 @@ export const proxyRoutes = (deps: {
           const usable = { ...filter, status: query.status ?? 'running' } as const
           const page = await listProxies(db, account, usable, { limit, offset }, clock())
           const proxies = await recordsOf(caller, page.proxies)
-          const { limit: _, offset: _o, expires_before: before, ...asked } = query
+          const { limit: _, offset: _o, expires_before: _b, ...asked } = query
           const again = { ...asked, expires_before: before === undefined ? undefined : isoTime(before) }
           return {
             status: 200,

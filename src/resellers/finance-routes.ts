@@ -4,7 +4,7 @@ import type { Reads } from '../../projections/engine/reads.ts'
 import { customerRefs } from '../customers/vault.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
-import { instantQuery, integerQuery, wordQuery } from '../http/query.ts'
+import { inRange, instantQuery, integerQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import type { KeptStore } from '../kept/store.ts'
 import type { TouchesOf } from '../kept/touches.ts'
@@ -17,11 +17,6 @@ const periodQuery = {
   from: instantQuery('From this instant or day (UTC) on; from the first sale on when left out.').optional(),
   to: instantQuery('Before this instant or day (UTC); until now when left out.').optional(),
 }
-
-const latestMs = Date.parse('9999-12-30T00:00:00Z')
-
-/** Nothing happened before 1970, and Postgres knows no year 0 nor 10,000. */
-const inRange = (ms: number): number => Math.min(Math.max(ms, 0), latestMs)
 
 /** @throws invalid_parameter when it ends before it begins */
 const periodOf = ({ from, to }: { from?: number | undefined; to?: number | undefined }): Period => {

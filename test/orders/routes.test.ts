@@ -356,6 +356,23 @@ test('orders over HTTP', async (t) => {
     },
   )
 
+  await t.test(
+    'an instant that no rental can end at is taken as the first or last one that can',
+    async () => {
+      const before = async (instant: string) => {
+        const path = `/api/v1/proxies?expires_before=${encodeURIComponent(instant)}`
+        const answers = [await buyer.get(path), await buyer.get(`${path}&format=txt&limit=1`)]
+        for (const { status, text } of answers) assert.equal(status, 200, text)
+        return { total: answers[0]!.body.total, link: answers[1]!.headers.get('link') }
+      }
+      const { total } = (await buyer.get('/api/v1/proxies')).body
+      const last = await before('9999-12-31T23:59:59-05:00')
+      assert.equal(last.total, total)
+      assert.match(last.link ?? '', /expires_before=9999-/)
+      assert.equal((await before('0000-01-01')).total, 0)
+    },
+  )
+
   await t.test('lists are paged newest first, with totals, and filtered by status', async () => {
     const all = (await buyer.get(`${orders}?limit=100`)).body
     assert.equal(all.orders.length, all.total)
