@@ -6,7 +6,7 @@ import type { EventLog } from '../../src/eventstore/port.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { createResolve } from '../../src/outgoing/target.ts'
 import { createVault } from '../../src/vault/seal.ts'
-import { createQueueProgress } from '../../src/webhooks/reactor/progress.ts'
+import { createQueueProgress, type QueueProgress } from '../../src/webhooks/reactor/progress.ts'
 import { startWebhookReactor } from '../../src/webhooks/reactor/run.ts'
 import type { TenureDeps } from '../../src/webhooks/reactor/tenure.ts'
 import { createSender, type SenderOptions } from '../../src/webhooks/sender.ts'
@@ -29,6 +29,7 @@ export type Sending = {
   readonly random?: () => number
   readonly sender?: Partial<SenderOptions>
   readonly limits?: Partial<WorkerLimits>
+  readonly progress?: QueueProgress
   readonly onPoint?: TenureDeps['onPoint']
   readonly onAttempt?: (result: Result) => void
 }
@@ -47,7 +48,7 @@ export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}
     feed: projecting.feed,
     clock: sending.clock ?? core.clock,
     logger: core.logger,
-    progress: createQueueProgress(core.pool),
+    progress: sending.progress ?? createQueueProgress(core.pool),
     onQueued: () => undefined,
     onPoint: sending.onPoint,
   })

@@ -82,6 +82,7 @@ export const startWebhookReactor = (deps: ReactorDeps): Reactor => {
         logger.error({ err: error, reactor: 'webhooks' }, 'the webhook reactor failed and will try again')
         await pause(backoffMs, stopping.signal)
       } finally {
+        progress.forget()
         await session?.close().catch(() => undefined)
       }
     }
