@@ -9,6 +9,8 @@ import { microsToCentsFloor } from './money.ts'
 import { createWallets } from './service.ts'
 
 export const maxCents = 100_000_000_000
+/** The largest figure of a wallet or a customer: micro-dollars are safe integers. */
+const mostCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
 const reasons: readonly AdjustmentReason[] = ['correction', 'goodwill', 'chargeback']
 
 export const reference = (text: string): string => {
@@ -55,6 +57,12 @@ export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefu
         figures,
       )
     }
+    case 'invalid_amount':
+      return new CliRefusal(
+        refusal.code,
+        `this would leave ${whose} with more than ${dollars(mostCents)} or owing more: that is the most that is counted`,
+        { maxCents: mostCents },
+      )
     case 'unconfirmed':
       return new CliRefusal(
         'unconfirmed',

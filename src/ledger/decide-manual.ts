@@ -7,14 +7,16 @@ import { remembersSince } from '../eventstore/remembered.ts'
 import { accountStream, depositStream, ledgerStream } from '../eventstore/streams.ts'
 import { type AccountId, deriveId } from '../ids.ts'
 import type { CustomerAdjusted } from './customer-events.ts'
+import { customerMovementOf } from './customer-movement.ts'
 import { type AlreadyApplied, decideAdjustment, decideCredit, type InsufficientBalance } from './decide.ts'
 import { type CustomerAlreadyApplied, decideCustomerAdjustment } from './decide-customer.ts'
-import type { LedgerDecision } from './decision.ts'
+import { type LedgerDecision, refused } from './decision.ts'
 import type { WalletAdjusted, WalletCredited } from './events.ts'
 import type { ManualMovement, ManualMovementEvent } from './manual-events.ts'
 import type { ManualState } from './manual-fold.ts'
 import { microsToCentsFloor } from './money.ts'
-import type { LedgerState } from './state.ts'
+import { movementOf } from './movement.ts'
+import { customerCreditOf, type LedgerState } from './state.ts'
 
 export type ManualStates = {
   readonly account: AccountState
@@ -29,6 +31,8 @@ export type ManualRefusal =
   /** The reference moved this amount before; nothing moved now. */
   | { readonly code: 'already_applied'; readonly amountMicros: number }
   | InsufficientBalance
+  /** It would leave more than can be counted exactly, in the wallet, as credit or as debt (src/ledger/money.ts). */
+  | { readonly code: 'invalid_amount' }
   /** Recorded more than seven days of the wallet's time ago and never confirmed: whether it moved must be looked up. */
   | { readonly code: 'unconfirmed'; readonly recordedAtMs: number }
 
@@ -60,14 +64,36 @@ export const manualStream = (movement: ManualMovement): StreamName => {
 
 type MovementDecision = LedgerDecision<
   WalletCredited | WalletAdjusted | CustomerAdjusted,
-  AlreadyApplied | CustomerAlreadyApplied | InsufficientBalance
+  AlreadyApplied | CustomerAlreadyApplied | InsufficientBalance | { readonly code: 'invalid_amount' }
 >
 
 /** By hand there is none, and the event has no field for it. */
 const depositOf = ({ depositId }: { readonly depositId?: string }): { readonly depositId?: string } =>
   depositId === undefined ? {} : { depositId }
 
+const tooMuch = refused({ code: 'invalid_amount' } as const)
+
+/** Whether what the wallet or the customer has and owes after it is still a figure without rounding. */
+const isCountable = (
+  ledger: LedgerState,
+  event: WalletCredited | WalletAdjusted | CustomerAdjusted,
+): boolean => {
+  if (event.type !== 'CustomerAdjusted') {
+    const owedMicros = ledger.receivableMicros + movementOf(event).receivableMicros
+    return Number.isSafeInteger(event.data.availableAfterMicros) && Number.isSafeInteger(owedMicros)
+  }
+  const { customerId, creditAfterMicros } = event.data
+  const owedMicros =
+    customerCreditOf(ledger, customerId).receivableMicros + customerMovementOf(event).receivableMicros
+  return Number.isSafeInteger(creditAfterMicros) && Number.isSafeInteger(owedMicros)
+}
+
 const decideOnLedger = (ledger: LedgerState, movement: ManualMovement): MovementDecision => {
+  const decision = decideMovement(ledger, movement)
+  return decision.outcome === 'refused' || isCountable(ledger, decision.events[0]) ? decision : tooMuch
+}
+
+const decideMovement = (ledger: LedgerState, movement: ManualMovement): MovementDecision => {
   const { reference, amountMicros } = movement
   if (movement.kind === 'customer') {
     const { customerId, reason, gateway } = movement

@@ -41,16 +41,16 @@ export type ManualCustomerAdjustment = ManualCredit & {
 
 /** Moves wallets and the credit of resellers' customers by hand. */
 export type Wallets = {
-  /** Refusals: `unknown_account`, `already_applied`, `unconfirmed`. */
+  /** Refusals: `unknown_account`, `already_applied`, `invalid_amount` (more than a wallet holds), `unconfirmed`. */
   credit(credit: ManualCredit, cause: Cause): Promise<ManualAnswer>
   /**
    * `amountCents` is signed. A chargeback blocks the account. Refusals: `unknown_account`, `already_applied`,
-   * `insufficient_balance` (never for a chargeback), `unconfirmed`.
+   * `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
    */
   adjust(adjustment: ManualAdjustment, cause: Cause): Promise<ManualAnswer>
   /**
    * `amountCents` is signed, `accountId` the reseller's. Refusals: `unknown_account`, `not_a_reseller`,
-   * `already_applied`, `insufficient_balance` (never for a chargeback), `unconfirmed`.
+   * `already_applied`, `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
    */
   adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<ManualAnswer>
   /** Finishes a recorded movement that a crash left without its end; nothing happens to one that has it. */

@@ -140,6 +140,20 @@ test('a wallet is corrected down with a negative amount, and never below zero', 
   assert.deepEqual([shown.blocked, shown.receivableCents], [true, 20])
 })
 
+test('a credit beyond what a wallet counts exactly is refused with that most, and moves nothing', async (t) => {
+  const { run } = await shell(t)
+  const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
+  const credit = (cents: number, reference: string) =>
+    run('wallet', 'credit', '--account', accountId, '--cents', `${cents}`, '--reference', reference, '--json')
+  for (let n = 1; n <= 9; n += 1) assert.equal((await credit(100_000_000_000, `billion ${n}`)).code, 0)
+  const refused = await credit(100_000_000_000, 'billion 10')
+  assert.deepEqual(
+    [refused.code, refused.json.code, refused.json.maxCents],
+    [1, 'invalid_amount', 900_719_925_474],
+  )
+  assert.equal((await credit(719_925_474, 'the rest')).json.balanceCents, 900_719_925_474)
+})
+
 test('blocking, unblocking, capping and revoking say whether anything changed', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json

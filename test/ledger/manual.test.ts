@@ -69,6 +69,18 @@ const adjustment = (
   amountMicros,
 })
 
+const ofCustomer =
+  (reason: 'payment' | 'chargeback') =>
+  (reference: string, amountMicros: number): ManualMovement => ({
+    kind: 'customer',
+    accountId: account,
+    customerId: 'cus_a',
+    reference,
+    reason,
+    gateway: reason === 'chargeback' ? 'stripe' : null,
+    amountMicros,
+  })
+
 test('an account that does not exist cannot be credited', () => {
   const { answer, appends } = createWorld().move(credit('a', 10), startMs)
   assert.deepEqual(answer, { outcome: 'refused', refusal: { code: 'unknown_account' } })
@@ -132,6 +144,47 @@ test('a chargeback blocks the account before it takes the money', () => {
   assert.equal(world.read(ledgerStream(account), ledgerFold).receivableMicros, 0)
   assert.equal(world.move(adjustment('cb', -50_000, 'chargeback'), startMs + 1).answer.outcome, 'applied')
   assert.equal(world.read(ledgerStream(account), ledgerFold).receivableMicros, 50_000)
+})
+
+for (const [what, more, less] of [
+  [
+    'what a wallet has',
+    (ref: string, by: number) => credit(ref, by),
+    (ref: string, by: number) => adjustment(ref, 0 - by),
+  ],
+  ['what a wallet owes', (ref: string, by: number) => adjustment(ref, 0 - by, 'chargeback'), credit],
+  [
+    'what a customer has',
+    ofCustomer('payment'),
+    (ref: string, by: number) => ofCustomer('payment')(ref, 0 - by),
+  ],
+  [
+    'what a customer owes',
+    (ref: string, by: number) => ofCustomer('chargeback')(ref, 0 - by),
+    ofCustomer('payment'),
+  ],
+] as const)
+  test(`more of ${what} than is counted exactly is refused before anything is written, and its reference stays free`, () => {
+    const world = createAccount(createWorld(), true)
+    const most = Number.MAX_SAFE_INTEGER
+    assert.equal(world.move(more('most', most), startMs).answer.outcome, 'applied')
+    const before = world.ledger().length
+    for (const by of [1, most]) {
+      const { answer, appends } = world.move(more('over', by), startMs + 1)
+      assert.deepEqual([answer, appends], [{ outcome: 'refused', refusal: { code: 'invalid_amount' } }, 0])
+    }
+    assert.equal(world.ledger().length, before)
+    assert.equal(world.move(less('room', 2), startMs + 2).answer.outcome, 'applied')
+    assert.equal(world.move(more('over', 1), startMs + 3).answer.outcome, 'applied')
+  })
+
+test('a recorded credit that the wallet cannot hold any more is withdrawn', () => {
+  const world = createAccount(createWorld())
+  world.move(credit('a', 10), startMs, 1)
+  world.move(credit('b', Number.MAX_SAFE_INTEGER), startMs + 1)
+  const refused = world.move(credit('a', 10), startMs + 2).answer
+  assert.deepEqual(refused, { outcome: 'refused', refusal: { code: 'invalid_amount' } })
+  assert.equal(world.read(manualStream(credit('a', 10)), manualFold)?.status, 'withdrawn')
 })
 
 const movement: fc.Arbitrary<ManualMovement> = fc.oneof(
