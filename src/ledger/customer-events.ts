@@ -1,6 +1,6 @@
 import type { DomainEvent } from '../eventstore/event.ts'
 import type { OrderDetails } from '../orders/details.ts'
-import type { AdjustmentReason } from './events.ts'
+import type { CustomerAdjustmentReason } from './adjustment-reason.ts'
 
 /**
  * The money events of a reseller's customers. They stand on the reseller's own `ledger-{account}` stream, so that its
@@ -62,9 +62,6 @@ export type CustomerRefunded = DomainEvent<
     readonly availableAfterMicros: number
   }
 >
-
-/** `payment`: the customer paid the reseller outside of any gateway. */
-export type CustomerAdjustmentReason = 'payment' | AdjustmentReason
 
 export type CustomerAdjusted = DomainEvent<
   'CustomerAdjusted',

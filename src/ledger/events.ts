@@ -1,5 +1,6 @@
 import type { DomainEvent } from '../eventstore/event.ts'
 import type { OrderDetails } from '../orders/details.ts'
+import type { AdjustmentReason } from './adjustment-reason.ts'
 import type { CustomerEvent } from './customer-events.ts'
 
 /**
@@ -26,8 +27,6 @@ export type WalletCredited = DomainEvent<
     readonly availableAfterMicros: number
   }
 >
-
-export type AdjustmentReason = 'correction' | 'goodwill' | 'chargeback'
 
 export type WalletAdjusted = DomainEvent<
   'WalletAdjusted',

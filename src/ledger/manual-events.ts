@@ -1,6 +1,5 @@
 import type { DomainEvent } from '../eventstore/event.ts'
-import type { CustomerAdjustmentReason } from './customer-events.ts'
-import type { AdjustmentReason } from './events.ts'
+import type { AdjustmentReason, CustomerAdjustmentReason } from './adjustment-reason.ts'
 
 /** What an operator moves by hand. `amountMicros` is above zero for a credit, signed for what adjusts. */
 export type ManualMovement =

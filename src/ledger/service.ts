@@ -1,18 +1,15 @@
 import { accountFold } from '../accounts/fold.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { accountStream, ledgerStream } from '../eventstore/streams.ts'
 import type { AccountId, CustomerId } from '../ids.ts'
-import type { CustomerAdjustmentReason } from './customer-events.ts'
+import type { AdjustmentReason, CustomerAdjustmentReason } from './adjustment-reason.ts'
 import { decideManual, type ManualAnswer, manualStream } from './decide-manual.ts'
-import type { AdjustmentReason } from './events.ts'
 import { ledgerFold } from './fold.ts'
 import type { ManualMovement } from './manual-events.ts'
 import { manualFold } from './manual-fold.ts'
 import { centsToMicros } from './money.ts'
 import { type CustomerCredit, customerCreditOf, type LedgerState } from './state.ts'
-
-type Cause = { readonly actor: Actor; readonly correlationId: string; readonly causationId?: string | null }
 
 export type ManualCredit = {
   readonly accountId: AccountId
@@ -68,12 +65,6 @@ export type Wallets = {
   }>
 }
 
-const causeOf = ({ actor, correlationId, causationId = null }: Cause) => ({
-  actor,
-  correlationId,
-  causationId,
-})
-
 const movementNames = {
   credit: 'credit-wallet',
   adjustment: 'adjust-wallet',
@@ -91,7 +82,8 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
         ledger: { stream: ledgerStream(accountId), fold: ledgerFold },
       },
       decide: (states) => decideManual(states, movement),
-      ...causeOf(cause),
+      actor: cause.actor,
+      correlationId: cause.correlationId,
       account: accountId,
     })
     return answer
@@ -101,7 +93,8 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
       name: 'read-wallet',
       streams: { ledger: { stream: ledgerStream(accountId), fold: ledgerFold } },
       decide: ({ ledger }) => ({ appends: [], answer: ledger }),
-      ...causeOf(cause),
+      actor: cause.actor,
+      correlationId: cause.correlationId,
     })
     return answer
   }

@@ -1,6 +1,6 @@
 import { isoTime } from '../../src/clock.ts'
 import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/ids.ts'
-import type { CustomerAdjustmentReason } from '../../src/ledger/customer-events.ts'
+import type { AdjustmentReason, CustomerAdjustmentReason } from '../../src/ledger/adjustment-reason.ts'
 import { decideAdjustment, decideCredit, decideDebit } from '../../src/ledger/decide.ts'
 import {
   decideCustomerAdjustment,
@@ -9,7 +9,7 @@ import {
   decideCustomerRefund,
 } from '../../src/ledger/decide-customer.ts'
 import { decideCapture, decideHold, decideRelease } from '../../src/ledger/decide-hold.ts'
-import type { AdjustmentReason, LedgerEvent } from '../../src/ledger/events.ts'
+import type { LedgerEvent } from '../../src/ledger/events.ts'
 import { type LedgerState, ledgerFold } from '../../src/ledger/fold.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import fc from '../support/fast-check.ts'

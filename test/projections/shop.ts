@@ -6,7 +6,7 @@ import type { Fold } from '../../src/eventstore/fold.ts'
 import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
 import { ledgerStream, orderStream, planStream, stockStream } from '../../src/eventstore/streams.ts'
 import type { AccountId, CustomerId, OrderId, PlanId, ProxyId } from '../../src/ids.ts'
-import type { CustomerAdjustmentReason } from '../../src/ledger/customer-events.ts'
+import type { CustomerAdjustmentReason } from '../../src/ledger/adjustment-reason.ts'
 import { decideAdjustment, decideCredit } from '../../src/ledger/decide.ts'
 import { decideCustomerAdjustment, decideCustomerCredit } from '../../src/ledger/decide-customer.ts'
 import {
