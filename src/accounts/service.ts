@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { accountStream } from '../eventstore/streams.ts'
 import { type AccountId, type KeyId, newId } from '../ids.ts'
 import {
@@ -18,9 +18,6 @@ import type { Scope } from './events.ts'
 import { type AccountState, accountFold } from './fold.ts'
 import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './key.ts'
 import { accountOfKey, claimEmail, dropKey, storeKey } from './vault.ts'
-
-/** Who asks, and under which request or run of a command. */
-export type Cause = { readonly actor: Actor; readonly correlationId: string }
 
 export type AccountsRefusal =
   | AccountRefusal

@@ -1,12 +1,13 @@
 import { type Clock, isoTime } from '../clock.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { sealStream } from '../eventstore/streams.ts'
 import { decideRotation } from './decide.ts'
 import { startDigest } from './digest.ts'
 import type { LogSealed, SealKeyRotated } from './events.ts'
 import { sealFold } from './fold.ts'
 import { rotationStatement, type SealKey, sealStatement } from './seal-key.ts'
-import { type Cause, readSeals, SealRefused } from './sealing.ts'
+import { readSeals, SealRefused } from './sealing.ts'
 
 const maxRounds = 10
 

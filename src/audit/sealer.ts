@@ -6,12 +6,13 @@ import { tryLock } from '../../projections/engine/locks.ts'
 import { openSession } from '../../projections/engine/session.ts'
 import type { Clock } from '../clock.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Cause } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { newId } from '../ids.ts'
 import type { Lulls } from '../lulls.ts'
 import { createDigestStore } from './digest-store.ts'
 import type { SealKey } from './seal-key.ts'
-import { type Cause, openSealing, type Sealing, SealRefused } from './sealing.ts'
+import { openSealing, type Sealing, SealRefused } from './sealing.ts'
 
 export type SealerDeps = {
   readonly pool: pg.Pool

@@ -1,6 +1,6 @@
 import { type Clock, isoTime } from '../clock.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { sealStream } from '../eventstore/streams.ts'
 import type { GiveWay } from '../lulls.ts'
@@ -25,8 +25,6 @@ export type SealingDeps = {
   /** Called before each step of taking events. */
   readonly giveWay?: GiveWay
 }
-
-export type Cause = { readonly actor: Actor; readonly correlationId: string }
 
 export type Sealing = {
   readonly chain: LogChain

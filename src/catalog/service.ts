@@ -1,5 +1,5 @@
 import type { CommandOutcome, CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { catalogStream } from '../eventstore/streams.ts'
 import { type Catalog, createCatalog } from './catalog.ts'
 import {
@@ -12,9 +12,6 @@ import {
 import { parseCatalog } from './file.ts'
 import { type CatalogState, catalogFold } from './fold.ts'
 import type { ProductState } from './product.ts'
-
-/** Who changes the catalogue, and in which run of a command. */
-export type Cause = { readonly correlationId: string; readonly actor: Actor }
 
 export type CatalogService = {
   /**

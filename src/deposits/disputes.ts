@@ -1,10 +1,10 @@
+import type { Cause } from '../eventstore/event.ts'
 import type { AccountId } from '../ids.ts'
 import type { ManualAnswer } from '../ledger/decide-manual.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
 import type { Wallets } from '../ledger/service.ts'
 import type { DisputeReport } from '../payments/port.ts'
 import type { Deposit } from './fold.ts'
-import type { Cause } from './service.ts'
 
 /** What a movement moved, now or when it was asked for before; null when it never moved, and why. */
 const movedMicros = (answer: ManualAnswer): number | { readonly refused: string } => {

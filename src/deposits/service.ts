@@ -3,7 +3,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { CrashHooks } from '../crash.ts'
 import { CommandOverload, type CommandRunner, type StreamRefs } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { depositStream, ledgerStream } from '../eventstore/streams.ts'
 import { refuse } from '../http/errors.ts'
@@ -18,8 +18,6 @@ import type { DepositDetails, PendingOrder } from './events.ts'
 import { type Deposit, type DepositState, depositFold, isClosed } from './fold.ts'
 import { watchDeposit } from './looks.ts'
 import { claimDeposit, keepPayUrl, keepReturnUrl, readPages, releaseDeposit } from './pages.ts'
-
-export type Cause = { readonly actor: Actor; readonly correlationId: string }
 
 export type DepositRequest = {
   readonly accountId: AccountId

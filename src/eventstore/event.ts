@@ -16,6 +16,9 @@ export type EventMetadata = {
   readonly recordedAt: string
 }
 
+/** Who asks, and under which request or run of a command: all events of one decision carry both. */
+export type Cause = Pick<EventMetadata, 'actor' | 'correlationId'>
+
 /** A fact as the domain says it: its name and its data, JSON values only. */
 export type DomainEvent<Type extends string = string, Data = unknown> = {
   readonly type: Type

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { financeStream } from '../eventstore/streams.ts'
 import { newId } from '../ids.ts'
 import { tokenForm } from '../vault/token-form.ts'
@@ -19,8 +19,6 @@ declare const brand: unique symbol
 export type FinanceToken = string & { readonly [brand]: 'FinanceToken' }
 
 export const financeTokenForm = tokenForm<FinanceToken>('fbf_')
-
-type Cause = { readonly actor: Actor; readonly correlationId: string }
 
 type Result<Made = object> =
   | ({ readonly outcome: 'done'; readonly changed: boolean } & Made)

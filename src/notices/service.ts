@@ -1,11 +1,9 @@
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { noticeStream } from '../eventstore/streams.ts'
 import type { NoticeId } from '../ids.ts'
 import { decideExpiration, decidePublication, type NoticeDecision, type NoticeDraft } from './decide.ts'
 import { noticeFold } from './fold.ts'
-
-type Cause = { readonly actor: Actor; readonly correlationId: string }
 
 /** Every notice is an event with its actor. Both reject as the command runner does. */
 export type Notices = {

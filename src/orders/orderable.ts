@@ -4,13 +4,10 @@ import type { Product } from '../catalog/product.ts'
 import type { Result } from '../catalog/refusal.ts'
 import { createCatalogService } from '../catalog/service.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import type { OrderDetails } from './details.ts'
 
-type Asking<Answer> = (
-  order: Pick<OrderDetails, 'productId'>,
-  cause: { readonly actor: Actor; readonly correlationId: string },
-) => Promise<Answer>
+type Asking<Answer> = (order: Pick<OrderDetails, 'productId'>, cause: Cause) => Promise<Answer>
 
 /** Whether the product of an order can be ordered just now: it is neither parked nor retired. */
 export type Orderable = Asking<boolean>

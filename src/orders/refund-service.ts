@@ -1,5 +1,5 @@
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
 import { deriveId, type OrderId, type PlanId } from '../ids.ts'
@@ -26,12 +26,10 @@ export const refundOrder = async (
     /** Brings what was counted of a plan's traffic to the log: a refund takes back what is unused. */
     readonly settleTraffic: (planId: PlanId) => Promise<void>
   },
-  refund: {
+  refund: Cause & {
     readonly orderId: OrderId
     readonly refundId: string
     readonly request: RefundRequest
-    readonly actor: Actor
-    readonly correlationId: string
   },
 ): Promise<RefundAnswer | null> => {
   const { orderId, refundId, actor, correlationId } = refund

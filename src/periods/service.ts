@@ -1,6 +1,6 @@
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor, RecordedEvent } from '../eventstore/event.ts'
+import type { Cause, RecordedEvent } from '../eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { readLog } from '../eventstore/read-log.ts'
 import { periodStream } from '../eventstore/streams.ts'
@@ -15,8 +15,6 @@ export type PeriodsDeps = {
   readonly runner: CommandRunner
   readonly decode: EventCodec['decode']
 }
-
-export type Cause = { readonly actor: Actor; readonly correlationId: string }
 
 /** The month cannot be closed; nothing was written. */
 export class PeriodRefused extends Error {

@@ -1,7 +1,7 @@
 import { accountFold } from '../accounts/fold.ts'
-import type { Cause } from '../accounts/service.ts'
 import { catalogFold } from '../catalog/fold.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { accountStream, catalogStream, termsStream } from '../eventstore/streams.ts'
 import type { AccountId } from '../ids.ts'
 import type { BotCredentials, GatewayCredentials } from './credential-forms.ts'

@@ -1,8 +1,8 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { isDedicated } from '../catalog/product.ts'
 import { countriesOf } from '../catalog/rates.ts'
-import type { Cause } from '../catalog/service.ts'
 import type { CommandRunner, StreamRef } from '../eventstore/commands/command.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { stockStream } from '../eventstore/streams.ts'
 import { type StockState, stockFold } from './fold.ts'
 

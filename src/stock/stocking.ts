@@ -1,5 +1,5 @@
-import type { Cause } from '../catalog/service.ts'
 import type { CommandRunner, Decision, StreamRef } from '../eventstore/commands/command.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { addressStream, stockStream } from '../eventstore/streams.ts'
 import { type AddressState, addressFold } from './address-fold.ts'
 import type { AddressesStocked, AddressStocked, StockedAddress } from './events.ts'

@@ -1,5 +1,5 @@
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Actor, Cause } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { orderStream, subscriptionStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
@@ -33,12 +33,9 @@ export type Subscriptions = {
     readonly wish: SubscriptionWish
   }): Promise<Started>
   /** Cancels at the end of the paid period; null for an unknown one. What is over stays so. */
-  cancel(request: {
-    readonly accountId: AccountId
-    readonly subscriptionId: SubscriptionId
-    readonly actor: Actor
-    readonly correlationId: string
-  }): Promise<{ readonly subscription: Subscription; readonly position: number | null } | null>
+  cancel(
+    request: Cause & { readonly accountId: AccountId; readonly subscriptionId: SubscriptionId },
+  ): Promise<{ readonly subscription: Subscription; readonly position: number | null } | null>
   read(subscriptionId: SubscriptionId): Promise<SubscriptionState>
   /**
    * Tells a subscription of an order that paid a period of it, after a crash on a log without atomic items; an order
@@ -63,7 +60,7 @@ export const createSubscriptions = (deps: {
   const change = async <Answer>(
     name: string,
     subscriptionId: SubscriptionId,
-    cause: { readonly actor: Actor; readonly correlationId: string; readonly account?: AccountId },
+    cause: Cause & { readonly account?: AccountId },
     decide: (
       state: SubscriptionState,
       nowMs: number,

@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import type { Cause } from '../eventstore/event.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { maxActiveEndpoints, maxEndpoints } from './decide.ts'
 import { webhookExample } from './record.ts'
-import type { Cause, Refused, WebhookResult } from './service.ts'
+import type { Refused, WebhookResult } from './service.ts'
 
 /** What every operation of webhooks declares. */
 export const common = { tag: 'Webhooks', access: 'buy' } as const

@@ -1,5 +1,5 @@
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import { deliveryStream, webhooksStream } from '../eventstore/streams.ts'
 import { type AccountId, newId } from '../ids.ts'
 import {
@@ -19,9 +19,6 @@ import { deliveryFold, type EndpointStatus, type EndpointsState, endpointsFold }
 import { deliveryIdOf } from './reactor/enqueue.ts'
 import { newSecret } from './signature.ts'
 import type { WebhookValues } from './vault.ts'
-
-/** Who asks, and under which request. */
-export type Cause = { readonly actor: Actor; readonly correlationId: string }
 
 export type Refused = { readonly outcome: 'refused'; readonly refusal: EndpointRefusal }
 export type Done<Made = object> = {

@@ -1,5 +1,5 @@
 import type { AccountId } from '../../ids.ts'
-import type { Actor, DomainEvent } from '../event.ts'
+import type { Cause, DomainEvent } from '../event.ts'
 import type { Fold } from '../fold.ts'
 import type { StreamName } from '../port.ts'
 
@@ -37,15 +37,13 @@ export type Decision<Answer> = {
   readonly answer: Answer
 }
 
-export type Command<Refs extends StreamRefs, Answer> = {
+export type Command<Refs extends StreamRefs, Answer> = Cause & {
   /** For logs and metrics, e.g. `place-order`. */
   readonly name: string
   readonly streams: Refs
   /** Pure. It may be called several times, on newer states. A throw fails this command only. */
   decide(states: StatesOf<Refs>, context: DecideContext): Decision<Answer>
-  readonly correlationId: string
   readonly causationId?: string | null
-  readonly actor: Actor
   /** The account whose later reads must see this command's events. */
   readonly account?: AccountId
 }
