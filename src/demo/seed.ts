@@ -7,6 +7,7 @@ import type { Cause } from '../eventstore/event.ts'
 import { newId } from '../ids.ts'
 import { createWallets } from '../ledger/service.ts'
 import { takeLock } from '../postgres/advisory-lock.ts'
+import { lockKeys } from '../postgres/lock-keys.ts'
 import { demoStock } from '../stock/demo.ts'
 import { addAddresses } from '../stock/stocking.ts'
 import { seedAccount } from './accounts.ts'
@@ -36,9 +37,6 @@ const seedAccounts = async (core: Core, places: Places, cause: Cause): Promise<D
 /** Where this start answers. */
 type Places = Pick<DemoFile, 'baseUrl' | 'sandbox'>
 
-/** Names the advisory lock under which one process of several seeds. */
-const seedLock = 7_230_002
-
 /** Whether the demo is to be made: the log is empty, or a former start was killed while it made it. */
 const isDue = async (core: Core): Promise<boolean> => {
   const { rows } = await core.pool.query<{ finished_at: string | null }>('select finished_at from work.demo')
@@ -61,7 +59,7 @@ export const seedDemo = async (
   const { dataDir } = core.config
   const client = await core.pool.connect()
   try {
-    await takeLock(client, seedLock, {
+    await takeLock(client, lockKeys.filling, {
       what: 'is making the demo or importing a log',
       onWait: (holder) =>
         core.logger.warn({ holder }, 'another process makes the demo or imports a log: waiting for it'),

@@ -10,6 +10,7 @@ import { type Moment, momentForms } from '../finance/moment.ts'
 import type { AccountId } from '../ids.ts'
 import { serviceBook } from '../ledger/postings.ts'
 import { takeLock } from '../postgres/advisory-lock.ts'
+import { lockKeys } from '../postgres/lock-keys.ts'
 import { type Exported, exportLedger } from './export.ts'
 import { type Format, formats } from './format.ts'
 import { ImportBrokeOff, type Imported, importLog, LogNotEmpty } from './import.ts'
@@ -72,9 +73,6 @@ const runExport = async (context: CliContext, given: ExportGiven): Promise<CliOu
   }
 }
 
-/** Waits for the seeding of a server that starts on this database, and keeps it waiting (src/demo/seed.ts). */
-const seedLock = 7_230_002
-
 const openExport = (file: string) =>
   open(file, 'r').catch((cause: NodeJS.ErrnoException) => {
     throw new CliMisuse(`${file} cannot be read: ${cause.message}`)
@@ -100,7 +98,10 @@ const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOu
   const client = await pool.connect()
   try {
     if ((await file.stat()).isDirectory()) throw new CliMisuse(`${path} is a directory`)
-    await takeLock(client, seedLock, { what: 'is making the demo or importing a log', withinMs: 10_000 })
+    await takeLock(client, lockKeys.filling, {
+      what: 'is making the demo or importing a log',
+      withinMs: 10_000,
+    })
     const { size } = await file.stat()
     const steps = { check: stepsOf(bar, 'check ', size), import: stepsOf(bar, 'import', size) }
     return imported(await importLog(log, file, ({ phase, bytes, events }) => steps[phase](bytes, events)))

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { type TakeOptions, takeLock } from './advisory-lock.ts'
+import { lockKeys } from './lock-keys.ts'
 import { waitInSilence } from './silence.ts'
 
 /**
@@ -13,9 +14,6 @@ export type Migrations = Readonly<Record<string, string>>
 export class MigrationRefused extends Error {
   override readonly name = 'MigrationRefused'
 }
-
-/** Names the advisory lock that lets one process at a time migrate. */
-const migrationLock = 7_230_001
 
 export const checksumOf = (sql: string): string => createHash('sha256').update(sql).digest('hex')
 
@@ -71,7 +69,7 @@ export const migrate = async (
   try {
     waitInSilence(client)
     await client.query("set lock_timeout = '60s'")
-    await takeLock(client, migrationLock, { ...waiting, what: 'is migrating the database' })
+    await takeLock(client, lockKeys.migrating, { ...waiting, what: 'is migrating the database' })
     await client.query(`
       create table if not exists public.farebox_migration (
         name text primary key,
