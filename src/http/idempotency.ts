@@ -1,3 +1,5 @@
+import type { z } from 'zod'
+
 /** Headers that the fresh answer to a request with an `Idempotency-Key` and the answer to its retry may carry. */
 export const keyHeaders = { 'Idempotency-Key': 'The key of the request: yours, or the one the server made' }
 export const replayHeaders = { 'Idempotency-Replayed': '`true`: the answer of an earlier request' }
@@ -14,6 +16,18 @@ export type UnderKey = {
 /** The header that tells which it was. */
 export const keyHeader = ({ replayed, idempotencyKey }: Omit<UnderKey, 'position'>) =>
   replayed ? { 'idempotency-replayed': 'true' } : { 'idempotency-key': idempotencyKey }
+
+/**
+ * The two answers of `answerUnderKey` as a route declares them. `made` and `stood` describe them, `example` is one of both.
+ */
+export const responsesUnderKey = <Body extends z.ZodType>(
+  body: Body,
+  example: unknown,
+  { made, stood }: { readonly made: string; readonly stood: string },
+) => ({
+  201: { description: made, body, example, headers: keyHeaders },
+  200: { description: stood, body, example, headers: replayHeaders },
+})
 
 /** 201 for what was made now, 200 with `Idempotency-Replayed` for what stood under its key. */
 export const answerUnderKey = <Body>(made: UnderKey, body: Body) =>

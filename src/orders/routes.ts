@@ -10,7 +10,7 @@ import { customerRefs } from '../customers/vault.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
-import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
+import { answerUnderKey, responsesUnderKey } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, type RouteError, route } from '../http/route.ts'
@@ -122,20 +122,10 @@ export const orderRoutes = (deps: {
           expected_amount_cents: 500,
         },
       },
-      responses: {
-        201: {
-          description: 'The order: paid and delivered, or with the page where it is to be paid.',
-          body: OrderRecord,
-          example: orderExample,
-          headers: keyHeaders,
-        },
-        200: {
-          description: 'The order that stands under this Idempotency-Key, as it is now.',
-          body: OrderRecord,
-          example: orderExample,
-          headers: replayHeaders,
-        },
-      },
+      responses: responsesUnderKey(OrderRecord, orderExample, {
+        made: 'The order: paid and delivered, or with the page where it is to be paid.',
+        stood: 'The order that stands under this Idempotency-Key, as it is now.',
+      }),
       errors: [
         'unknown_product',
         'invalid_quantity',

@@ -9,7 +9,7 @@ import type { Customers } from '../customers/service.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
-import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
+import { answerUnderKey, responsesUnderKey } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
@@ -211,20 +211,14 @@ export const planRoutes = (deps: {
       }),
       codes: { body: { quantity: 'invalid_quantity', method: { value: 'unsupported_method' } } },
       examples: { ...examples, body: { quantity: 5 } },
-      responses: {
-        201: {
-          description: 'The order, and the plan with its new units.',
-          body: OrderRecord.extend({ plan: PlanRecord }).meta({ id: 'TopUp' }),
-          example: topUpExample,
-          headers: keyHeaders,
+      responses: responsesUnderKey(
+        OrderRecord.extend({ plan: PlanRecord }).meta({ id: 'TopUp' }),
+        topUpExample,
+        {
+          made: 'The order, and the plan with its new units.',
+          stood: 'The order that stands under this Idempotency-Key, and the plan as it is now.',
         },
-        200: {
-          description: 'The order that stands under this Idempotency-Key, and the plan as it is now.',
-          body: OrderRecord.extend({ plan: PlanRecord }).meta({ id: 'TopUp' }),
-          example: topUpExample,
-          headers: replayHeaders,
-        },
-      },
+      ),
       errors: [
         'not_found',
         'invalid_quantity',

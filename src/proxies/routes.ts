@@ -8,7 +8,7 @@ import type { Customers } from '../customers/service.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
-import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
+import { answerUnderKey, responsesUnderKey } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { countryQuery, inRange, instantQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
@@ -187,20 +187,14 @@ export const proxyRoutes = (deps: {
       body: Extension,
       codes: { body: { period_days: 'invalid_period' } },
       examples: { body: { proxy_ids: [proxyExample.proxyId], period_days: 30 } },
-      responses: {
-        201: {
-          description: 'The order of the extension.',
-          body: OrderRecord,
-          example: { ...orderExample, kind: 'extension' },
-          headers: keyHeaders,
+      responses: responsesUnderKey(
+        OrderRecord,
+        { ...orderExample, kind: 'extension' },
+        {
+          made: 'The order of the extension.',
+          stood: 'The order that stands under this Idempotency-Key, as it is now.',
         },
-        200: {
-          description: 'The order that stands under this Idempotency-Key, as it is now.',
-          body: OrderRecord,
-          example: { ...orderExample, kind: 'extension' },
-          headers: replayHeaders,
-        },
-      },
+      ),
       errors: [
         'not_found',
         'invalid_quantity',

@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { subscriptionStream } from '../eventstore/streams.ts'
 import { refuse } from '../http/errors.ts'
-import { answerUnderKey, keyHeaders, replayHeaders } from '../http/idempotency.ts'
+import { answerUnderKey, responsesUnderKey } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
@@ -85,20 +85,10 @@ export const subscriptionRoutes = (deps: {
         body: { product_id: { missing: 'missing_product' }, quantity: 'invalid_quantity' },
       },
       examples: { body: { product_id: 'residential-premium', quantity: 5, interval: 'month' } },
-      responses: {
-        201: {
-          description: 'The subscription, its first period paid.',
-          body: SubscriptionRecord,
-          example: subscriptionExample,
-          headers: keyHeaders,
-        },
-        200: {
-          description: 'The subscription that stands under this Idempotency-Key, as it is now.',
-          body: SubscriptionRecord,
-          example: subscriptionExample,
-          headers: replayHeaders,
-        },
-      },
+      responses: responsesUnderKey(SubscriptionRecord, subscriptionExample, {
+        made: 'The subscription, its first period paid.',
+        stood: 'The subscription that stands under this Idempotency-Key, as it is now.',
+      }),
       errors: [
         'unknown_product',
         'subscription_not_available',
