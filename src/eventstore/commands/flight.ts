@@ -1,4 +1,5 @@
 import type { ItemOutcome } from '../port.ts'
+import { within } from '../within.ts'
 import type { Answers } from './answers.ts'
 import { asError } from './as-error.ts'
 import { type BatchItem, decideBatch } from './batch.ts'
@@ -7,7 +8,6 @@ import type { Pending } from './pending.ts'
 import type { CommandRunnerDeps } from './ports.ts'
 import type { Queue } from './queue.ts'
 import type { Settle } from './settle.ts'
-import { within } from './within.ts'
 
 export type Send = (items: readonly BatchItem[]) => Promise<readonly ItemOutcome[]>
 
@@ -15,9 +15,10 @@ export type Send = (items: readonly BatchItem[]) => Promise<readonly ItemOutcome
 export const createSend =
   ({ log }: Pick<CommandRunnerDeps, 'log'>, limits: RunnerLimits): Send =>
   async (items) => {
+    const late = () => new Error(`an append took longer than ${limits.appendTimeoutMs} ms`)
     try {
       const bare = items.map(({ appends }) => ({ appends }))
-      const outcomes = await within(log.appendAll(bare), limits.appendTimeoutMs, 'an append')
+      const outcomes = await within(log.appendAll(bare), limits.appendTimeoutMs, late)
       if (outcomes.length === items.length) return outcomes
       throw new Error(`${items.length} items were answered by ${outcomes.length} outcomes`)
     } catch (thrown) {

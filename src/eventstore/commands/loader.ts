@@ -1,9 +1,9 @@
 import type { StoredEvent, StreamName } from '../port.ts'
+import { within } from '../within.ts'
 import { asError } from './as-error.ts'
 import type { RunnerLimits } from './limits.ts'
 import type { CommandRunnerDeps, Snapshot } from './ports.ts'
 import { absent, advance, type FoldPoint, type Slot } from './slots.ts'
-import { within } from './within.ts'
 
 /** `log`: the log did not answer. `fold`: it did, and the events could not be folded. */
 export type LoadFailure = { readonly slot: Slot; readonly kind: 'log' | 'fold'; readonly error: Error }
@@ -117,18 +117,25 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     return foldTail(slot, from, tail)
   }
 
+  const inTime = <Value>(answer: Promise<Value>, what: string): Promise<Value> =>
+    within(
+      answer,
+      limits.readTimeoutMs,
+      () => new Error(`${what} took longer than ${limits.readTimeoutMs} ms`),
+    )
+
   const read = async (slots: readonly Slot[]): Promise<readonly LoadFailure[]> => {
     const tick = deps.nextTick()
     const failures: LoadFailure[] = []
     const strangers: Slot[] = []
     try {
-      const restored = await within(loadSnapshots(slots), limits.readTimeoutMs, 'reading snapshots')
+      const restored = await inTime(loadSnapshots(slots), 'reading snapshots')
       const starts = slots.map((slot) => slot.point ?? restored.get(slot.stream) ?? absent(slot.fold))
       const tails = slots.map(({ stream }, at) => ({
         stream,
         from: restored.has(stream) ? starts[at]!.revision : starts[at]!.revision + 1,
       }))
-      const events = await within(log.readStreams(tails), limits.readTimeoutMs, 'reading streams')
+      const events = await inTime(log.readStreams(tails), 'reading streams')
       for (const [at, slot] of slots.entries()) {
         const tail = events.get(slot.stream) ?? []
         const snapshot = restored.get(slot.stream)

@@ -1,3 +1,4 @@
+import { within } from '../within.ts'
 import { createAdmission } from './admission.ts'
 import { createAnswers } from './answers.ts'
 import type { CommandRunner } from './command.ts'
@@ -14,7 +15,6 @@ import { createSettle } from './settle.ts'
 import { createSlots } from './slots.ts'
 import { createSnapshotter } from './snapshotter.ts'
 import { createSweeper } from './sweeper.ts'
-import { within } from './within.ts'
 
 /** What `/readyz` and the metrics ask of a runner. */
 export type RunnerHealth = {
@@ -209,8 +209,9 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
       closed = true
       const idle = Promise.withResolvers<void>()
       whenIdle = idle.resolve
+      const late = () => new Error(`closing the command runner took longer than ${limits.closeMs} ms`)
       if (!isIdle())
-        await within(idle.promise, limits.closeMs, 'closing the command runner').catch((err: unknown) => {
+        await within(idle.promise, limits.closeMs, late).catch((err: unknown) => {
           const left = { err, open: answers.open(), frozen: freezer.frozen() }
           logger.warn(left, 'closing with commands unanswered')
         })

@@ -1,11 +1,11 @@
 import { type AppendResult, NO_STREAM } from '@eventstore/db-client'
 import { OutcomeUnknown } from '../errors.ts'
 import type { Append, Appended } from '../port.ts'
+import { within } from '../within.ts'
 import type { AtMost } from './at-most.ts'
 import { appendFailure, isServerTimeout } from './failures.ts'
 import { type ReadDeps, readPage } from './read-page.ts'
 import { toEventData, toPosition } from './wire.ts'
-import { within } from './within.ts'
 
 export type AppendDeps = ReadDeps & { readonly atMost: AtMost; readonly appendTimeoutMs: number }
 

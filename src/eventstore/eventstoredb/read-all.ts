@@ -1,11 +1,11 @@
 import { LogUnavailable } from '../errors.ts'
 import type { StoredEvent } from '../port.ts'
+import { within } from '../within.ts'
 import { isInvalidPosition } from './failures.ts'
 import { type Feed, openFeed } from './feed.ts'
 import type { Origin } from './origin.ts'
 import type { ReadDeps } from './read-page.ts'
 import { startBefore } from './start.ts'
-import { within } from './within.ts'
 
 const maxBuffered = 500
 

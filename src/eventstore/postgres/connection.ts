@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
+import { within } from '../within.ts'
 
 export type Connection = {
   readonly client: pg.Client
@@ -43,13 +44,8 @@ export const connect = async (
   return { client, isOpen: () => open, destroy }
 }
 
-/** Rejects with `message` when `promise` takes longer; the timer ends with it. */
-export const withTimeout = <Value>(
-  promise: Promise<Value>,
-  timeoutMs: number,
-  message: string,
-): Promise<Value> =>
-  new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(message)), timeoutMs)
-    promise.then(resolve, reject).finally(() => clearTimeout(timer))
-  })
+const noAnswer = () => new Error('Postgres does not answer')
+
+/** An answer of Postgres, waited for at most so long; rejects when it takes longer. */
+export const answered = <Value>(answer: Promise<Value>, timeoutMs: number): Promise<Value> =>
+  within(answer, timeoutMs, noAnswer)

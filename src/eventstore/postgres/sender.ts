@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { inOneTrip } from '../../postgres/in-one-trip.ts'
 import type { AppendItem, ItemOutcome } from '../port.ts'
 import { batchOutcomes, batchSteps, judgedParameters, judgedSql, type Verdict } from './batch.ts'
-import { type Connection, connect, withTimeout } from './connection.ts'
+import { answered, type Connection, connect } from './connection.ts'
 import { failureOf, isDuplicate } from './failure.ts'
 import { createOwnTails, type OwnTails } from './own-tails.ts'
 
@@ -59,7 +59,7 @@ export const createSender = (options: SenderOptions): Sender => {
       },
     )
     try {
-      await withTimeout(opened.client.query(sessionSql), answerTimeoutMs, 'Postgres does not answer')
+      await answered(opened.client.query(sessionSql), answerTimeoutMs)
     } catch (error) {
       opened.destroy()
       throw error
@@ -93,8 +93,7 @@ export const createSender = (options: SenderOptions): Sender => {
 
   const write = async (current: Session, items: readonly AppendItem[]) => {
     const { connection, tails } = current
-    const inTime = <Value>(answer: Promise<Value>): Promise<Value> =>
-      withTimeout(answer, answerTimeoutMs, 'Postgres does not answer')
+    const inTime = <Value>(answer: Promise<Value>): Promise<Value> => answered(answer, answerTimeoutMs)
     const base = await inTime(writeAsExpected(current, items))
     if (base === null) {
       const judged = await inTime(writeJudged(connection.client, items))
@@ -145,7 +144,7 @@ export const createSender = (options: SenderOptions): Sender => {
     close: async () => {
       if (!session?.connection.isOpen()) return
       const { client, destroy } = session.connection
-      await withTimeout(client.end(), answerTimeoutMs, 'Postgres does not answer').catch(destroy)
+      await answered(client.end(), answerTimeoutMs).catch(destroy)
     },
   }
 }

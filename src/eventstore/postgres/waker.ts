@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { type Connection, connect, withTimeout } from './connection.ts'
+import { answered, type Connection, connect } from './connection.ts'
 
 /** Back-off while Postgres cannot be reached, doubling. */
 const firstRetryMs = 50
@@ -43,7 +43,7 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
   const pollUntilLost = async ({ client, isOpen }: Connection): Promise<void> => {
     while (isOpen() && !closing.signal.aborted) {
       const query = { name: 'farebox-head', text: 'select last_position from log.head' }
-      const { rows } = await withTimeout(client.query(query), pollTimeoutMs, 'Postgres does not answer')
+      const { rows } = await answered(client.query(query), pollTimeoutMs)
       saw(Number(rows[0].last_position))
       await sleep(pollMs, undefined, { signal: closing.signal, ref: false })
     }
@@ -55,11 +55,7 @@ export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Wa
     })
     try {
       listening.client.on('notification', ({ payload }) => saw(Number(payload)))
-      await withTimeout(
-        listening.client.query('listen farebox_log'),
-        pollTimeoutMs,
-        'Postgres does not answer',
-      )
+      await answered(listening.client.query('listen farebox_log'), pollTimeoutMs)
       onListening()
       await pollUntilLost(listening)
     } finally {
