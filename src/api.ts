@@ -9,6 +9,7 @@ import { accountRoutes } from './accounts/routes.ts'
 import { createLiveCatalog, type LiveCatalog } from './catalog/live.ts'
 import { catalogRoutes } from './catalog/routes.ts'
 import { createSharedStock } from './catalog/shared-stock.ts'
+import type { MonotonicClock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createCustomers } from './customers/service.ts'
@@ -69,8 +70,7 @@ export type ApiParts = {
   readonly callbackStored: () => void
   readonly webhookQueue: QueueProgress
   readonly registry: Registry
-  /** Milliseconds of a clock that does not run backwards. */
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   /** Null once the start is over, else what it waits for. */
   readonly starting: () => string | null
   /** Told of what this process cannot go on without. */
@@ -90,7 +90,7 @@ export type Api = {
 
 const catchUpMs = 10_000
 
-const limitsOf = ({ rates }: Config, monotonicMs: () => number) =>
+const limitsOf = ({ rates }: Config, monotonicMs: MonotonicClock) =>
   rates === null
     ? null
     : {

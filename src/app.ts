@@ -7,7 +7,7 @@ import { hot } from '../projections/groups.ts'
 import { type Api, createApi } from './api.ts'
 import { sealKeyOf } from './audit/seal-key.ts'
 import { startSealer } from './audit/sealer.ts'
-import type { Clock } from './clock.ts'
+import type { Clock, MonotonicClock } from './clock.ts'
 import { type Closing, opening } from './closing.ts'
 import type { Config } from './config.ts'
 import { type Core, openCore } from './core.ts'
@@ -31,8 +31,7 @@ export type FareboxOptions = {
   readonly roles: readonly Role[]
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
-  /** Milliseconds of a clock that does not run backwards. */
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   readonly logger: Logger
   /** Ends the process at once, for FAREBOX_CRASH_AT. */
   readonly kill: () => void

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Clock } from './clock.ts'
+import type { Clock, MonotonicClock } from './clock.ts'
 
 /** Decisions of several processes are compared by time, so a process may be this far from Postgres's clock at most. */
 const maxSkewMs = 2_000
@@ -22,8 +22,7 @@ const everyMs = 5_000
 export const startClockGuard = async (deps: {
   readonly pool: pg.Pool
   readonly systemClock: Clock
-  /** Milliseconds of a clock that does not leap. */
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   readonly onChange: (problem: string | null) => void
 }): Promise<ClockGuard> => {
   const { pool, systemClock, monotonicMs, onChange } = deps

@@ -1,5 +1,8 @@
-/** Milliseconds since the Unix epoch. Time is an input everywhere: nothing but `main.ts` reads the system clock. */
+/** Milliseconds since the Unix epoch. Time is an input everywhere: only `main.ts` and `cli.ts` read the system clock. */
 export type Clock = () => number
+
+/** Milliseconds of a clock that never goes back and that nobody sets, from any start: for durations alone. */
+export type MonotonicClock = () => number
 
 let lastMs = Number.NaN
 let lastTime = ''

@@ -1,4 +1,5 @@
 import type { Registry } from 'prom-client'
+import type { MonotonicClock } from './clock.ts'
 import type { Core } from './core.ts'
 import { startDisputeReactor } from './deposits/find-disputes.ts'
 import { startDepositReactor } from './deposits/look-again.ts'
@@ -33,7 +34,7 @@ export const startReactors = (
   payments: Payments,
   parts: {
     readonly webhookQueue: QueueProgress
-    readonly monotonicMs: () => number
+    readonly monotonicMs: MonotonicClock
     readonly registry: Registry
   },
 ): {

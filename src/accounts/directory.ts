@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { MonotonicClock } from '../clock.ts'
 import type { Caller, Directory } from '../http/auth.ts'
 import { createFindCaller, type FindCallerDeps } from './find-caller.ts'
 import { hashKey, parseKey } from './key.ts'
@@ -6,8 +7,8 @@ import { hashKey, parseKey } from './key.ts'
 export type DirectoryOptions = FindCallerDeps & {
   /** Callers that are kept; default 20,000. */
   readonly maxCallers?: number
-  /** Milliseconds of a clock that never goes back; default `performance.now`. */
-  readonly monotonicMs?: () => number
+  /** Default `performance.now`. */
+  readonly monotonicMs?: MonotonicClock
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock, MonotonicClock } from '../clock.ts'
 import { type LiveStock, noStock, type StockCount } from './availability.ts'
 
 type Counts = ReadonlyMap<string, readonly StockCount[]>
@@ -21,8 +21,7 @@ export const createSharedStock = (deps: {
   readonly position: () => number
   /** By which rests end: when it leaps ahead, some may have. */
   readonly clock: Clock
-  /** Milliseconds of a clock that does not run backwards. */
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   readonly maxAgeMs?: number
 }): LiveStock => {
   const { source, position, clock, monotonicMs, maxAgeMs = 100 } = deps

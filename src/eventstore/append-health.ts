@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '../clock.ts'
 import type { EventLog, ItemOutcome } from './port.ts'
 
 /** Whether a log that can be read takes what is appended: a full disk and a read-only database show in nothing else. */
@@ -20,8 +21,7 @@ export const watchAppends = (
   log: EventLog,
   deps: {
     readonly onChange: (problem: Error | null) => void
-    /** Milliseconds of a clock that does not run backwards. */
-    readonly monotonicMs?: () => number
+    readonly monotonicMs?: MonotonicClock
   },
 ): { readonly log: EventLog; readonly health: AppendHealth } => {
   const { onChange, monotonicMs = () => performance.now() } = deps

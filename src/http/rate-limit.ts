@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { MonotonicClock } from '../clock.ts'
 
 /** A token bucket: `burst` requests at once, `perSecond` in the long run. Whole numbers of at least 1. */
 export type Rate = { readonly burst: number; readonly perSecond: number }
@@ -17,7 +18,7 @@ export type GcraResult =
 /**
  * The generic cell rate algorithm (ITU-T I.371): one number a subject, no timer, exact waiting times. In any window
  * of t seconds at most burst + perSecond × t requests are accepted.
- * @param nowMs whole milliseconds of a clock that does not run backwards
+ * @param nowMs whole milliseconds of a `MonotonicClock`
  */
 export const gcra = (state: GcraState, nowMs: number, cost: number, rate: Rate): GcraResult => {
   const now = nowMs * rate.perSecond
@@ -35,8 +36,8 @@ export type RateLimiter = {
 /** Subjects remembered at once; the one that was quiet for longest is forgotten, which can only favour it. */
 const maxSubjects = 100_000
 
-/** A limiter of this process. @param monotonicMs milliseconds of a clock that does not run backwards */
-export const createRateLimiter = (rate: Rate, monotonicMs: () => number): RateLimiter => {
+/** A limiter of this process. */
+export const createRateLimiter = (rate: Rate, monotonicMs: MonotonicClock): RateLimiter => {
   const states = new LRUCache<string, number>({ max: maxSubjects })
   return {
     take(subject) {

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import type { Logger } from 'pino'
+import type { MonotonicClock } from '../clock.ts'
 import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
 import { answerBrokenRequest } from './broken-request.ts'
@@ -31,8 +32,7 @@ export type HttpServerOptions = {
   readonly metrics: HttpMetrics
   /** Null switches rate limits off. */
   readonly limits: Limits
-  /** Milliseconds of a clock that does not run backwards; only durations are read from it. */
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   readonly trusted?: TrustedProxies
   /** Requests that may be in work at once; more are answered 503 before anything is done for them. */
   readonly maxInFlight?: number

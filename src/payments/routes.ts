@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Clock } from '../clock.ts'
+import type { Clock, MonotonicClock } from '../clock.ts'
 import type { CrashHooks } from '../crash.ts'
 import { refuse } from '../http/errors.ts'
 import { createRateLimiter } from '../http/rate-limit.ts'
@@ -28,8 +28,7 @@ export const callbackRoutes = (deps: {
   readonly hooks: CrashHooks
   /** Told that something was stored. */
   readonly stored: () => void
-  /** Milliseconds of a clock that does not run backwards. */
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
 }): readonly Route[] => {
   const limiter = createRateLimiter(callbackRate, deps.monotonicMs)
   return [

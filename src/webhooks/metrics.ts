@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { type Clock, isoTime } from '../clock.ts'
+import { type Clock, isoTime, type MonotonicClock } from '../clock.ts'
 import { asked } from '../http/asked-gauges.ts'
 import type { Result } from './worker/settle.ts'
 
@@ -51,7 +51,7 @@ const standingOf = async (pool: pg.Pool, clock: Clock): Promise<Standing> => {
 /** Scrapes of several collectors within this time share a look. */
 const sharedMs = 1_000
 
-const memo = <Value>(read: () => Promise<Value>, monotonicMs: () => number): (() => Promise<Value>) => {
+const memo = <Value>(read: () => Promise<Value>, monotonicMs: MonotonicClock): (() => Promise<Value>) => {
   let last: { readonly atMs: number; readonly value: Promise<Value> } | null = null
   return () => {
     const nowMs = monotonicMs()
@@ -65,7 +65,7 @@ export type WebhookMetrics = { onAttempt(result: Result): void }
 /** What webhooks measure. Labels are words of this file alone: an endpoint, account or event never becomes one. */
 export const createWebhookMetrics = (
   registry: Registry,
-  parts: { readonly pool: pg.Pool; readonly clock: Clock; readonly monotonicMs: () => number },
+  parts: { readonly pool: pg.Pool; readonly clock: Clock; readonly monotonicMs: MonotonicClock },
 ): WebhookMetrics => {
   const { pool, clock, monotonicMs } = parts
   const registers = [registry]

@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client'
 import type { LogFeed } from '../../projections/engine/feed.ts'
 import { hot } from '../../projections/groups.ts'
+import type { MonotonicClock } from '../clock.ts'
 import type { Core } from '../core.ts'
 import type { AccountId } from '../ids.ts'
 import { createResolve, type TargetRules } from '../outgoing/target.ts'
@@ -24,7 +25,7 @@ export const startWebhooks = (
     readonly feed: LogFeed
     readonly queue: QueueProgress
     readonly rules: TargetRules
-    readonly monotonicMs: () => number
+    readonly monotonicMs: MonotonicClock
     readonly registry: Registry
   },
 ): Pick<Poller, 'stop'> => {

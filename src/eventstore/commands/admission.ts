@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '../../clock.ts'
 import type { Answers } from './answers.ts'
 import { overloadOf } from './answers.ts'
 import type { CommandOutcome } from './command.ts'
@@ -14,7 +15,7 @@ type AdmissionDeps = {
   readonly answers: Answers
   readonly queue: Queue
   readonly nextTick: () => number
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   readonly isClosed: () => boolean
   readonly onAdmitted: () => void
 }

@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '../../clock.ts'
 import type { StreamName } from '../port.ts'
 import type { RunnerLimits } from './limits.ts'
 import { isBusy, isFrozen, type Pending } from './pending.ts'
@@ -30,7 +31,7 @@ export type Contention = {
 
 type ContentionDeps = Pick<CommandRunnerDeps, 'streamLocks' | 'logger'> & {
   readonly limits: RunnerLimits
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   readonly onHeld: () => void
 }
 

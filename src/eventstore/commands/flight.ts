@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '../../clock.ts'
 import type { ItemOutcome } from '../port.ts'
 import { within } from '../within.ts'
 import type { Answers } from './answers.ts'
@@ -55,7 +56,7 @@ type FlightDeps = Pick<
   readonly send: Send
   readonly settle: Settle
   readonly nextTick: () => number
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
 }
 
 /**

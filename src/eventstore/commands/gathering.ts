@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '../../clock.ts'
 import type { RunnerLimits } from './limits.ts'
 
 /** Decides when the commands that wait are enough for a batch, so that those that are about to come share it. */
@@ -11,8 +12,7 @@ export type Gathering = {
 
 type Deps = {
   readonly limits: Pick<RunnerLimits, 'gatherMs' | 'batchCommands'>
-  /** Milliseconds of a clock that never goes back. */
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   readonly onOver: () => void
 }
 

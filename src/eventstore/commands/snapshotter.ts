@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '../../clock.ts'
 import type { RunnerLimits } from './limits.ts'
 import type { CommandRunnerDeps, SnapshotStore } from './ports.ts'
 import type { FoldPoint, Slot } from './slots.ts'
@@ -12,7 +13,7 @@ export type Snapshotter = {
 type SnapshotterDeps = Pick<CommandRunnerDeps, 'log' | 'logger' | 'hooks'> & {
   readonly store: SnapshotStore | undefined
   readonly limits: RunnerLimits
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   readonly onIdle: () => void
 }
 

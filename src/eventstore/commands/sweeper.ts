@@ -1,3 +1,4 @@
+import type { MonotonicClock } from '../../clock.ts'
 import type { Answers } from './answers.ts'
 import type { RunnerLimits } from './limits.ts'
 import { isFrozen } from './pending.ts'
@@ -16,7 +17,7 @@ export const createSweeper = (deps: {
   readonly limits: RunnerLimits
   readonly queue: Queue
   readonly answers: Answers
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
 }): Sweeper => {
   const { limits, queue, answers } = deps
   let timer: NodeJS.Timeout | undefined

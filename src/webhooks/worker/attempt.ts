@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import type { Clock, MonotonicClock } from '../../clock.ts'
 import type { DeliveryOutcome } from '../events.ts'
 import { maxAttempts, retryAfterMs, retryDelayMs } from '../schedule.ts'
 import type { Attempted, Sender } from '../sender.ts'
@@ -30,7 +30,7 @@ const nextOf = (
 export const createAttempt = (deps: {
   readonly sender: Sender
   readonly clock: Clock
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   /** From 0 to below 1. */
   readonly random: () => number
 }) => {

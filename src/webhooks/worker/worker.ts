@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { Clock } from '../../clock.ts'
+import type { Clock, MonotonicClock } from '../../clock.ts'
 import { isoTime } from '../../clock.ts'
 import type { EventLog } from '../../eventstore/port.ts'
 import type { Sender } from '../sender.ts'
@@ -38,7 +38,7 @@ export type WorkerDeps = {
   readonly values: WebhookValues
   readonly sender: Sender
   readonly clock: Clock
-  readonly monotonicMs: () => number
+  readonly monotonicMs: MonotonicClock
   readonly random: () => number
   readonly logger: Logger
   /** Groups of read models that must have passed a delivery before it is sent. */
