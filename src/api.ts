@@ -6,7 +6,6 @@ import { books, hot } from '../projections/groups.ts'
 import { createLiveStock } from '../projections/live-stock.ts'
 import { createDirectory } from './accounts/directory.ts'
 import { accountRoutes } from './accounts/routes.ts'
-import { createLiveCatalog, type LiveCatalog } from './catalog/live.ts'
 import { catalogRoutes } from './catalog/routes.ts'
 import { createSharedStock } from './catalog/shared-stock.ts'
 import type { MonotonicClock } from './clock.ts'
@@ -19,7 +18,7 @@ import { depositRoutes, type ReturnUrls } from './deposits/routes.ts'
 import { auditRoutes } from './finance/audit-routes.ts'
 import { createFinanceDirectory } from './finance/find-reader.ts'
 import { financeRoutes } from './finance/routes.ts'
-import { healthRoutes, type Probe } from './http/health.ts'
+import { healthRoutes } from './http/health.ts'
 import { createHttpMetrics } from './http/http-metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import type { Route } from './http/route.ts'
@@ -31,6 +30,7 @@ import { createKeptStore } from './kept/store.ts'
 import { createTouches } from './kept/touches.ts'
 import type { LabelDatabase } from './labels/database.ts'
 import { walletRoutes } from './ledger/routes.ts'
+import { createLivePrices } from './live-prices.ts'
 import type { ReadMarkDatabase } from './notices/read-marks.ts'
 import { noticeRoutes } from './notices/routes.ts'
 import { createCompletion } from './orders/completion.ts'
@@ -45,10 +45,10 @@ import { createMeter } from './plans/metering.ts'
 import type { TrafficDatabase } from './plans/migrations.ts'
 import { planRoutes } from './plans/routes.ts'
 import { createKysely } from './postgres/kysely.ts'
-import { type Projecting, tablesMade } from './projecting.ts'
+import type { Projecting } from './projecting.ts'
 import { proxyRoutes } from './proxies/routes.ts'
+import { readinessProbes } from './readiness.ts'
 import { resellerFinanceRoutes } from './resellers/finance-routes.ts'
-import { createLiveTerms, type LiveTerms } from './resellers/live.ts'
 import { resellerCustomerRoutes } from './resellers/routes.ts'
 import type { RenewalDatabase } from './subscriptions/migrations.ts'
 import { subscriptionRoutes } from './subscriptions/routes.ts'
@@ -98,61 +98,14 @@ const limitsOf = ({ rates }: Config, monotonicMs: MonotonicClock) =>
         perKey: createRateLimiter(rates.key, monotonicMs),
       }
 
-/** What must hold before orders can be taken. */
-const probesOf = (
-  { core, projecting, starting }: ApiParts,
-  live: { readonly catalog: LiveCatalog; readonly terms: LiveTerms },
-): readonly Probe[] => [
-  { name: 'start', check: async () => starting() },
-  { name: 'clock', check: async () => core.clockGuard.problem() },
-  {
-    name: 'log',
-    check: async () => {
-      await core.log.head()
-      const frozen = core.runner.frozen()
-      return frozen === 0 ? core.appends.problem() : `${frozen} appends have no outcome yet`
-    },
-  },
-  {
-    name: 'projections',
-    check: async () => {
-      // Finance may read later than customers: books that lag or stopped are an alarm, and orders go on.
-      if (await projecting.progress.reached(hot.name, await core.log.head(), 1000)) {
-        await live.terms.refresh()
-        await live.catalog.refresh()
-        return null
-      }
-      const stuck = projecting.health().filter(({ error }) => error !== null)
-      return stuck.length === 0
-        ? 'not caught up with the log'
-        : stuck.map(({ group, error }) => `${group}: ${error}`).join('; ')
-    },
-  },
-]
-
 /** How long a request waits for a key that was issued a moment ago. */
 const keyWaitMs = 2_000
-
-/**
- * Follows terms and catalogue once their tables are made, which takes a replay of the log at the first start of a
- * version. The terms come first: while there is no catalogue, nobody is quoted a price without them.
- */
-const followPrices = async (
-  parts: ApiParts,
-  live: { readonly catalog: LiveCatalog; readonly terms: LiveTerms },
-  stopping: AbortSignal,
-): Promise<void> => {
-  if (!(await tablesMade(parts.projecting, stopping))) return
-  await live.terms.start()
-  await live.catalog.start()
-}
 
 /** The HTTP server with every room's routes; it listens nowhere yet. */
 export const createApi = (parts: ApiParts): Api => {
   const { core, projecting, reads, payments, registry, monotonicMs } = parts
   const { config, pool, log, clock, logger } = core
-  const catalog = createLiveCatalog({ pool, logger })
-  const terms = createLiveTerms({ pool, logger })
+  const prices = createLivePrices(core)
   const webhookValues = createWebhookValues({ pool, vault: createVault(core.keys.master) })
   const resolve = createResolve()
   const rules: TargetRules = { allowLoopback: config.webhookAllowLoopback }
@@ -173,7 +126,7 @@ export const createApi = (parts: ApiParts): Api => {
       complete: createCompletion(core),
       hosted: createHostedOrders({ ...core, ...payments, returnUrlOf }),
     }),
-    catalog,
+    catalog: prices.catalog,
     stock: createSharedStock({
       source: createLiveStock({ pool, clock }),
       position: () => projecting.progress.position(hot.name),
@@ -181,7 +134,7 @@ export const createApi = (parts: ApiParts): Api => {
       monotonicMs,
     }),
     customers: createCustomers({ pool, master: core.keys.master }),
-    termsOf: terms.termsOf,
+    termsOf: prices.terms.termsOf,
     credentials: createCredentials(core.keys.master),
     db: createKysely<
       ReadDatabase &
@@ -250,7 +203,10 @@ export const createApi = (parts: ApiParts): Api => {
       ...callbackRoutes({ ...payments, clock, monotonicMs, stored: parts.callbackStored }),
       paidPageRoute,
       ...documentationRoutes(routes, webhookDeclarations),
-      ...healthRoutes(probesOf(parts, { catalog, terms }), { registry, token: config.metricsToken }),
+      ...healthRoutes(readinessProbes(core, projecting, prices, parts.starting), {
+        registry,
+        token: config.metricsToken,
+      }),
     ],
     directory: createDirectory({
       pool,
@@ -271,7 +227,7 @@ export const createApi = (parts: ApiParts): Api => {
     ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
   })
   const stopping = new AbortController()
-  const following = followPrices(parts, { catalog, terms }, stopping.signal).catch((error) => {
+  const following = prices.start(projecting, stopping.signal).catch((error) => {
     logger.error({ err: error }, 'catalogue and terms cannot be followed')
     parts.fail(error)
   })
@@ -279,15 +235,13 @@ export const createApi = (parts: ApiParts): Api => {
     server,
     caughtUp: async () => {
       if (!(await projecting.progress.reached(hot.name, await log.head(), catchUpMs))) return
-      await terms.refresh()
-      await catalog.refresh()
+      await prices.refresh()
     },
     stop: async () => {
       stopping.abort()
       await server.close()
       await following
-      await catalog.stop()
-      await terms.stop()
+      await prices.stop()
     },
   }
 }

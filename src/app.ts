@@ -1,5 +1,3 @@
-import type { AddressInfo } from 'node:net'
-import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { createReads, type Reads } from '../projections/engine/reads.ts'
@@ -16,9 +14,9 @@ import type { DemoFile } from './demo/file.ts'
 import { seedDemo } from './demo/seed.ts'
 import { registerGauge, registerRuntimeMetrics } from './http/runtime-metrics.ts'
 import { shutDown } from './http/shutdown.ts'
+import { listen, urlOf } from './listen.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
 import { openPayments } from './payments/open.ts'
-import { StartRefused } from './postgres/start-refused.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
 import { createQueueProgress } from './webhooks/reactor/progress.ts'
@@ -62,33 +60,6 @@ const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
   },
 })
 
-/** Host names that listen everywhere are no place to connect to. */
-const reachable = (host: string): string => {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
-  return host.includes(':') ? `[${host}]` : host
-}
-
-const listen = async (app: FastifyInstance, { host, port }: Config): Promise<string> => {
-  try {
-    await app.listen({ host, port })
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE')
-      throw new StartRefused(`port ${port} of ${host} is taken by another program; set PORT to another one`, {
-        cause: error,
-      })
-    if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
-      throw new StartRefused(
-        `this machine does not let port ${port} of ${host} be listened on (${message}); set PORT or HOST`,
-        {
-          cause: error,
-        },
-      )
-    throw error
-  }
-  return `http://${reachable(host)}:${(app.server.address() as AddressInfo).port}`
-}
-
 /**
  * Wires and starts one process of Farebox: everything is made here and handed on, nothing is looked up.
  * @throws SettingsRefused, DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused, ProjectionsRefused: the start is
@@ -120,7 +91,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const webhookQueue = createQueueProgress(core.pool)
   registerGauges(registry, { ...core, projections: projecting })
   let baseUrl: string | null = null
-  const where = (): string => baseUrl ?? `http://${reachable(config.host)}:${config.port}`
+  const where = (): string => baseUrl ?? urlOf(config)
   const payments = await openPayments(core, closing, {
     serves: has('http'),
     baseUrl: where,

@@ -1,23 +1,18 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { ReadsBehind } from '../../projections/engine/reads.ts'
-import { type Poller, startPoller } from '../poller.ts'
+import { createFollower, type Follower } from '../follower.ts'
 import { type Catalog, createCatalog } from './catalog.ts'
 import { emptyCatalog } from './fold.ts'
 import type { Product } from './product.ts'
 
 /** The catalogue in memory, kept up with the read model: no request waits for a query. */
-export type LiveCatalog = {
+export type LiveCatalog = Follower & {
   /**
    * As of the last refresh.
    * @throws ReadsBehind before the first: what is not known yet must not be told as unknown
    */
   current(): Catalog
-  /** Resolves once everything that the read model held when it was called is current. */
-  refresh(): Promise<void>
-  /** Refreshes, then looks for changes until `stop`. Rejects when the first refresh fails. */
-  start(): Promise<void>
-  stop(): Promise<void>
 }
 
 type CatalogRow = {
@@ -28,19 +23,13 @@ type CatalogRow = {
 }
 
 /**
- * Follows `read.catalog`, also across a rebuild of it. A change shows within about `intervalMs` (200) on every process;
- * the process that made it may await `refresh` once the read model has folded it.
+ * Follows `read.catalog`, also across a rebuild of it. A change shows within about 200 ms on every process; the
+ * process that made it may await `refresh` once the read model has folded it.
  */
-export const createLiveCatalog = (deps: {
-  readonly pool: pg.Pool
-  readonly logger: Logger
-  readonly intervalMs?: number
-}): LiveCatalog => {
-  const { pool, logger, intervalMs = 200 } = deps
+export const createLiveCatalog = (deps: { readonly pool: pg.Pool; readonly logger: Logger }): LiveCatalog => {
+  const { pool, logger } = deps
   let current: Catalog | null = null
   let revision = -1
-  let running: Promise<void> = Promise.resolve()
-  let poller: Poller | null = null
 
   const load = async (): Promise<void> => {
     const { rows } = await pool.query<CatalogRow>({
@@ -57,26 +46,11 @@ export const createLiveCatalog = (deps: {
     revision = row.revision
   }
 
-  // One after another: an older row never replaces a newer one.
-  const refresh = (): Promise<void> => {
-    const next = running.then(load)
-    running = next.catch(() => undefined)
-    return next
-  }
-
   return {
     current: () => {
       if (current === null) throw new ReadsBehind('the catalogue is not readable yet; try again')
       return current
     },
-    refresh,
-    start: async () => {
-      await refresh()
-      poller ??= startPoller({ name: 'catalog', intervalMs, work: refresh, logger })
-    },
-    stop: async () => {
-      await poller?.stop()
-      poller = null
-    },
+    ...createFollower({ name: 'catalog', load, logger }),
   }
 }

@@ -2,21 +2,16 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { plainTerms, type ResellerTerms, retailKey } from '../catalog/pricing.ts'
 import type { TermsOf } from '../catalog/routes.ts'
+import { createFollower, type Follower } from '../follower.ts'
 import type { AccountId } from '../ids.ts'
-import { type Poller, startPoller } from '../poller.ts'
 import { plainSettings, type Terms } from './fold.ts'
 
 /** All resellers' terms in memory, kept up with the read model: neither a quote nor an order waits for a query. */
-export type LiveTerms = {
+export type LiveTerms = Follower & {
   /** What a reseller pays and asks for a product; null for a key that is no reseller's. */
   readonly termsOf: TermsOf
   /** A reseller's settings, as of the last refresh. */
   settingsOf(reseller: AccountId): Terms
-  /** Resolves once everything that the read model held when it was called is current. */
-  refresh(): Promise<void>
-  /** Refreshes, then looks for changes until `stop`. Rejects when the first refresh fails. */
-  start(): Promise<void>
-  stop(): Promise<void>
 }
 
 type Row = {
@@ -61,19 +56,13 @@ const keptOf = ({ terms, revision }: Pick<Row, 'terms' | 'revision'>): Kept => {
 }
 
 /**
- * Follows `read.reseller_terms`, also across a rebuild of it. A change shows within about `intervalMs` (200) on every
- * process. Whoever serves prices refreshes it before the first one: without its row, a reseller has no terms.
+ * Follows `read.reseller_terms`, also across a rebuild of it. A change shows within about 200 ms on every process.
+ * Whoever serves prices refreshes it before the first one: without its row, a reseller has no terms.
  */
-export const createLiveTerms = (deps: {
-  readonly pool: pg.Pool
-  readonly logger: Logger
-  readonly intervalMs?: number
-}): LiveTerms => {
-  const { pool, logger, intervalMs = 200 } = deps
+export const createLiveTerms = (deps: { readonly pool: pg.Pool; readonly logger: Logger }): LiveTerms => {
+  const { pool, logger } = deps
   const resellers = new Map<string, Kept>()
   let seen = 0
-  let running: Promise<void> = Promise.resolve()
-  let poller: Poller | null = null
 
   // The rows of one stream change one after another, and positions of different streams appear in the tables in order.
   const load = async (): Promise<void> => {
@@ -87,13 +76,6 @@ export const createLiveTerms = (deps: {
     seen = rows.at(-1)?.position ?? seen
   }
 
-  // One after another: an older row never replaces a newer one.
-  const refresh = (): Promise<void> => {
-    const next = running.then(load)
-    running = next.catch(() => undefined)
-    return next
-  }
-
   return {
     termsOf: (caller, product) => {
       if (!caller.reseller) return null
@@ -101,14 +83,6 @@ export const createLiveTerms = (deps: {
       return kept === undefined ? plainTerms : (kept.byProduct.get(product.id) ?? kept.other)
     },
     settingsOf: (reseller) => resellers.get(reseller)?.settings ?? plainSettings,
-    refresh,
-    start: async () => {
-      await refresh()
-      poller ??= startPoller({ name: 'reseller-terms', intervalMs, work: refresh, logger })
-    },
-    stop: async () => {
-      await poller?.stop()
-      poller = null
-    },
+    ...createFollower({ name: 'reseller-terms', load, logger }),
   }
 }
