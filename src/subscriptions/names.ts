@@ -1,4 +1,8 @@
+import type { Actor } from '../eventstore/event.ts'
 import { type AccountId, deriveId, type OrderId, type SubscriptionId } from '../ids.ts'
+
+/** Who does what a subscription does by itself. */
+export const subscriptionsActor: Actor = { kind: 'system', name: 'subscriptions' }
 
 /** One subscription a key for ever; apart from the keys of orders and deposits. */
 export const subscriptionIdOf = (account: AccountId, idempotencyKey: string): SubscriptionId =>

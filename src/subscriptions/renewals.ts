@@ -1,27 +1,20 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { accountFold } from '../accounts/fold.ts'
-import { metaOf } from '../catalog/how-to.ts'
 import { type Clock, isoTime } from '../clock.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
-import { accountStream, orderStream, stockStream, subscriptionStream } from '../eventstore/streams.ts'
-import type { Caller } from '../http/auth.ts'
-import { ApiError, refuse } from '../http/errors.ts'
-import { type AccountId, type KeyId, newId, type OrderId, type ProxyId, type SubscriptionId } from '../ids.ts'
+import { orderStream, subscriptionStream } from '../eventstore/streams.ts'
+import { ApiError } from '../http/errors.ts'
+import { type AccountId, newId, type OrderId, type SubscriptionId } from '../ids.ts'
 import { centsToMicros } from '../ledger/money.ts'
 import { type Order, orderFold } from '../orders/fold.ts'
-import { type Prepared, prepareExtension, prepareOrder } from '../orders/prepare.ts'
-import { readOrder } from '../orders/read-order.ts'
 import { type OrderService, OrderTurnedAway } from '../orders/service.ts'
-import { stillRunning } from '../stock/decide.ts'
-import { stockFold } from '../stock/fold.ts'
 import { decideRefused, decideScheduledEnd, dueAtMs } from './decide.ts'
 import { type Subscription, subscriptionFold } from './fold.ts'
-import { maxOrdersOfPeriod, orderIdOfPeriod } from './names.ts'
+import { subscriptionsActor } from './names.ts'
 import { graceMs } from './period.ts'
 import type { Market } from './prepare.ts'
+import { createRenewalOrders, type RenewalOrders } from './renewal-order.ts'
 import type { Subscriptions } from './service.ts'
 
 /** Why a period could not be paid: an error code of the API, and how much the wallet needs when it was short. */
@@ -32,8 +25,6 @@ export const retryMs = 15 * 60 * 1000
 
 /** The next look goes on with what is left. */
 const maxPeriodsAtOnce = 100
-
-const system: Actor = { kind: 'system', name: 'subscriptions' }
 
 const refusedBy = ({ code, extra }: ApiError): Refused => ({
   reason: code,
@@ -62,103 +53,13 @@ export const createRenewals = (deps: {
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info'>
 }) => {
-  const { pool, log, runner, orders, market, subscriptions, clock, logger } = deps
-
-  /** Who pays, as the account stands now; null while it may not buy. */
-  const payerOf = async ({ terms }: Subscription): Promise<Caller | null> => {
-    const accountId = terms.accountId as AccountId
-    const { answer } = await runner.run({
-      name: 'read-account',
-      streams: { account: { stream: accountStream(accountId), fold: accountFold } },
-      decide: ({ account }) => ({ appends: [], answer: account }),
-      actor: system,
-      correlationId: newId('run'),
-    })
-    if (!answer || answer.blocked) return null
-    const keyId = terms.keyId as KeyId
-    // The cap of the key that asked for the subscription holds for what it leads to, also once the key is revoked.
-    const dailyCapCents = answer.keys.get(keyId)?.dailyCapCents ?? null
-    return {
-      accountId,
-      keyId,
-      scopes: ['buy'],
-      dailyCapCents,
-      reseller: answer.reseller,
-      blocked: false,
-      email: '',
-    }
-  }
-
-  /**
-   * Which of the subscription's addresses still run: these are kept. The arbiter of the extension says so, for the read
-   * tables may not know yet what the period before, another process or the customer did a moment ago.
-   */
-  const running = async ({ terms, proxyIds }: Subscription): Promise<readonly ProxyId[]> => {
-    if (terms.target === null) return []
-    const { accountId } = terms
-    const { answer } = await runner.run({
-      name: 'read-rentals',
-      streams: { stock: { stream: stockStream(terms.productId, terms.target.country), fold: stockFold } },
-      decide: ({ stock }, { nowMs }) => ({
-        appends: [],
-        answer: stillRunning(stock, { accountId, proxyIds }, nowMs),
-      }),
-      actor: system,
-      correlationId: newId('run'),
-    })
-    return answer
-  }
-
-  const prepare = async (
-    state: Subscription,
-    payer: Caller,
-    orderId: OrderId,
-    kept: readonly ProxyId[],
-  ): Promise<Prepared> => {
-    const { productId, quantity, target, interval, period, subscriptionId } = state.terms
-    const catalog = market.catalog.current()
-    const product = catalog.resolve(productId)
-    const buyer = {
-      orderId,
-      caller: payer,
-      customerId: null,
-      terms: product ? market.termsOf(payer, product) : null,
-      method: 'wallet' as const,
-      payableBy: ['wallet' as const],
-      expectedAmountCents: undefined,
-      catalog,
-    }
-    // Paid for so many days, and sold for another number by now.
-    if (product?.shape === 'gateway_time' && product.periodDays !== period.count)
-      throw refuse('subscription_not_available', `a plan of ${productId} lasts ${product.periodDays} days`)
-    const meta = target === null ? undefined : metaOf(target)
-    const prepared =
-      product && target !== null && kept.length > 0
-        ? prepareExtension(buyer, { productId, proxyIds: kept, line: target }, target.periodDays)
-        : await prepareOrder(buyer, { productId, quantity, meta }, market.stock)
-    const periodStart = state.currentPeriodEnd
-    return { ...prepared, subscription: { subscriptionId, interval, period, periodStart } }
-  }
-
-  /**
-   * The order that is to pay the next period, and what stands of it: the first one that did not fail, or the last that a
-   * period may have. Only a log without atomic items has orders that fail: their debit landed, and what they were to
-   * keep was gone.
-   */
-  const orderOfNextPeriod = async ({ terms, currentPeriodEnd }: Subscription) => {
-    for (let failedBefore = 0; ; failedBefore += 1) {
-      const subscriptionId = terms.subscriptionId as SubscriptionId
-      const orderId = orderIdOfPeriod(subscriptionId, currentPeriodEnd, failedBefore)
-      const standing = await readOrder(log, orderId)
-      if (!standing || standing.failureReason === null || failedBefore + 1 === maxOrdersOfPeriod)
-        return { orderId, standing }
-    }
-  }
+  const { pool, runner, orders, subscriptions, clock, logger } = deps
+  const { payerOf, running, prepare, orderOfNextPeriod } = createRenewalOrders(deps)
 
   /** Null: the period is paid, its order is on its way, or somebody else has decided on it. */
   const pay = async (
     state: Subscription,
-    { orderId, standing }: Awaited<ReturnType<typeof orderOfNextPeriod>>,
+    { orderId, standing }: Awaited<ReturnType<RenewalOrders['orderOfNextPeriod']>>,
   ): Promise<Refused | null> => {
     if (standing) {
       if (standing.failureReason !== null) return failed(standing)
@@ -177,7 +78,7 @@ export const createRenewals = (deps: {
         requestId: newId('run'),
         idempotencyKey: null,
         orderId,
-        actor: system,
+        actor: subscriptionsActor,
         fingerprint: `renewal ${orderId}`,
         prepare: () => prepare(state, payer, orderId, kept),
         beside: subscriptions.beside(state.terms.subscriptionId as SubscriptionId),
@@ -212,7 +113,7 @@ export const createRenewals = (deps: {
         const events = subscription ? decideRefused(subscription, refused, nowMs) : []
         return { appends: events.length === 0 ? [] : [{ stream, events }], answer: events.length > 0 }
       },
-      actor: system,
+      actor: subscriptionsActor,
       correlationId: newId('run'),
       account: state.terms.accountId as AccountId,
     })
@@ -248,7 +149,7 @@ export const createRenewals = (deps: {
         const events = subscription ? decideScheduledEnd(subscription, nowMs) : []
         return { appends: events.length === 0 ? [] : [{ stream, events }], answer: null }
       },
-      actor: system,
+      actor: subscriptionsActor,
       correlationId: newId('run'),
       account: state.terms.accountId as AccountId,
     })

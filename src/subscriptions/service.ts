@@ -1,5 +1,5 @@
 import type { CommandRunner } from '../eventstore/commands/command.ts'
-import type { Actor, Cause } from '../eventstore/event.ts'
+import type { Cause } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { orderStream, subscriptionStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
@@ -12,7 +12,7 @@ import type { Beside, OrderService } from '../orders/service.ts'
 import { decideCancellation, decidePaid } from './decide.ts'
 import type { SubscriptionEvent } from './events.ts'
 import { type Subscription, type SubscriptionState, subscriptionAfter, subscriptionFold } from './fold.ts'
-import { orderIdOfPeriod, subscriptionIdOf } from './names.ts'
+import { orderIdOfPeriod, subscriptionIdOf, subscriptionsActor } from './names.ts'
 import { type Market, prepareFirst, type SubscriptionWish } from './prepare.ts'
 
 /** `position`: of the subscription's last event. */
@@ -46,8 +46,6 @@ export type Subscriptions = {
   beside(subscriptionId: SubscriptionId): Beside<SubscriptionState>
 }
 
-const system: Actor = { kind: 'system', name: 'subscriptions' }
-
 export const createSubscriptions = (deps: {
   readonly log: EventLog
   readonly runner: CommandRunner
@@ -79,7 +77,7 @@ export const createSubscriptions = (deps: {
   }
 
   const read: Subscriptions['read'] = async (subscriptionId) => {
-    const cause = { actor: system, correlationId: newId('run') }
+    const cause = { actor: subscriptionsActor, correlationId: newId('run') }
     const { answer } = await change('read-subscription', subscriptionId, cause, (state) => ({
       events: [],
       answer: state,
@@ -96,7 +94,7 @@ export const createSubscriptions = (deps: {
   const finish: Subscriptions['finish'] = async (order) => {
     const { orderId, accountId, subscription } = order.details
     if (!subscription || order.status !== 'completed') return
-    const cause = { actor: system, correlationId: newId('run'), account: accountId }
+    const cause = { actor: subscriptionsActor, correlationId: newId('run'), account: accountId }
     const { answer: welcome } = await change(
       'record-period',
       subscription.subscriptionId as SubscriptionId,
