@@ -8,7 +8,7 @@ import { momentAction, momentOption, namedOrOther, withExamples } from './cli-in
 import { type Explanation, explainEntry, explainOrder, explainPositions } from './explain.ts'
 import { explanationJson, explanationText } from './explain-text.ts'
 import { bookForms } from './find-account.ts'
-import { closingMicros } from './journal.ts'
+import { closingMicros } from './journal-sums.ts'
 import { type Moment, momentForms, refusePastTheEnd } from './moment.ts'
 import { spanText, sumsJson } from './trial-balance.ts'
 

@@ -5,7 +5,7 @@ import type { EventLog } from '../eventstore/port.ts'
 import { orderStream } from '../eventstore/streams.ts'
 import type { OrderId } from '../ids.ts'
 import { orderIn, type Term, termsOf } from './explain-terms.ts'
-import { entriesOfOrder, entryAt, type JournalPosting } from './journal.ts'
+import { entriesOfOrder, entryAt, type JournalPosting } from './journal-entries.ts'
 
 /** One event of a chain, with what it booked. */
 export type Link = {

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { AccountId } from '../ids.ts'
 import { customerAccount, serviceBook, walletAccount } from '../ledger/postings.ts'
-import { booksOf, hasBook } from './journal.ts'
+import { booksOf, hasBook } from './journal-books.ts'
 
 /** What a book may be named, for messages and help. */
 export const bookForms = 'service, or reseller:ACCOUNT_ID'

@@ -1,5 +1,7 @@
 import type pg from 'pg'
-import { type AccountFilter, listLines, sumAccounts, sumBelow, timeOfLastEntry, totalsOf } from './journal.ts'
+import { listLines, timeOfLastEntry } from './journal-entries.ts'
+import type { AccountFilter } from './journal-legs.ts'
+import { sumAccounts, sumBelow, totalsOf } from './journal-sums.ts'
 import type { Moment, Moments } from './moment.ts'
 import type { Statement } from './statement.ts'
 import type { BookSums, Span } from './trial-balance.ts'

@@ -2,7 +2,7 @@ import type { RecordedEvent } from '../eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { readLog } from '../eventstore/read-log.ts'
 import { concernsBooks, createEntryStream, laterOf } from './entries.ts'
-import type { AccountSums } from './journal.ts'
+import type { AccountSums } from './journal-sums.ts'
 import type { Moment } from './moment.ts'
 import { createSum, type Sum } from './sum.ts'
 

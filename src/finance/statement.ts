@@ -1,7 +1,8 @@
 import { table } from '../cli/output.ts'
 import { amountWriter, plainDollars } from './amounts.ts'
 import { csv } from './csv.ts'
-import { type AccountTotals, closingMicros, type StatementLine } from './journal.ts'
+import type { StatementLine } from './journal-entries.ts'
+import { type AccountTotals, closingMicros } from './journal-sums.ts'
 import { type Span, spanJson, spanText, sumsJson } from './trial-balance.ts'
 
 export type Statement = {

@@ -1,7 +1,7 @@
 import { table } from '../cli/output.ts'
 import { amountWriter, plainDollars } from './amounts.ts'
 import { csv } from './csv.ts'
-import { type AccountSums, closingMicros } from './journal.ts'
+import { type AccountSums, closingMicros } from './journal-sums.ts'
 
 export type BookSums = { readonly book: string; readonly accounts: readonly AccountSums[] }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { books } from '../../projections/groups.ts'
-import { closingMicros } from '../../src/finance/journal.ts'
+import { closingMicros } from '../../src/finance/journal-sums.ts'
 import { createMoments, type Moment } from '../../src/finance/moment.ts'
 import { createFinanceReader } from '../../src/finance/reader.ts'
 import { totalsOfBook } from '../../src/finance/trial-balance.ts'

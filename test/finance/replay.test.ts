@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { registerLedger } from '../../src/finance/cli.ts'
-import { closingMicros } from '../../src/finance/journal.ts'
+import { closingMicros } from '../../src/finance/journal-sums.ts'
 import type { Moment } from '../../src/finance/moment.ts'
 import { replay } from '../../src/finance/replay.ts'
 import { registerReplay } from '../../src/finance/replay-cli.ts'

@@ -1,0 +1,106 @@
+import type pg from 'pg'
+import { type AccountFilter, legsOf, type Range } from './journal-legs.ts'
+
+/*
+ * Rows are added to the journal and never changed, so an answer up to a position that it has passed stays the same,
+ * however many statements it takes. Amounts are micro-dollars: a debit is above zero, a credit below. Sums are bigint,
+ * because over many accounts they exceed the safe integers.
+ */
+
+export type AccountSums = {
+  readonly book: string
+  readonly account: string
+  /** The balance as of `after`. */
+  readonly openingMicros: bigint
+  /** Debits and credits in the range, both from zero on. */
+  readonly debitMicros: bigint
+  readonly creditMicros: bigint
+}
+
+type SumRow = { book: string; account: string; opening: string; debit: string; credit: string }
+
+const sums = `
+  coalesce(sum(amount_micros) filter (where position <= $1::bigint), 0) as opening,
+  coalesce(sum(amount_micros) filter (where position > $1::bigint and amount_micros > 0), 0) as debit,
+  coalesce(-sum(amount_micros) filter (where position > $1::bigint and amount_micros < 0), 0) as credit`
+
+const toSums = ({ book, account, opening, debit, credit }: SumRow): AccountSums => ({
+  book,
+  account,
+  openingMicros: BigInt(opening),
+  debitMicros: BigInt(debit),
+  creditMicros: BigInt(credit),
+})
+
+/** The balance at the end of the range. */
+export const closingMicros = ({
+  openingMicros,
+  debitMicros,
+  creditMicros,
+}: Omit<AccountSums, 'book' | 'account'>) => openingMicros + debitMicros - creditMicros
+
+/** Every account that moved up to the end of the range, by book and name; `depth` cuts names to so many parts. */
+export const sumAccounts = async (
+  pool: pg.Pool,
+  range: Range,
+  filter: { readonly book: string | null; readonly depth: number | null },
+): Promise<readonly AccountSums[]> => {
+  const account =
+    filter.depth === null
+      ? 'account'
+      : `array_to_string((string_to_array(account, ':'))[1:${Math.trunc(filter.depth)}], ':')`
+  const ofBook =
+    filter.book === null
+      ? ''
+      : 'and account_number in (select number from read.journal_accounts where book = $3::text)'
+  const { rows } = await pool.query<SumRow>(
+    `select book, account, sum(opening) as opening, sum(debit) as debit, sum(credit) as credit from (
+       select book, ${account} as account, opening, debit, credit from (
+         select account_number, ${sums} from read.journal_postings
+         where position <= $2::bigint ${ofBook} group by account_number
+       ) each join read.journal_accounts a on a.number = each.account_number
+     ) named group by book, account order by book, account`,
+    filter.book === null ? [range.after, range.to] : [range.after, range.to, filter.book],
+  )
+  return rows.map(toSums)
+}
+
+/** The account itself and every account below it that moved up to the end of the range. */
+export const sumBelow = async (
+  pool: pg.Pool,
+  range: Range,
+  account: { readonly book: string; readonly account: string },
+): Promise<readonly AccountSums[]> => {
+  const { sql, values } = legsOf({ ...account, below: true }, 3)
+  const { rows } = await pool.query<SumRow>(
+    `select book, account, opening, debit, credit from (
+       select account_number, ${sums} from read.journal_postings
+       where position <= $2::bigint and ${sql} group by account_number
+     ) each join read.journal_accounts a on a.number = each.account_number order by account`,
+    [range.after, range.to, account.book, ...values],
+  )
+  return rows.map(toSums)
+}
+
+export type AccountTotals = Omit<AccountSums, 'book' | 'account'> & {
+  /** Legs in the range. */
+  readonly lines: number
+}
+
+/** The sums of an account, or null where no entry up to the end of the range names it. */
+export const totalsOf = async (
+  pool: pg.Pool,
+  range: Range,
+  filter: AccountFilter,
+): Promise<AccountTotals | null> => {
+  const { sql, values } = legsOf(filter, 3)
+  const { rows } = await pool.query<SumRow & { lines: number; all: number }>(
+    `select '' as book, '' as account, count(*) as all, count(*) filter (where position > $1::bigint) as lines, ${sums}
+     from read.journal_postings where position <= $2::bigint and ${sql}`,
+    [range.after, range.to, filter.book, ...values],
+  )
+  const [row] = rows
+  if (!row || row.all === 0) return null
+  const { openingMicros, debitMicros, creditMicros } = toSums(row)
+  return { openingMicros, debitMicros, creditMicros, lines: row.lines }
+}
