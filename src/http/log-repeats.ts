@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { MonotonicClock } from '../clock.ts'
 
 /** A trouble that lasts is told again this often, milliseconds. */
 const againMs = 60_000
@@ -22,7 +23,7 @@ const identityOf = (level: number, message: unknown, { err, ...fields }: Trouble
  * Whether a line about a trouble says something new. What is tried again several times a second fails as often during an
  * outage: its first line is told, then one a minute.
  */
-export const createRepeats = (monotonicMs: () => number) => {
+export const createRepeats = (monotonicMs: MonotonicClock) => {
   const told = new LRUCache<string, { readonly atMs: number; leftOut: number }>({ max: knownTroubles })
 
   /** How many lines like this one were left out since the last that was told; null for one to leave out. */

@@ -1,5 +1,6 @@
 import type { DestinationStream, Logger, LoggerOptions } from 'pino'
 import pino from 'pino'
+import type { MonotonicClock } from '../clock.ts'
 import { createRepeats, type TroubleLine } from './log-repeats.ts'
 
 /** Names under which secrets and personal data could stand in a log line. */
@@ -42,7 +43,7 @@ const redacted = (line: Record<string, unknown>, depth: number): Record<string, 
 const isTrouble = (line: unknown): line is TroubleLine => isPlain(line) && line.err instanceof Error
 
 /** Lines about the same trouble are told once a minute, with how many were left out; what ends the process always. */
-const onceAMinute = (monotonicMs: () => number): NonNullable<LoggerOptions['hooks']> => {
+const onceAMinute = (monotonicMs: MonotonicClock): NonNullable<LoggerOptions['hooks']> => {
   const leftOutBefore = createRepeats(monotonicMs)
   return {
     logMethod(args, method, level) {
@@ -65,7 +66,7 @@ export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' |
 export const createLogger = (
   level: LogLevel,
   destination?: DestinationStream,
-  monotonicMs: () => number = () => performance.now(),
+  monotonicMs: MonotonicClock = () => performance.now(),
 ): Logger =>
   pino(
     {
