@@ -8,7 +8,7 @@ import { PoisonEvent } from './fold-batch.ts'
 import { tryLock, unlock } from './locks.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
-import { openSession, type Session } from './session.ts'
+import { boundSilence, openSession, type Session } from './session.ts'
 import { holdTenure, type TenureContext } from './tenure.ts'
 
 /**
@@ -31,6 +31,7 @@ export type GroupContext = TenureContext &
   RebuildContext & {
     readonly pool: pg.Pool
     readonly logger: EngineLogger
+    /** How long a session of a group may be without a word from Postgres that it waits for, or from this process. */
     readonly answerTimeoutMs: number
     readonly setState: (group: string, state: GroupState, error?: Error) => void
   }
@@ -140,7 +141,10 @@ export const runGroup = async (
     const make = [...new Set([...outdated, ...missing])]
     if (make.length > 0) {
       progress.setUsable(group.name, false)
+      // They are made over sessions of their own, for minutes.
+      await boundSilence(session.client, 0)
       await makeTables(make, session, checkpoint, signal)
+      await boundSilence(session.client, context.answerTimeoutMs)
       return tablesFit(session, signal)
     }
     adopted = true
@@ -184,6 +188,7 @@ export const runGroup = async (
     try {
       session = await openSession(context.pool, `farebox projection ${group.name}`, context.answerTimeoutMs)
       session.ended.addEventListener('abort', () => progress.forget(group.name), { once: true })
+      await boundSilence(session.client, context.answerTimeoutMs)
       const signal = AbortSignal.any([stop, session.ended])
       await stand(session, signal)
       session.ended.throwIfAborted()

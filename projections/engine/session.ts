@@ -9,6 +9,16 @@ export type Session = {
   close(): Promise<void>
 }
 
+/**
+ * From now on Postgres ends the session when this process says nothing over it for so long, milliseconds: a process that
+ * stands still, stopped or on a machine that is gone, keeps no lock from those who work. 0 is no bound.
+ */
+export const boundSilence = async (client: pg.ClientBase, silentMs: number): Promise<void> => {
+  await client.query(
+    `set idle_session_timeout = ${silentMs}; set idle_in_transaction_session_timeout = ${silentMs}`,
+  )
+}
+
 /** Statements of a session are short: one that is not answered in this time is not answered at all. */
 export const sessionAnswerMs = 30_000
 

@@ -21,7 +21,12 @@ const startProcess = (t: TestContext, url: string, ...args: readonly string[]) =
     await once(child, 'exit')
   }
   t.after(kill)
-  return { states, kill, isDead: () => child.signalCode !== null }
+  return {
+    states,
+    kill,
+    signal: (name: NodeJS.Signals) => child.kill(name),
+    isDead: () => child.signalCode !== null,
+  }
 }
 
 const addOnes = (count: number): Fact[] =>
@@ -44,7 +49,7 @@ test('a process killed inside a batch, before or while it commits, leaves whole 
   let written = 0
   for (const point of ['projection-batch-folded', 'projection-batch-sent'])
     for (const pass of ['1', '4']) {
-      const doomed = startProcess(t, url, point, pass)
+      const doomed = startProcess(t, url, '--point', point, '--pass', pass)
       await until(() => doomed.states.includes('owner'))
       await appendMany(log, addOnes(100))
       written += 100
@@ -75,4 +80,21 @@ test('when the owner is killed, a process that stands by goes on within seconds'
   await until(() => heir.states.includes('owner'))
   assert.ok(performance.now() - killedMs < 20_000)
   await until(async () => (await total(pool)) === 500)
+})
+
+test('when the owner stands still, a process that stands by goes on; the owner steps back once it runs again', async (t) => {
+  const { url, pool, log } = await world(t)
+  const stopped = startProcess(t, url, '--answer-timeout-ms', '2000')
+  await until(() => stopped.states.includes('owner'))
+  const heir = startProcess(t, url)
+  await until(() => heir.states.includes('standby'))
+  stopped.signal('SIGSTOP')
+  await appendMany(log, addOnes(500))
+  await until(() => heir.states.includes('owner'))
+  await until(async () => (await total(pool)) === 500)
+  stopped.signal('SIGCONT')
+  await until(() => stopped.states.at(-1) === 'standby')
+  await appendMany(log, addOnes(100))
+  await until(async () => (await total(pool)) === 600)
+  assert.equal(heir.states.at(-1), 'owner')
 })

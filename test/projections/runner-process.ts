@@ -1,3 +1,4 @@
+import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { createLogFeed } from '../../projections/engine/feed.ts'
 import { createProjectionRunner } from '../../projections/engine/runner.ts'
@@ -6,8 +7,20 @@ import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../src/postgres/pool.ts'
 import { both } from './tally.ts'
 
-/** A process that folds, to be killed: `node runner-process.ts URL [POINT PASS]` dies at the n-th pass of a point. */
-const [url = '', point, pass] = process.argv.slice(2)
+/**
+ * A process that folds, to be killed or stopped: `node runner-process.ts URL [--point P --pass N]` dies at the n-th pass
+ * of a point. `--answer-timeout-ms` bounds the silence over its sessions.
+ */
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: {
+    point: { type: 'string' },
+    pass: { type: 'string' },
+    'answer-timeout-ms': { type: 'string' },
+  },
+})
+const [url = ''] = positionals
+const answerTimeoutMs = values['answer-timeout-ms']
 const settings = { url, applicationName: 'farebox-test-process' }
 const pool = createPool(settings)
 const log = await openPostgresLog({ pool, connection: clientConfig(settings) })
@@ -23,11 +36,12 @@ const runner = createProjectionRunner({
   logger: pino({ level: 'silent' }),
   clock: Date.now,
   maxBatch: 10,
+  ...(answerTimeoutMs !== undefined && { answerTimeoutMs: Number(answerTimeoutMs) }),
   onState: ({ state }) => process.send?.(state),
   onPoint: (passed) => {
-    if (passed !== point) return
+    if (passed !== values.point) return
     passes += 1
-    if (passes === Number(pass)) process.kill(process.pid, 'SIGKILL')
+    if (passes === Number(values.pass)) process.kill(process.pid, 'SIGKILL')
   },
 })
 await runner.start()

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { LogFeed } from '../../../projections/engine/feed.ts'
 import { tryLock } from '../../../projections/engine/locks.ts'
-import { openSession } from '../../../projections/engine/session.ts'
+import { boundSilence, openSession, sessionAnswerMs } from '../../../projections/engine/session.ts'
 import type { Clock } from '../../clock.ts'
 import type { EventLog } from '../../eventstore/port.ts'
 import { workFanOuts } from './fan-out.ts'
@@ -76,6 +76,7 @@ export const startWebhookReactor = (deps: ReactorDeps): Reactor => {
         while (!signal.aborted && !(await tryLock(session.client, 'webhook reactor')))
           await pause(standbyMs, signal)
         signal.throwIfAborted()
+        await boundSilence(session.client, sessionAnswerMs)
         await own(session.client, signal)
       } catch (error) {
         if (stopping.signal.aborted) break

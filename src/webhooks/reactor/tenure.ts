@@ -174,6 +174,7 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
       const found = await nextWithin(reader, at.position, signal)
       if (found !== null) await take(found)
       else if (place.position < at.position) await move(at)
+      else await client.query('select') // a word, for the bound on silence
     }
   } finally {
     reader.close()
