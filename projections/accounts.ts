@@ -26,7 +26,7 @@ export type KeyRow = {
   created_at: string
 }
 
-export const accountsTable: Table<AccountRow> = {
+const accountsTable: Table<AccountRow> = {
   name: 'accounts',
   columns: {
     account_id: { type: 'text' },
@@ -40,7 +40,7 @@ export const accountsTable: Table<AccountRow> = {
   indexes: [],
 }
 
-export const keysTable: Table<KeyRow> = {
+const keysTable: Table<KeyRow> = {
   name: 'keys',
   columns: {
     key_id: { type: 'text' },

@@ -49,7 +49,7 @@ export type TransactionRow = {
   created_at: string
 }
 
-export const balancesTable: Table<BalanceRow> = {
+const balancesTable: Table<BalanceRow> = {
   name: 'balances',
   columns: {
     account_id: { type: 'text' },
@@ -64,7 +64,7 @@ export const balancesTable: Table<BalanceRow> = {
   rewritten: true,
 }
 
-export const transactionsTable: Table<TransactionRow> = {
+const transactionsTable: Table<TransactionRow> = {
   name: 'transactions',
   columns: {
     transaction_id: { type: 'text' },

@@ -16,7 +16,7 @@ export type CatalogRow = {
   revision: number
 }
 
-export const catalogTable: Table<CatalogRow> = {
+const catalogTable: Table<CatalogRow> = {
   name: 'catalog',
   columns: {
     catalog_id: { type: 'text' },

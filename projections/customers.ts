@@ -26,7 +26,7 @@ export type CustomerRow = {
   readonly moved_at: string
 }
 
-export const customersTable: Table<CustomerRow> = {
+const customersTable: Table<CustomerRow> = {
   name: 'customers',
   columns: {
     customer_id: { type: 'text' },

@@ -32,7 +32,7 @@ export type DepositCountRow = {
   readonly total: number
 }
 
-export const depositsTable: Table<DepositRow> = {
+const depositsTable: Table<DepositRow> = {
   name: 'deposits',
   columns: {
     deposit_id: { type: 'text' },
@@ -54,7 +54,7 @@ export const depositsTable: Table<DepositRow> = {
   indexes: ['account_id, opened_at desc, deposit_id desc', 'watch_until'],
 }
 
-export const depositCountsTable: Table<DepositCountRow> = {
+const depositCountsTable: Table<DepositCountRow> = {
   name: 'deposit_counts',
   columns: { account_id: { type: 'text' }, status: { type: 'text' }, total: { type: 'bigint' } },
   key: ['account_id', 'status'],

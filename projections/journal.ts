@@ -51,7 +51,7 @@ export type JournalClockRow = { readonly name: 'now'; readonly at: string; reado
 
 export type JournalResellerRow = { readonly account_id: string }
 
-export const journalEntriesTable: Table<JournalEntryRow> = {
+const journalEntriesTable: Table<JournalEntryRow> = {
   name: 'journal_entries',
   columns: {
     position: { type: 'bigint' },
@@ -74,14 +74,14 @@ export const journalEntriesTable: Table<JournalEntryRow> = {
   appendOnly: true,
 }
 
-export const journalAccountsTable: Table<JournalAccountRow> = {
+const journalAccountsTable: Table<JournalAccountRow> = {
   name: 'journal_accounts',
   columns: { book: { type: 'text' }, account: { type: 'text' }, number: { type: 'bigint' } },
   key: ['book', 'account'],
   indexes: ['number'],
 }
 
-export const journalPostingsTable: Table<JournalPostingRow> = {
+const journalPostingsTable: Table<JournalPostingRow> = {
   name: 'journal_postings',
   columns: {
     position: { type: 'bigint' },
@@ -94,7 +94,7 @@ export const journalPostingsTable: Table<JournalPostingRow> = {
   appendOnly: true,
 }
 
-export const journalSecondsTable: Table<JournalSecondRow> = {
+const journalSecondsTable: Table<JournalSecondRow> = {
   name: 'journal_seconds',
   columns: { position: { type: 'bigint' }, at: { type: 'timestamptz' } },
   key: ['position'],
@@ -102,14 +102,14 @@ export const journalSecondsTable: Table<JournalSecondRow> = {
   appendOnly: true,
 }
 
-export const journalClockTable: Table<JournalClockRow> = {
+const journalClockTable: Table<JournalClockRow> = {
   name: 'journal_clock',
   columns: { name: { type: 'text' }, at: { type: 'timestamptz' }, accounts: { type: 'bigint' } },
   key: ['name'],
   indexes: [],
 }
 
-export const journalResellersTable: Table<JournalResellerRow> = {
+const journalResellersTable: Table<JournalResellerRow> = {
   name: 'journal_resellers',
   columns: { account_id: { type: 'text' } },
   key: ['account_id'],

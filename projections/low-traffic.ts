@@ -15,7 +15,7 @@ export type LowTrafficRow = {
   readonly low_since: string
 }
 
-export const lowTrafficTable: Table<LowTrafficRow> = {
+const lowTrafficTable: Table<LowTrafficRow> = {
   name: 'low_traffic',
   columns: {
     plan_id: { type: 'text' },

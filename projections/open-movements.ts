@@ -10,7 +10,7 @@ export type OpenMovementRow = {
   readonly opened_at: string
 }
 
-export const openMovementsTable: Table<OpenMovementRow> = {
+const openMovementsTable: Table<OpenMovementRow> = {
   name: 'open_movements',
   columns: { movement_id: { type: 'text' }, movement: { type: 'jsonb' }, opened_at: { type: 'timestamptz' } },
   key: ['movement_id'],

@@ -15,7 +15,7 @@ export type OpenOrderRow = {
   readonly opened_at: string
 }
 
-export const openOrdersTable: Table<OpenOrderRow> = {
+const openOrdersTable: Table<OpenOrderRow> = {
   name: 'open_orders',
   columns: {
     order_id: { type: 'text' },

@@ -21,7 +21,7 @@ export type OrderPaymentRow = {
   readonly canceled_at: string | null
 }
 
-export const orderPaymentsTable: Table<OrderPaymentRow> = {
+const orderPaymentsTable: Table<OrderPaymentRow> = {
   name: 'order_payments',
   columns: {
     order_id: { type: 'text' },
@@ -47,7 +47,7 @@ export type OrderOutcomeRow = {
   readonly position: number
 }
 
-export const orderOutcomesTable: Table<OrderOutcomeRow> = {
+const orderOutcomesTable: Table<OrderOutcomeRow> = {
   name: 'order_outcomes',
   columns: {
     order_id: { type: 'text' },

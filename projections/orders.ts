@@ -65,7 +65,7 @@ const eachStatus = <Value>(value: Value): Readonly<Record<OrderStatus, Value>> =
 
 const noOrders = eachStatus(0)
 
-export const orderCountsTable: Table<OrderCountRow> = {
+const orderCountsTable: Table<OrderCountRow> = {
   name: 'order_counts',
   columns: {
     account_id: { type: 'text' },

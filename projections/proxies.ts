@@ -25,7 +25,7 @@ export type ProxyRow = {
   readonly released_at: string | null
 }
 
-export const proxiesTable: Table<ProxyRow> = {
+const proxiesTable: Table<ProxyRow> = {
   name: 'proxies',
   columns: {
     proxy_id: { type: 'text' },

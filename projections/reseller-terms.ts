@@ -14,7 +14,7 @@ export type ResellerTermsRow = {
   position: number
 }
 
-export const resellerTermsTable: Table<ResellerTermsRow> = {
+const resellerTermsTable: Table<ResellerTermsRow> = {
   name: 'reseller_terms',
   columns: {
     reseller_id: { type: 'text' },

@@ -27,7 +27,7 @@ export type StockLevelRow = {
   readonly rented: number
 }
 
-export const restingAddressesTable: Table<RestingAddressRow> = {
+const restingAddressesTable: Table<RestingAddressRow> = {
   name: 'resting_addresses',
   columns: {
     ip: { type: 'text' },
@@ -43,7 +43,7 @@ export const restingAddressesTable: Table<RestingAddressRow> = {
   rewritten: true,
 }
 
-export const stockLevelsTable: Table<StockLevelRow> = {
+const stockLevelsTable: Table<StockLevelRow> = {
   name: 'stock_levels',
   columns: {
     product_id: { type: 'text' },

@@ -36,7 +36,7 @@ export type OpenPeriodRow = {
   readonly opened_at: string
 }
 
-export const subscriptionsTable: Table<SubscriptionRow> = {
+const subscriptionsTable: Table<SubscriptionRow> = {
   name: 'subscriptions',
   columns: {
     subscription_id: { type: 'text' },
@@ -62,7 +62,7 @@ export const subscriptionsTable: Table<SubscriptionRow> = {
   indexes: ['account_id, started_at desc, subscription_id desc', 'due_at where ended_as is null'],
 }
 
-export const openPeriodsTable: Table<OpenPeriodRow> = {
+const openPeriodsTable: Table<OpenPeriodRow> = {
   name: 'open_periods',
   columns: {
     order_id: { type: 'text' },

@@ -19,7 +19,7 @@ export type WebhookEndpointRow = {
   readonly created_at: string
 }
 
-export const webhookEndpointsTable: Table<WebhookEndpointRow> = {
+const webhookEndpointsTable: Table<WebhookEndpointRow> = {
   name: 'webhook_endpoints',
   columns: {
     endpoint_id: { type: 'text' },

@@ -2,7 +2,7 @@ const microsPerDollar = 1_000_000n
 const microsPerCent = 10_000n
 
 /** Whether an amount is whole cents; scrapes cost less than a cent. */
-export const isWholeCents = (micros: bigint): boolean => micros % microsPerCent === 0n
+const isWholeCents = (micros: bigint): boolean => micros % microsPerCent === 0n
 
 /** Micro-dollars as dollars with a point and all six decimals: exact, for programs. E.g. `-12.500000`. */
 export const plainDollars = (micros: bigint): string => {

@@ -51,7 +51,7 @@ export const refuseUntil = (
 ): ApiError => new ApiError(code, message, undefined, { 'retry-after': retryAfterHeader(retryAfterS) })
 
 /** Whole seconds, rounded up, at least 1 (decisions.md, "Everywhere"). */
-export const retryAfterHeader = (seconds: number): string => String(Math.max(1, Math.ceil(seconds)))
+const retryAfterHeader = (seconds: number): string => String(Math.max(1, Math.ceil(seconds)))
 
 /** The body of a refusal: `{error, code, requestId}` and the fields of the code (spec.md, "Errors"). */
 export const errorBody = (error: ApiError, requestId: string): string =>

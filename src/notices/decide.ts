@@ -4,8 +4,8 @@ import type { NoticeEvent, NoticePublished } from './events.ts'
 import type { NoticeState } from './fold.ts'
 import { audiences, noticeKinds } from './notice.ts'
 
-export const maxTitleLength = 200
-export const maxBodyLength = 20_000
+const maxTitleLength = 200
+const maxBodyLength = 20_000
 export const maxLabelLength = 64
 const maxHrefLength = 2_000
 

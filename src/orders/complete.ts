@@ -11,7 +11,7 @@ import { type OrderStates, paidEvent, placedEvents, withoutEmpty } from './place
 import { landRefund, noEvidence, type RefundEvidence } from './refund.ts'
 
 /** The one refund of an order that failed after it was paid. */
-export const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])
+const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])
 
 const finishRefunds = (
   states: OrderStates & { readonly order: Order },

@@ -21,7 +21,7 @@ type PaymentColumns = {
 export type FoundOrder = ShownOrder & { readonly payUrl: string | null }
 
 /** The order as its row tells it. Refunds on their way are not in the row: only the log decides on them. */
-export const orderOfRow = (row: OrderRow & PaymentColumns): FoundOrder => ({
+const orderOfRow = (row: OrderRow & PaymentColumns): FoundOrder => ({
   details: {
     ...(JSON.parse(row.details) as KeptDetails),
     orderId: row.order_id as OrderDetails['orderId'],

@@ -36,7 +36,7 @@ const internalName =
 const isLoopbackName = (hostname: string): boolean => /^(?:.*\.)?localhost$/.test(hostname)
 
 /** The host of a URL without brackets and without the dot of an absolute name. */
-export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
+const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 
 export const maxUrlLength = 2048
 

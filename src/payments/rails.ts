@@ -19,7 +19,7 @@ const stripe = (name: string): RailRoute => ({ provider: 'stripe', currency: 'us
  * route is known and never live, since its payers pay in a currency that is not the wallet's: UPI in INR, Pix and boleto
  * in BRL, OXXO in MXN, FPX in MYR, GrabPay and Maya in PHP, QRIS and Dana in IDR, MoMo in VND.
  */
-export const railRoutes: Readonly<Record<Rail, readonly RailRoute[]>> = {
+const railRoutes: Readonly<Record<Rail, readonly RailRoute[]>> = {
   card: [stripe('card')],
   crypto: [
     { provider: 'btcpay', currency: 'usd', name: 'BTC' },

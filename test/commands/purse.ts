@@ -96,7 +96,7 @@ export const pay = (
 
 export const codec = createCodec()
 
-export const silentLogger = { warn: () => {}, error: () => {} }
+const silentLogger = { warn: () => {}, error: () => {} }
 
 export const runnerOver = (log: EventLog, overrides: Partial<CommandRunnerDeps> = {}) =>
   createCommandRunner({

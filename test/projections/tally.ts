@@ -34,7 +34,7 @@ export const talliesTable: Table<TallyRow> = {
   indexes: ['sum desc, name'],
 }
 
-export const entriesTable: Table<EntryRow> = {
+const entriesTable: Table<EntryRow> = {
   name: 'entries',
   columns: {
     position: { type: 'bigint' },

@@ -45,7 +45,7 @@ const withDocument = (schema: unknown): unknown =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"document#/components/'))
 
 /** Finds operations and checks answers against what the document declares for them. */
-export const createChecker = (document: Document) => {
+const createChecker = (document: Document) => {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: true })
   addFormats.default(ajv)
   ajv.addSchema({ $id: 'document', components: document.components })

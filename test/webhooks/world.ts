@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { hot } from '../../projections/groups.ts'
 import type { Clock } from '../../src/clock.ts'
@@ -159,5 +158,3 @@ export const eventsOf = async (log: EventLog, prefix: string) => {
     after = page.at(-1)!.position
   }
 }
-
-export const anyName = (): string => randomBytes(6).toString('hex')

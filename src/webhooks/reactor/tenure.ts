@@ -29,12 +29,12 @@ import {
 } from './tables.ts'
 
 /** Another process took over. */
-export class Fenced extends Error {
+class Fenced extends Error {
   override readonly name = 'Fenced'
 }
 
 /** The tables belong to another log; the message says what to do. */
-export class ForeignLog extends Error {
+class ForeignLog extends Error {
   override readonly name = 'ForeignLog'
 }
 

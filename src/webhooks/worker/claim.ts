@@ -34,7 +34,7 @@ export type Lease = {
   readonly deliveries: readonly DueDelivery[]
 }
 
-export const leaseSeconds = 40
+const leaseSeconds = 40
 
 /**
  * An endpoint is claimed whole, not its deliveries one by one: that is the bound on how many run at once at one receiver,

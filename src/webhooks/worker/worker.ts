@@ -24,7 +24,7 @@ export type WorkerLimits = {
   readonly perLease: number
 }
 
-export const defaultWorkerLimits: WorkerLimits = {
+const defaultWorkerLimits: WorkerLimits = {
   active: 64,
   slow: 2_000,
   slowAfterMs: 500,
