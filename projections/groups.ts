@@ -43,7 +43,7 @@ export const hot: ReadModelGroup = {
   ],
 }
 
-/** What finance reads: it may lag, and never holds up the hot group. Nearly all of its rows only come, so large batches cost least. */
+/** What finance reads: it may lag, and never holds up the hot group. Nearly all rows are new: large batches cost least. */
 export const books: ReadModelGroup = {
   name: 'books',
   models: [journal, margins],

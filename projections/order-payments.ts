@@ -14,7 +14,7 @@ export type OrderPaymentRow = {
   /** Whether the order still waits: what the reactor looks at. */
   readonly waits: boolean
   readonly paid: boolean
-  /** Its payment came and the reseller's wallet was short: tried again until then. */
+  /** Until when it is tried again: its payment came and the reseller's wallet was short. Null: neither. */
   readonly held_until: string | null
   /** What the wallet must have for it. */
   readonly wallet_micros: number

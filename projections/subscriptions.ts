@@ -29,7 +29,7 @@ export type SubscriptionRow = {
   readonly ended_at: string | null
 }
 
-/** A period that is paid and whose subscription has not heard of it. */
+/** A period that is paid while its subscription's stream does not say so yet. */
 export type OpenPeriodRow = {
   readonly order_id: string
   readonly subscription_id: string
@@ -79,7 +79,7 @@ const prefix = 'subscription-'
 const dueAt = (end: string, target: Target | null): string =>
   target === null ? end : new Date(Date.parse(end) - rentalLeadMs).toISOString()
 
-/** What an order does to the worklist; a log whose items land whole leaves no row. */
+/** What an order's event does to the open periods. On a log whose items land whole, no row outlives its batch. */
 const applyOrder = (event: RecordedEvent<OrderEvent>, rows: Rows) => {
   switch (event.type) {
     case 'OrderPlaced': {

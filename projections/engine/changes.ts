@@ -6,10 +6,7 @@ export type Subjects = ReadonlySet<string> | 'all'
 
 /** Counts changes of read tables by whom they are about, so that what was read from them can be told to be current. */
 export type ChangeCounter = {
-  /**
-   * A number that is another one after every change of rows of an account, or of a table whose rows are of no account
-   * (`notices`). It only rises.
-   */
+  /** A number that rises with every change of rows of an account, or of a table whose rows belong to none (`notices`). */
   version(subject: string): number
   /** Rows about these are about to be written, or have just been. */
   changed(subjects: Subjects): void

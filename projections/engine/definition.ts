@@ -10,7 +10,7 @@ export type Definition = {
 
 export type Definitions = Readonly<Record<string, Definition>>
 
-/** Rises when the engine makes tables otherwise than before, so that they are made anew. */
+/** Raise it when the engine makes its tables in another way: all of them are then made anew. */
 const layout = 1
 
 const tableShape = ({ name, columns, key, indexes, rewritten }: Table): unknown => [
@@ -36,8 +36,8 @@ export type Standing = {
   /** Their tables were filled by an older version, or under another definition, or never. */
   readonly outdated: readonly ReadModel[]
   /**
-   * Names of those that a newer program than this one filled, also of such as this one does not know: who moved the
-   * group's checkpoint without them would leave them behind for ever.
+   * Names of the models that a newer program filled, those that this program does not know included. Moving the group's
+   * checkpoint without folding them would leave them behind for ever.
    */
   readonly newer: readonly string[]
 }

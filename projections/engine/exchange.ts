@@ -12,7 +12,7 @@ export type Exchange = {
   readonly session: Session
   readonly group: string
   readonly models: readonly ReadModel[]
-  /** They are all models of the group: it has no others from now on. */
+  /** The models are all that the group has from now on. */
   readonly whole: boolean
   readonly schema: string
   readonly logId: string
@@ -25,7 +25,7 @@ export type Exchange = {
   readonly settle: (checkpoint: Checkpoint) => Promise<Settled | null>
 }
 
-/** Not to be had in time, or held crosswise by somebody who wants what is locked here: readers lock in orders of their own. */
+/** SQLSTATEs of a lock that was not free in time, and of a deadlock: readers lock tables in orders of their own. */
 const lockFailures = ['55P03', '40P01']
 
 /** The live tables that go: those of the models, and what they had before. */

@@ -31,8 +31,9 @@ export type LogReads = {
    */
   next(after: number, limit: number, signal: AbortSignal): Promise<readonly RecordedEvent[]>
   /**
-   * Looks at the events after a position, at least one and at most `limit`, wherever a command ends, and gives those of
-   * the stored types alone: the others cost no decoding. Waits while there are no events of any type.
+   * Looks at the events after a position, at least one and at most `limit`, and gives those whose stored type is named:
+   * the others are not decoded. It may stop in the middle of a command's events. Waits while there are no events of any
+   * type.
    * @throws UndecodableEvent when the first of them is one; the signal's reason when it is aborted
    */
   nextOfTypes(
@@ -41,7 +42,7 @@ export type LogReads = {
     types: ReadonlySet<string>,
     signal: AbortSignal,
   ): Promise<Selection>
-  /** The same as they are stored, wherever a command ends: for who looks at the bytes, such as the sealer. */
+  /** As `next`, undecoded, and perhaps ending inside a command's events: for readers of the bytes, such as the sealer. */
   nextStored(after: number, limit: number, signal: AbortSignal): Promise<readonly StoredEvent[]>
 }
 
@@ -50,9 +51,9 @@ export type LogReader = LogReads & {
   /** Whether an event stands after a position, as far as the feed has seen. */
   has(after: number): boolean
   /**
-   * Resolves when an event stands after a position and it is time to read it: as long after the last read as the reader
-   * lets events gather, and without a wait while it is behind: while more stood there after its last read. One that
-   * waits while it is behind passes so many events a second at most, and may never catch up.
+   * Resolves when an event stands after a position and it is time to read it. A reader that has caught up waits for
+   * `gatherMs` after its last read; one that is behind (its last read left events unread) does not wait, for a bound on
+   * reads a second could keep it from ever catching up.
    * @throws the signal's reason when it is aborted
    */
   arrived(after: number, signal: AbortSignal): Promise<void>
@@ -66,7 +67,7 @@ export type Pace = {
 
 /** One reader of the log for everything in this process that follows it: projections, reactors, the sealer. */
 export type LogFeed = LogReads & {
-  /** What the last of all readers has passed is let go, so that it dies young; one far behind holds nothing back. */
+  /** Events that all readers have passed are let go, so that they die young. A reader far behind holds nothing back. */
   reader(pace?: Pace): LogReader
   close(): Promise<void>
 }
@@ -76,7 +77,7 @@ export type FeedOptions = {
   readonly decode: (event: StoredEvent) => RecordedEvent
   /** Told when the subscription fails, which it should not; it is opened again after a second. */
   readonly onError: (error: unknown) => void
-  /** How many of the newest events are kept in memory; who is further behind reads the log itself. Default 4,096. */
+  /** How many of the newest events are kept in memory; a reader further behind reads the log itself. Default 4,096. */
   readonly keep?: number
 }
 
@@ -185,7 +186,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     try {
       return decoded(entry)
     } catch {
-      // Whoever reads it next is told; here it only says nothing about where a command ends.
+      // The reader that comes to it is told. Here it only means that nothing is known of where a command ends.
       return undefined
     }
   }
@@ -246,7 +247,7 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return whole && stored.length === limit ? cutAtCommand(events) : events
   }
 
-  /** What the tail begins after is the place of an event itself: the log's head once, or one that was let go. */
+  /** The tail begins right after an event: the one at the log's head when following began, or one that was let go. */
   const has = (position: number): boolean => position < tailAfter || firstAfter(position) < tail.length
 
   const somethingAfter = async (position: number, signal: AbortSignal): Promise<void> => {

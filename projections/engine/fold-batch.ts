@@ -40,7 +40,7 @@ export type LoadRows = (
 
 /** A batch that is being folded, while its events come. */
 export type Fold = {
-  /** So many events were taken. */
+  /** How many events were taken. */
   readonly events: number
   /** The last one that was. */
   readonly last: RecordedEvent | null
@@ -60,9 +60,9 @@ export type FoldOptions = {
   readonly load: LoadRows
 }
 
-/** So many events are folded in one step: about half a millisecond. */
+/** Events folded in one step: about half a millisecond of work. */
 const stepEvents = 40
-/** After so many steps others of this process get a turn in any case: some milliseconds. */
+/** Steps after which the rest of the process gets a turn in any case: some milliseconds of work. */
 const turnSteps = 12
 
 type Key = readonly (string | number)[]
@@ -72,7 +72,7 @@ type NamedRow = { readonly table: Table; readonly key: Key; readonly text: strin
 
 type Named = {
   readonly rows: readonly NamedRow[]
-  /** A model threw on this event: what it and later ones read is not known. It is thrown when its turn comes. */
+  /** A model threw when it was asked what this event reads. Thrown when the event's turn comes; null: none did. */
   readonly poison: PoisonEvent | null
 }
 
@@ -94,7 +94,7 @@ const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[]
   return { rows, poison: null }
 }
 
-/** Whether a change came to nothing: an order that was counted as open and closed again within the batch, say. */
+/** Whether a row ends the batch as it began: an order counted as open and closed again within the batch, say. */
 const isSame = (before: Row | null | undefined, after: Row | null): boolean => {
   if (before === undefined) return false
   if (before === null || after === null) return before === after
@@ -111,7 +111,7 @@ class RowNotLoaded extends Error {
   }
 }
 
-/** Rows as of the event at hand: changed by the batch, else loaded for it, else cached; undefined is not known. */
+/** Rows as of the event that is folded: changed by the batch, else loaded for it, else cached. Undefined: not known. */
 const createOverlay = (cache: RowCache) => {
   const loaded = new Map<string, Row | null>()
   const changed = new Map<Table, Map<string, Change>>()

@@ -24,14 +24,14 @@ export type Progress = {
   advance(group: string, position: number): void
   /** As `advance`, by the owner: its changes were told. */
   advanceOwn(group: string, position: number): void
-  /** The connection that told where the group is has ended: who waits asks anew. */
+  /** The connection that told where the group is has ended: readers that wait ask Postgres again. */
   forget(group: string): void
   /** The owner is about to write rows about these, or has written them. */
   changed(group: string, subjects: Subjects): void
   /**
-   * Another number after every change of rows of these subjects: accounts, and tables whose rows are of no account. What
-   * was read while it stood at a number is what would be read again while it stands there. Null where this process does
-   * not see every change: another one folds the group.
+   * A number that changes with every change of rows of these subjects: accounts, and tables whose rows belong to no
+   * account. As long as it stays the same, reading again would give the same. Null where this process does not see every
+   * change, because another one folds the group.
    */
   versionOf(group: string, subjects: readonly string[]): number | null
   /** Tells as soon as somebody in this process waits for the group, at once when somebody does. Returns the way to unsubscribe. */
@@ -46,7 +46,7 @@ export type Progress = {
 
 /** Another process owns the group: how often its checkpoint is asked for while somebody waits. */
 const pollMs = 5
-/** It is owned here, so this only catches what happens around a change of owner. */
+/** The owner here tells of each step, so this poll only catches what happens around a change of owner. */
 const ownedPollMs = 250
 
 /**
@@ -129,7 +129,7 @@ export const createProgress = (options: {
   const forget = (group: GroupProgress): void => {
     group.position = 0
   }
-  // Any of them may have told where a group is. One that ends for another reason costs a query more.
+  // Any of them may have told where a group is. Forgetting without need costs one query more.
   const forgetAll = (): void => {
     for (const group of groups.values()) forget(group)
   }

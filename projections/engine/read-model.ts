@@ -19,13 +19,11 @@ export type Table<Row extends object = Record<string, unknown>> = {
   readonly columns: { readonly [Name in keyof Row & string]: Column }
   readonly key: readonly (keyof Row & string)[]
   readonly indexes: readonly string[]
-  /**
-   * Rows only come, by `Rows.add`: they are never looked at, replaced or kept in memory.
-   */
+  /** Rows are only added, by `Rows.add`: none is ever looked at, replaced or kept in memory. */
   readonly appendOnly?: true
   /**
-   * Rows are replaced again and again. Half of every page is left free, so that a row's next version stands beside it:
-   * else it moves to another page, and every index learns of it (of 5,000 replaced rows 448 stayed, with it all did).
+   * Rows are replaced again and again. Half of every page is left free, so that a row's next version fits beside it:
+   * otherwise it moves to another page and every index is written (of 5,000 replaced rows 448 stayed; with it, all did).
    */
   readonly rewritten?: true
 }
@@ -73,8 +71,8 @@ export type ReadModel = {
 export type ReadModelGroup = {
   readonly name: string
   readonly models: readonly ReadModel[]
-  /** A batch takes what comes for so long after the last one was written, unless somebody waits; else the runner's own. */
+  /** How long after the last write a batch goes on taking events, milliseconds; left out: as the runner says. */
   readonly gatherMs?: number
-  /** A batch that has so many events is written; else the runner's own. */
+  /** Events after which a batch is written; left out: as the runner says. */
   readonly maxBatch?: number
 }

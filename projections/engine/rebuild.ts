@@ -110,7 +110,7 @@ const planRebuild = async (
   }
 }
 
-/** What a round of catching up may take before the next step: then little is left to fold under the locks. */
+/** A round of catching up this short leaves little to fold under the locks: then comes the next step. */
 const shortRoundMs = 300
 /** The most events folded while readers wait. */
 const maxLockedEvents = 5000
@@ -176,7 +176,8 @@ const runRebuild = async (
   }
   const settle = async (checkpoint: Checkpoint): Promise<Settled | null> => {
     const position = await findTarget(checkpoint)
-    // Positions are at least as far apart as events, so this bounds the events; on EventStoreDB it errs on "again".
+    // There are at most as many events as positions between the two. On EventStoreDB there are fewer, and another round
+    // is made without need.
     if (position - replay.position > maxLockedEvents && follows === 'checkpoint') return null
     await replay.to(position)
     return { position, lastEvent: replay.lastEvent }

@@ -5,7 +5,7 @@ import type { Row } from './table-sql.ts'
 export type RowCache = {
   find(table: string, key: string): Row | null | undefined
   keep(table: string, key: string, row: Row | null): void
-  /** A row that was written and is not kept: from now on, what is not cached of its table may exist. */
+  /** A row was written and is not kept: from now on a row of its table that is not cached may exist all the same. */
   leaveOut(table: string, key: string): void
 }
 

@@ -54,15 +54,15 @@ export type RunnerOptions = {
   readonly groups: readonly ReadModelGroup[]
   readonly logger: EngineLogger
   readonly clock: Clock
-  /** A batch that has so many events is written, however long they have gathered; default 4,000. */
+  /** Events after which a batch is written, however briefly it has gathered; default 4,000. */
   readonly maxBatch?: number
   /** Rows of a group kept in memory; default 20,000. */
   readonly maxRows?: number
   /** Called between steps of folding and before a batch is written. */
   readonly giveWay?: GiveWay
-  /** A batch takes what comes for so long after the last one was written, unless somebody waits to read; default 60. */
+  /** How long after the last write a batch goes on taking events, milliseconds, unless a read waits; default 60. */
   readonly gatherMs?: number
-  /** A group's session to which Postgres says nothing for so long, milliseconds, is given up; default 30,000. */
+  /** A session is given up when Postgres owes an answer and is silent for this long, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
   readonly onBatch?: (batch: BatchDone) => void
   readonly onState?: (health: GroupHealth) => void

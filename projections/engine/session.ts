@@ -19,7 +19,7 @@ export const boundSilence = async (client: pg.ClientBase, silentMs: number): Pro
   )
 }
 
-/** Statements of a session are short: one that is not answered in this time is not answered at all. */
+/** Statements of a session are short: one that is unanswered for this long will not be answered at all. */
 export const sessionAnswerMs = 30_000
 
 /**

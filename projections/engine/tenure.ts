@@ -28,10 +28,10 @@ export type TenureContext = {
   readonly progress: Progress
   readonly gate: Gate
   readonly logId: string
-  /** A batch that has so many events is written. */
+  /** Events after which a batch is written. */
   readonly maxBatch: number
   readonly maxRows: number
-  /** A batch takes what comes for so long after the last one was written, unless somebody waits to read. */
+  /** How long after the last write a batch goes on taking events, milliseconds, unless a read waits. */
   readonly gatherMs: number
   /** Called between steps of folding and before a batch is written, while the batch is in good time by the clock. */
   readonly giveWay: GiveWay
@@ -49,7 +49,7 @@ export type TenureEnd =
 const isDataError = (error: unknown): boolean =>
   /^(22|23|54)/.test((error as { code?: unknown }).code?.toString() ?? '')
 
-/** So many events are read, and so decoded, at once: some milliseconds during which nothing else runs. */
+/** Events read, and so decoded, at once: some milliseconds in which nothing else of the process runs. */
 const maxRead = 1_000
 
 /** How soon an owner with nothing to fold learns that another program exchanged its tables. */
@@ -66,7 +66,7 @@ const watchFence = (session: Session, group: string, epoch: number, isBusy: () =
   const timer = setInterval(() => {
     // A session takes one statement at a time, and a batch looks at the epoch when it is written.
     if (isBusy() || looking !== null) return
-    // A query that fails ends with its session, which the tenure notices by itself.
+    // A query fails when its session ends, and that the tenure notices by itself.
     looking = look()
       .catch(() => undefined)
       .finally(() => {

@@ -136,7 +136,7 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
     },
     write: (tables, checkpoint) => {
       const written = writeBatch(tables, checkpoint)
-      underWay = written.catch(() => undefined) // whoever wrote it is told
+      underWay = written.catch(() => undefined) // the caller of `write` is told
       return written
     },
   }
