@@ -8,8 +8,8 @@ export type AppendHealth = {
 }
 
 /**
- * After the last append that failed. Nobody sends orders to a service that is not ready, so it must be asked for more by
- * itself: the next order tells.
+ * How long after the last failed append the log counts as taking none. Nobody sends orders to a service that is not ready,
+ * so it must become ready by itself: only the next order can tell.
  */
 const rememberMs = 10_000
 

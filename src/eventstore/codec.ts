@@ -2,8 +2,9 @@ import type { DomainEvent, EventMetadata, RecordedEvent } from './event.ts'
 import type { NewEvent, StoredEvent } from './port.ts'
 
 /**
- * How events of old shapes are read as today's: by stored type, from the fact as it was written to the fact as code
- * knows it, under the same or a new type. It is given every event of that type, so it hands on what is current already.
+ * How events of old shapes are read as today's. By stored type: a function from the fact as it was written to the fact
+ * as code knows it now, under the same type or a new one. It gets every event of that type, current ones too, and
+ * returns those unchanged.
  */
 export type Upcasters = Readonly<Record<string, (event: DomainEvent) => DomainEvent>>
 

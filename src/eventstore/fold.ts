@@ -1,6 +1,6 @@
 import type { DomainEvent, RecordedEvent } from './event.ts'
 
-/** What `evolve` may look at besides the fact: when and where it was recorded. While deciding, `revision` is the one it will get. */
+/** A fact with when and where it was recorded. While deciding, `revision` is the one that it will get. */
 export type FoldedEvent<Event extends DomainEvent> = Event &
   Pick<RecordedEvent, 'revision'> & {
     /** Milliseconds of `recordedAt`. */
@@ -18,7 +18,7 @@ export type Fold<State, Event extends DomainEvent = DomainEvent> = {
   /** Rises with every change of the state's shape or of `evolve`: older snapshots are thrown away. */
   readonly version: number
   readonly initial: State
-  /** Mostly decided on once: of such streams only the last few are kept in memory while nobody uses them. */
+  /** Streams of this kind are mostly decided on once: only the last few are kept in memory while nobody uses them. */
   readonly usedOnce?: true
   evolve(state: State, event: FoldedEvent<Event>): State
   /** Left out: streams of this kind are short and never snapshotted. */
@@ -32,8 +32,8 @@ export type Fold<State, Event extends DomainEvent = DomainEvent> = {
      */
     agrees?(state: State, event: DomainEvent): boolean
     /**
-     * How much the state holds, in facts of some 200 bytes: as many events are due before its next snapshot (1,000 at
-     * least), and it counts so much in the cache of folds.
+     * How much the state holds, in facts of some 200 bytes each. Its next snapshot is due after as many events (1,000 at
+     * least), and this is its weight in the cache of folds.
      */
     entries(state: State): number
   }

@@ -2,8 +2,8 @@
  * Many small facts under ids, packed into bytes. As objects of a persistent map they took a kilobyte each, all of which the
  * garbage collector walks over; here it is the text and 20 to 28 bytes, of which it sees nothing.
  *
- * A value of this type is immutable: it names stretches of a store, and a store only grows at its end. Who adds to a
- * value that somebody else has added to before gets a stretch of its own there, so both stay what they are.
+ * A value of this type is immutable: it names stretches of a store, and a store only grows at its end. When two values
+ * grow out of the same one, each gets a stretch of its own there, so both stay what they are.
  */
 export type Packed = {
   readonly store: Store

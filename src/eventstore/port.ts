@@ -5,7 +5,7 @@ export type StreamName = string & { readonly [brand]: 'StreamName' }
 
 /**
  * The revision that a stream must be at: the one of its last event (from 0), or `noStream` when it must not exist.
- * Nothing looser exists: a loose expectation loses idempotency on EventStoreDB (design section 3).
+ * There is nothing looser: a loose expectation loses idempotency on EventStoreDB (design section 3).
  */
 export type Expected = number | 'noStream'
 
@@ -104,8 +104,8 @@ export type EventLog = {
   /** Up to `limit` events after a position, strictly by position. Fewer than `limit` means the head was reached. */
   readAll(after: number, limit: number): Promise<readonly StoredEvent[]>
   /**
-   * Up to `limit` events before the event at this position, the nearest first. The position is one that an event has:
-   * on EventStoreDB no other is taken.
+   * Up to `limit` events before the event at this position, the nearest first. An event must stand there: EventStoreDB
+   * takes no other position.
    */
   readBefore(position: number, limit: number): Promise<readonly StoredEvent[]>
   /** The event at exactly this position; null where none of the log's events stands. */

@@ -34,14 +34,14 @@ type Fact<Value> = { readonly id: string; readonly atMs: number; readonly value:
  */
 type Recent<Value> = { readonly store: RecentStore<Value>; readonly from: number; readonly to: number }
 
-/** The hashes lie side by side: who looks for an id touches a few lines of memory in place of each fact and its id. */
+/** The hashes lie side by side: a search for an id touches a few lines of memory instead of each fact and its id. */
 type RecentStore<Value> = { readonly facts: Fact<Value>[]; readonly hashes: number[] }
 
 export const rememberedMs = 7 * 24 * 60 * 60 * 1000
 
 /** An event adds at most one id, so that dropping two an event bounds both the work and what is kept. */
 const droppedPerEvent = 2
-/** So many at once are packed: the many plans and wallets of a few orders need no store, and it takes less time each. */
+/** Ids are packed this many at a time: it takes less time each, and the many plans and wallets of few orders need no store. */
 const packedAtOnce = 32
 
 const noneRecent = <Value>(): Recent<Value> => ({ store: { facts: [], hashes: [] }, from: 0, to: 0 })
@@ -73,8 +73,8 @@ const factsOf = <Value>({ store, from, to }: Recent<Value>): PackedFact[] =>
   store.facts.slice(from, to).map(({ id, atMs, value }) => [id, atMs, value])
 
 /**
- * With one more. Who adds to a value that somebody else has added to gets a store of its own; so does one that has
- * forgotten much, whose store would grow for ever.
+ * With one more. The second value that grows out of the same one gets a store of its own. So does a value that has
+ * forgotten much, whose store would otherwise grow for ever.
  */
 const added = <Value>({ store, from, to }: Recent<Value>, fact: Fact<Value>, hash: number): Recent<Value> => {
   if (to < store.facts.length || from >= packedAtOnce) {

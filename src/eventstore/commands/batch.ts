@@ -28,7 +28,7 @@ export type Batch = {
   readonly items: readonly BatchItem[]
   /** Answered without appends from states that are fresh. */
   readonly answered: readonly { readonly pending: Pending; readonly answer: unknown }[]
-  /** Would be answered, or write elsewhere, by old states that no append checks: to be decided again on fresh ones. */
+  /** Rest on states that may be old and that no append checks: to be decided again on fresh ones. */
   readonly unverified: readonly Pending[]
   readonly failed: readonly { readonly pending: Pending; readonly error: Error }[]
   /** Did not fit. */
@@ -92,7 +92,7 @@ export const decideBatch = (deps: BatchDeps, pendings: readonly Pending[]): Batc
     const writes = decided.appends.length > 0
     const rests = uses.some(({ slot }) => lastWriter.has(slot))
     const stale = uses.filter(({ slot }) => slot.verifiedAt <= arrival).map(({ slot }) => slot)
-    // The log checks the streams that are written, and no others: those were looked at, or nothing is decided on them.
+    // The log checks the streams that are written and no others: all others must have been read since the command came.
     const unchecked = writes && stale.some((slot) => !points.has(slot) && !overlay.has(slot))
     if (unchecked || (!writes && !rests && stale.length > 0)) {
       unverified.push(pending)

@@ -4,7 +4,7 @@ import type { RunnerLimits } from './limits.ts'
 import { isBusy, isFrozen, type Pending } from './pending.ts'
 import type { CommandRunnerDeps, StreamLease } from './ports.ts'
 
-/** Contended streams whose commands are decided together, under their locks where these are to be had. */
+/** Contended streams whose commands are decided together, under the streams' locks when those are free in time. */
 export type Lane = {
   readonly streams: ReadonlySet<StreamName>
   state: 'acquiring' | 'held' | 'running'
@@ -24,7 +24,7 @@ export type Contention = {
   held(): readonly Lane[]
   /** Whether the lane is the one that the command needs. */
   serves(lane: Lane, pending: Pending): boolean
-  /** Gives the locks back; who waits longest, here or in another process, is next. */
+  /** Gives the locks back; the one that has waited longest, here or in another process, is next. */
   end(lane: Lane): void
   lanes(): number
 }

@@ -22,10 +22,10 @@ const expectedShare = 0.9
 const growth = 1.5
 
 /**
- * Clients that were just answered are about to ask again, while those that waited could go at once: two half batches
- * then take turns, and pay twice for what each costs whatever its size. So the next batch waits until about as many
- * commands are there as were open, for as long as the last append took, and `gatherMs` at most: a commit that is waited
- * for is never much more than doubled, and who comes alone never waits.
+ * When a batch lands, its clients are about to ask again, while those that waited could go at once. Two half batches would
+ * then take turns, and pay twice for what a batch costs whatever its size. So the next batch waits until about as many
+ * commands are there as were open, but no longer than the last append took, and `gatherMs` at most: the wait for a commit
+ * is never much more than doubled, and a client that comes alone never waits.
  */
 export const createGathering = ({ limits, monotonicMs, onOver }: Deps): Gathering => {
   let enough = 0

@@ -33,7 +33,7 @@ export type RunnerLimits = {
   readonly contendedLanes: number
   /**
    * Folds that are kept while nobody uses them: at most this many, and this many entries in all (`Fold.snapshot.entries`).
-   * Once those in use at a time do not fit, each is folded anew again and again: 300 orders a second in place of 5,500.
+   * When the wallets of a busy time do not fit, each is folded anew again and again: 300 orders a second, not 5,500.
    */
   readonly cacheStreams: number
   readonly cacheEntries: number

@@ -100,7 +100,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     slot.verifiedAt = Math.max(slot.verifiedAt, tick)
   }
 
-  /** The tail starts with the event of the snapshot: a snapshot of another history is told by that event's id. */
+  /** The tail starts with the snapshot's own event: another id there means that the snapshot is of another history. */
   const isOfThisLog = (point: FoldPoint, events: readonly StoredEvent[]): boolean =>
     events[0]?.revision === point.revision && events[0].id === point.eventId
 
@@ -187,7 +187,7 @@ export const createLoader = (deps: LoaderDeps): Loader => {
   let scheduled = false
   return {
     want(slot) {
-      // A read under way may be too old for who asks now; who still needs one asks again when it ends.
+      // A read under way may have begun too early for this command, which then asks again when it ends.
       if (reading.has(slot) || wanted.has(slot)) return
       wanted.add(slot)
       if (scheduled) return

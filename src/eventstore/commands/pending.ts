@@ -17,9 +17,9 @@ export type Pending = {
   readonly arrivedMs: number
   /** How often it was decided in vain. */
   attempts: number
-  /** No append checks all that it was decided on, so every one of its streams is to be read first. */
+  /** No append checks all the states that it is decided on, so each of its streams is to be read first. */
   verify: boolean
-  /** The log refused a batch with it: it shares its streams with no other command of a batch. */
+  /** The log refused a batch that it was part of: it now shares its streams with no other command of a batch. */
   solo: boolean
   answered: boolean
   readonly resolve: (outcome: CommandOutcome<unknown>) => void

@@ -35,7 +35,7 @@ export type SnapshotStore = {
  * lost or not obtained, or an announcement is not heard.
  */
 export type StreamLocks = {
-  /** All of the streams, or null when they are not to be had within `waitMs`. */
+  /** Locks all of the streams; null when they are not free within `waitMs`. */
   acquire(streams: readonly StreamName[], waitMs: number): Promise<StreamLease | null>
   /** Has the other processes take turns on the stream too: the one that wins every race would not notice by itself. */
   announce(stream: StreamName): void

@@ -66,7 +66,7 @@ export type PostgresStreamLocksOptions = {
   readonly onTrouble?: (what: string, error: Error) => void
 }
 
-/** Stream locks as session advisory locks: who waits is served in order, and a process that dies lets go. */
+/** Stream locks as session advisory locks: waiters are served in order, and a process that dies lets go. */
 export const createPostgresStreamLocks = (
   options: PostgresStreamLocksOptions,
 ): StreamLocks & { close(): Promise<void> } => {

@@ -97,7 +97,7 @@ export const createSettle = (deps: SettleDeps): Settle => {
       slot.ignoreSnapshots = true
     }
     slot.readAfter = deps.nextTick()
-    // Where one assumed absence was wrong (clients repeat themselves after a restart), others of the batch are likely too.
+    // Where one stream was wrongly taken as absent (clients repeat themselves after a restart), others are likely to be.
     for (const { pending } of others)
       for (const use of pending.uses)
         if (use.slot.point !== null || wasAssumedAbsent) use.slot.readAfter = deps.nextTick()

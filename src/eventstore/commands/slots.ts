@@ -111,7 +111,7 @@ export const createSlots = (
     sizeCalculation: entriesOf,
   })
   const short = new LRUCache<StreamName, Slot>({ max: limits.cacheShortStreams })
-  // An order is decided on once: thousands of them a second must push nothing out, nor live to be old.
+  // An order is decided on once: thousands of them a second must push nothing else out, nor grow old in memory.
   const once = new LRUCache<StreamName, Slot>({ max: limits.cacheOnceStreams })
   const idleOf = ({ fold }: { readonly fold: AnyFold }) => {
     if (fold.usedOnce) return once

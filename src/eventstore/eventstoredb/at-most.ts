@@ -1,4 +1,4 @@
-/** Runs at most so many at once; the rest wait in the order of arrival. */
+/** Runs at most `limit` at once; the rest wait in the order of arrival. */
 export const createAtMost = (limit: number) => {
   const waiting: (() => void)[] = []
   let running = 0

@@ -15,7 +15,7 @@ const asError = (thrown: unknown): ClientError =>
 const nothingSent =
   /No connection established|Channel closed before call started|Server Is Not Ready|Server Is Too Busy|Failed to discover|No leader info/
 
-/** Refused before anything is looked at: who asks, or whom. */
+/** Refused before the append is looked at: this server is not the leader, or the caller has no right. */
 const refusedTypes: ReadonlySet<string> = new Set([ErrorType.NOT_LEADER, ErrorType.ACCESS_DENIED])
 
 /** Refused for what is in it: no retry helps. */
@@ -26,7 +26,7 @@ const rejectedTypes: ReadonlySet<string> = new Set([
   ErrorType.MISSING_REQUIRED_METADATA_PROPERTY,
 ])
 
-/** An append takes part in no guessing: what is not known to be unwritten is unknown, and is sent again as it is. */
+/** Nothing is guessed about an append: unless it is known not to be written its outcome is unknown, and it is sent again. */
 export const appendFailure = (thrown: unknown, stream: StreamName, expected: Expected): Error => {
   const error = asError(thrown)
   if (error instanceof OutcomeUnknown || error instanceof LogUnavailable) return error

@@ -8,8 +8,8 @@ import { toStored } from './wire.ts'
 export type ReadDeps = { readonly connection: Connection; readonly readTimeoutMs: number }
 
 /**
- * All that a bounded read gives. Read to its end and not iterated over by the caller: who stops halfway leaves a call
- * open for ever, and the client puts no deadline on reads.
+ * All that a bounded read gives. It is read to its end here and not handed out as an iterator: a caller that stops
+ * halfway would leave a call open for ever, and the client puts no deadline on reads.
  *
  * @throws LogUnavailable
  */

@@ -45,8 +45,8 @@ const expectationsOf = (items: readonly AppendItem[]): Expectation[] => {
 }
 
 /**
- * What must be looked at before a batch is written: whether streams reach the revisions that it expects. That they go no
- * further, and that new ones do not exist, the index of (stream, revision) says when the events are written.
+ * What must be looked up before a batch is written: whether streams reach the revisions that it expects. Whether they go
+ * further, or exist though they should not, the index of (stream, revision) tells when the events are written.
  */
 const lookedAt = (items: readonly AppendItem[], tails: OwnTails): Expectation[] =>
   expectationsOf(items).filter(

@@ -13,7 +13,7 @@ export type Connection = {
 /**
  * One connection outside the pool. `onLost` is called once when it ends, however it ends; without its own listener an
  * error of an idle connection would end the process.
- * @throws the driver's error when it cannot be had
+ * @throws the driver's error when it cannot be opened
  */
 export const connect = async (
   config: pg.ClientConfig,
@@ -46,6 +46,6 @@ export const connect = async (
 
 const noAnswer = () => new Error('Postgres does not answer')
 
-/** An answer of Postgres, waited for at most so long; rejects when it takes longer. */
+/** Waits for an answer of Postgres for at most `timeoutMs`, then rejects. */
 export const answered = <Value>(answer: Promise<Value>, timeoutMs: number): Promise<Value> =>
   within(answer, timeoutMs, noAnswer)

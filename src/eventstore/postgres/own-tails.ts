@@ -12,8 +12,8 @@ export type OwnTails = {
   /** These landed. Streams that did not exist before are not remembered: most of them are hardly appended to again. */
   landed(items: readonly AppendItem[]): void
   /**
-   * Somebody else appends to it too. From now on it is looked at each time: an append that only the index refuses leaves
-   * its rows in the table until they are vacuumed, and two processes on one stream would leave many.
+   * Another process appends to the stream too. From now on its end is looked up before each append: one that only the
+   * index refuses leaves its rows in the table until they are vacuumed, and two processes would leave many.
    */
   contested(stream: StreamName): void
 }

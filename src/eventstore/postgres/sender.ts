@@ -8,7 +8,7 @@ import { createOwnTails, type OwnTails } from './own-tails.ts'
 
 export type SenderOptions = {
   readonly connection: pg.ClientConfig
-  /** Postgres gives a batch up after so long, milliseconds. */
+  /** Postgres gives a batch up after this long, milliseconds. */
   readonly statementTimeoutMs: number
   /** An answer that takes longer is given up with its connection, milliseconds; more than the server's own limit. */
   readonly answerTimeoutMs: number
@@ -45,7 +45,7 @@ const failed = (
   cause: Error,
 ): ItemOutcome[] => items.map(() => ({ status, cause, landed: [] }))
 
-/** Writes batches over one connection of its own, which is had when it is first needed and again after it broke. */
+/** Writes batches over one connection of its own, opened when it is first needed and anew after it broke. */
 export const createSender = (options: SenderOptions): Sender => {
   const { statementTimeoutMs, answerTimeoutMs, onHead, onLanded, onTrouble } = options
   let session: Session | null = null

@@ -25,8 +25,8 @@ export type WakerOptions = {
 
 /**
  * Knows how far the log is, for all subscriptions of a process: by this process's own appends, by NOTIFY, and by a poll
- * over the same connection, which also notices a connection that died in silence. The connection is had with the first
- * one who waits.
+ * over the same connection, which also notices a connection that died in silence. The connection is opened for
+ * the first one who waits.
  */
 export const createWaker = ({ connection, pollMs, onTrouble }: WakerOptions): Waker => {
   const closing = new AbortController()
