@@ -16,8 +16,8 @@ const everyMs = 5_000
 
 /**
  * Compares this process's clock (before any development offset) with Postgres's: now, every 5 seconds, and as soon as it is
- * seen to have leapt, until when it counts as wrong: an order of a day ahead would stay in its wallet's log, with caps that
- * are forgotten and rentals that are over. The time that the question takes is given to the process's benefit.
+ * seen to have leapt. After a leap it counts as wrong until it was compared: an order decided a day ahead would stay in the
+ * log, with caps forgotten and rentals over. The time that the question takes is counted in the process's favour.
  */
 export const startClockGuard = async (deps: {
   readonly pool: pg.Pool

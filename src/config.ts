@@ -175,7 +175,7 @@ export type Config = {
   /** 32 bytes; null: kept under `dataDir`. */
   readonly masterKey: Buffer | null
   readonly sealKey: Buffer | null
-  /** When new events are sealed: so many, or so long after the first of them. */
+  /** New events are sealed when there are this many, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
   /** What plans name as their connection. */
   readonly gateway: { readonly host: string; readonly port: number }

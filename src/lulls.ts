@@ -6,7 +6,7 @@ export type GiveWay = () => Promise<void>
 /** One turn of the event loop, which under load is all that came in meanwhile. */
 const giveTurn: GiveWay = () => nextTurn()
 
-/** Not at all. */
+/** Gives no turn to anybody. */
 export const goOn: GiveWay = () => Promise.resolve()
 
 /**
@@ -40,11 +40,11 @@ export type Lulls = {
   begin(): void
   /** The log has answered it. */
   end(): void
-  /** At once while a batch is under way or nothing was of late; else with the next batch, or when none comes. */
+  /** Resolves at once during a batch or when none was lately; else when the next batch is sent, or none comes. */
   readonly giveWay: GiveWay
 }
 
-/** @param comeBackMs clients that were answered come back within this time, or not at all; a batch gathers for 4 of it */
+/** @param comeBackMs milliseconds within which answered clients ask again, if at all; a batch gathers for at most 4 */
 export const createLulls = ({
   monotonicMs = (): number => performance.now(),
   comeBackMs = 6,

@@ -17,7 +17,7 @@ export type DirectoryOptions = FindCallerDeps & {
  */
 const callerMs = 500
 const refreshMs = 250
-/** Refreshes gather for so long, so that many busy keys share a query. */
+/** How long refreshes gather, so that many busy keys share a query. */
 const gatherMs = 80
 /** A key may be tried just before it is issued. */
 const unknownMs = 100
@@ -27,8 +27,8 @@ type Kept = { readonly caller: Caller; readonly askedMs: number }
 
 /**
  * Looks API keys up, without a query for a key that was asked for lately; requests that come at once share one query.
- * Keys are kept by their hash. A key with a wrong checksum costs no look-up, and unknown keys have a cache of their own,
- * so that who sends many of them drives no caller out.
+ * Keys are kept by their hash. A key with a wrong checksum costs no look-up, and unknown keys have a cache of their own, so
+ * that sending many of them drives no caller out.
  */
 export const createDirectory = ({
   maxCallers = 20_000,
@@ -69,7 +69,7 @@ export const createDirectory = ({
       refreshes = gathering
       setTimeout(() => {
         refreshes = null
-        // One that fails is no answer to anybody: once the kept one is too old, a request asks and is told.
+        // A refresh that fails answers nobody: once the kept caller is too old, a request looks it up and meets the error.
         for (const [each, its] of gathering) lookUp(each, its).catch(() => undefined)
       }, gatherMs).unref()
     }

@@ -27,8 +27,8 @@ type Found = {
 }
 
 /**
- * The index compares hashes in a time that depends on their bytes. That tells nobody a key: who sends a guess knows its
- * hash's bytes no better than chance, and no step of a guess brings the next one closer to SHA-256 of a key.
+ * The index compares hashes in a time that depends on their bytes. That gives no key away: a guess has an unpredictable
+ * hash, so learning how many bytes of it matched does not help to choose the next guess.
  */
 const query = `
   select k.hash, k.account_id, k.key_id, v.email, r.scopes, r.daily_cap_cents, r.revoked,

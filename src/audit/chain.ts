@@ -20,9 +20,9 @@ export type LogChain = {
 
 const startPlace = (): DigestPlace => ({ ordinal: 0, position: 0, eventId: '', digest: startDigest() })
 
-/** So many events are taken in one step: a fifth of a millisecond. */
+/** Events taken in one step: a fifth of a millisecond of work. */
 const stepEvents = 100
-/** After so many steps others of this process get a turn in any case. */
+/** Steps after which the rest of the process gets a turn in any case. */
 const turnSteps = 5
 
 /**
@@ -71,8 +71,8 @@ export const openChain = async (
 
   return {
     end: () => end,
-    // Digests are kept for a seal only, and that is made when there is something to seal: where a crash came between
-    // the two, what is kept past the last seal is not of seals alone.
+    // Digests are kept right before a seal, and a seal is made only when there is something to seal. So digests past the
+    // last seal, which a crash between the two leaves, are never those of `seal` events alone.
     unsealed: () => Math.max(0, end.ordinal - covered - ofSeals.length),
     async take(events) {
       const dueMs = performance.now() + patienceMs

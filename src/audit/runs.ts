@@ -33,7 +33,7 @@ export type VerificationResult = {
   readonly findings: readonly Finding[]
 }
 
-/** So many findings of a run are kept. */
+/** Findings that are kept of each run, the first ones. */
 const keptFindings = 20
 
 type Row = {

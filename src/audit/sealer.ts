@@ -23,7 +23,7 @@ export type SealerDeps = {
   readonly clock: Clock
   readonly lulls: Pick<Lulls, 'giveWay'>
   readonly logger: Logger
-  /** A seal is due when so many events are new, or so long after the first of them. */
+  /** A seal is due after this many new events, or this many seconds after the first of them. */
   readonly every: { readonly events: number; readonly seconds: number }
 }
 
@@ -33,7 +33,7 @@ export type Sealer = {
   stop(): Promise<void>
 }
 
-/** Events are taken in such helpings: what a seal covers need not be fresh, and a wake-up for each costs more than its digest. */
+/** How long events gather, milliseconds: a digest need not be fresh, and a wake-up for each event costs more than it. */
 const gatherMs = 60
 const helping = 4_000
 const standbyMs = 5_000

@@ -31,7 +31,7 @@ export type Created = {
 export type CreateOptions = {
   readonly createdAt: string
   readonly log: BackupHead['log'] | null
-  /** Bytes of tables that were read, of about so many. */
+  /** Told of the bytes of tables read so far, and of about how many there are. */
   readonly onProgress?: (done: number, total: number) => void
 }
 

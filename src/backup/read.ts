@@ -55,8 +55,8 @@ const partOf = (line: Buffer, isFirst: boolean): BackupPart => {
 }
 
 /**
- * Reads a backup from its first to its last byte. Who has read all parts without an error has read a whole one: its count
- * and digest fit. Memory holds one chunk, or one row.
+ * Reads a backup from its first to its last byte. When all parts were read without an error the backup is whole: its
+ * count and digest fit. Memory holds one chunk, or one row.
  * @throws BackupRefused
  */
 export async function* readBackup(path: string): AsyncGenerator<BackupPart> {

@@ -113,7 +113,7 @@ const subscribable = (
   return target?.periodDays === days ? { meta: metaOf(target) } : null
 }
 
-/** Subscribing in place of ordering, by the first interval that can be; nothing for what is not sold so. */
+/** The calls that subscribe, by the first interval that fits; none for a product that cannot be subscribed to. */
 const subscriptionCalls = (product: Product, stock: readonly StockCount[]): readonly Call[] => {
   if (!product.billing.subscription) return []
   for (const interval of product.billing.intervals) {

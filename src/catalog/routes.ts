@@ -38,7 +38,7 @@ const alpha3 = (keywords: Keywords = {}) =>
     override: { type: 'string', pattern: '^[A-Za-z]{3}$', ...keywords },
   })
 
-/** Declared as required, yet left to the handler when it is missing: for the same reason. */
+/** Declared as required, yet left to the handler when it is missing, for the same reason as above. */
 const required = (text: z.ZodString) => z.preprocess((value) => value ?? '', text).meta(text.meta() ?? {})
 
 /**

@@ -58,7 +58,7 @@ export const createProgressBar = (stream: Stream): ProgressBar => {
   }
 }
 
-/** Makes steps of a work over positions of the log, with rate and time left from what was done so far. */
+/** Shows work whose `total` is known step by step, with its rate and the time left as far as what was done tells them. */
 export const stepsOf = (bar: ProgressBar, label: string, total: number, unit = 'events') => {
   const startedMs = performance.now()
   return (done: number, count: number): void => {

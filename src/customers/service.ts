@@ -23,7 +23,7 @@ export const createCustomers = ({
   readonly master: MasterKey
 }): Customers => {
   const idOf = createCustomerIds(master)
-  /** Those that this process has seen made, so that only a customer's first order asks the vault. */
+  /** Relations that this process has seen, so that only a customer's first order here asks the vault. */
   const kept = new LRUCache<CustomerId, true>({ max: maxKept })
   return {
     idOf,

@@ -15,8 +15,8 @@ p { margin: 0 0 12px; }
 `
 
 /**
- * Payers come here from the page of a provider, also those who turned back there: it says only what is true for all of
- * them, and names no shop, for a reseller's customers may come too.
+ * Payers come here from a provider's page, whether they paid or turned back: it says only what is true for all of them,
+ * and names no shop, since customers of any reseller may come.
  */
 const page = html`<!doctype html>
 <html lang="en">

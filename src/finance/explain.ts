@@ -23,7 +23,7 @@ export type Explanation = {
 
 type Log = Pick<EventLog, 'readAll' | 'readBefore' | 'readStream' | 'eventAt'>
 
-/** What one request wrote lies close together; so far is looked around an event for the rest of it, and for its cause. */
+/** Events on either side among which the rest of a request, and its cause, are looked for: they lie close together. */
 const reach = 500
 
 const eventAt = async (log: Log, position: number): Promise<RecordedEvent | null> => {

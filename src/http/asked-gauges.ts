@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isOutage } from './outage.ts'
 
-/** What a scrape waits for an answer at most: Prometheus itself gives up after ten seconds. */
+/** How long a scrape waits for an answer: Prometheus itself gives up after ten seconds. */
 const waitMs = 2_000
 
 /**

@@ -40,7 +40,7 @@ const unmapped = (address: string): string => {
 
 /**
  * The client's address: the peer's, or, when the peer is a trusted proxy, the last entry of `X-Forwarded-For` that no
- * trusted proxy wrote about itself. Entries before it are the client's own words and are not believed.
+ * trusted proxy wrote about itself. Entries before it are the client's own claim and are not believed.
  */
 export const clientAddress = (request: IncomingMessage, trusted: TrustedProxies): string => {
   let address = unmapped(request.socket.remoteAddress ?? '')

@@ -16,8 +16,8 @@ const takesGzip = (header: string | string[] | undefined): boolean =>
   )
 
 /**
- * A text that is the same for everybody until the process ends. It is never taken from a cache unasked, but who has it
- * is answered 304 (RFC 9110, 13.1.2); who takes gzip gets it so, made once.
+ * A text that is the same for everybody until the process ends. Caches must ask each time, and are answered 304 while they
+ * have it (RFC 9110, 13.1.2). It is compressed once, for clients that take gzip.
  */
 export const fixedText = (text: string) => {
   // Weak: it names the text in every encoding.

@@ -52,7 +52,7 @@ const healthz = route({
 
 const readyz = (probes: readonly Probe[]): Route => {
   let asking: Promise<readonly string[]> | null = null
-  /** Nobody is stopped from asking, so who asks meanwhile shares the look that is under way. */
+  /** Anybody may ask, so those who ask while a look is under way share it. */
   const ask = (): Promise<readonly string[]> => {
     asking ??= Promise.all(probes.map(outcome)).finally(() => {
       asking = null

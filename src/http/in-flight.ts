@@ -4,9 +4,9 @@ import type { HttpMetrics } from './http-metrics.ts'
 import type { AtOnce } from './route.ts'
 
 /**
- * The requests in work. A request has a place from its admission until it is answered, not until its client has read
- * the answer: who sends and does not read would take every place. One that its client gave up gives its place back at
- * once, or, where a handler is at work for it, when that is done.
+ * The requests in work. A request has a place from its admission until it is answered, not until its client has read the
+ * answer: clients that never read could take every place. A request that its client gave up gives its place back at once
+ * or, when a handler is at work for it, when that is done.
  */
 export type InFlight = {
   /** @throws overloaded when all places are taken */

@@ -49,7 +49,7 @@ const timeouts = {
   requestTimeout: 30_000,
   /** Longer than the idle time of usual load balancers (60 s), so that they close first and no request is lost. */
   keepAliveTimeout: 65_000,
-  /** A connection on which nothing moves for so long is closed, such as one whose client reads no answer. */
+  /** How long nothing may move on a connection before it is closed: its client may read no answer. */
   connectionTimeout: 120_000,
 }
 

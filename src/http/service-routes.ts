@@ -42,7 +42,7 @@ const docsRoute = (html: string, policy: string): Route =>
     policy,
   })
 
-/** `GET /`: who opens the address that the start printed is shown the documentation. */
+/** `GET /`: the address that the start printed leads to the documentation. */
 const rootRoute: Route = route({
   method: 'GET',
   path: '/',

@@ -13,9 +13,9 @@ export type Asked = {
   readonly after: number | null
   /** Tables of the hot group whose rows are of no account and that the answer is made of. */
   readonly tables?: readonly string[]
-  /** Whether it shows labels, counted traffic, ids of customers or read marks, which are not in the log. */
+  /** The answer shows what is not in the log: labels, counted traffic, resellers' ids of customers, read marks. */
   readonly outside?: true
-  /** True where it shows no money of the account: what other processes wrote is not waited for (`settledHere`). */
+  /** The answer shows no money of the account, so what other processes wrote is not waited for (`settledHere`). */
   readonly here?: true
   /** What else it is made of, kept while it is the same object: the catalogue. */
   readonly with?: object

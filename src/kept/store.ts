@@ -13,7 +13,7 @@ export type Made<Body> = {
   readonly body: Body
   /** Until when the clock alone does not change it, milliseconds since the epoch; left out: for ever. */
   readonly untilMs?: number
-  /** True: it may change by something that nobody is told of. */
+  /** The answer may change by something that nothing tells of, so it is kept for no later request. */
   readonly fleeting?: boolean
 }
 

@@ -9,12 +9,12 @@ export type DueMessage = {
   readonly account_id: AccountId
   readonly customer_id: CustomerId
   readonly outcome: 'placed' | 'failed'
-  /** This one counted. */
+  /** The one that is about to be made included. */
   readonly attempts: number
 }
 
 const collectedARun = 500
-/** Longer than a provider is waited for: what a dead process had claimed is sent by another one after it. */
+/** Longer than a provider is waited for. After it another process sends what a dead one had claimed. */
 const leaseMs = 60_000
 
 /** Takes over the orders that customers are to be told of, each once for ever. Gives how many came. */

@@ -49,7 +49,7 @@ export type ExtendedSince = {
   readonly extensionOrderIds: readonly string[]
 }
 
-/** So many rentals a sentence names; `extended` has them all. */
+/** The most rentals that the sentence names; `extended` has them all. */
 const maxNamed = 5
 
 /** Why a refund is refused that would end such rentals, and what to do. */

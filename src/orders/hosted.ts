@@ -91,7 +91,7 @@ export const createHostedOrders = (deps: {
         {
           accountId,
           customerId,
-          // No client can send a key like it: orders and deposits have keys of their own (decisions, "Everywhere").
+          // A key that no client can send, since orders and deposits have keys apart (decisions, "Everywhere").
           idempotencyKey: `\n${orderId}`,
           fingerprint,
           amountCents,

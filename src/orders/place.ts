@@ -69,7 +69,7 @@ export const paidEvent = (awaited: boolean, order: OrderDetails, balanceCents: n
     : { type: 'OrderPlaced', data: { order, balanceCents } }
 }
 
-/** What ends a paid order well: both facts are appended at once. */
+/** The facts of an order that was paid and fulfilled, appended at once. */
 export const placedEvents = (
   order: OrderDetails,
   balanceCents: number,

@@ -18,8 +18,8 @@ import { type OrderStates, withoutEmpty } from './place.ts'
 type Appends = Decision<never>['appends']
 
 /**
- * What an operator asks back: all that is left, an amount, or the rentals of some addresses. `unasked`: the service gives
- * it back by itself, and nobody is there to be refused; rentals that extensions have paid for go on.
+ * What is to be given back: all that is left, an amount, or the rentals of some addresses. `unasked`: the service refunds by
+ * itself, so there is nobody to refuse; rentals that extensions have paid for go on.
  */
 export type RefundRequest = (
   | { readonly kind: 'whole'; readonly unasked?: true }

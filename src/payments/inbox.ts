@@ -14,8 +14,8 @@ export type Inbox = {
   /** Resolves when it is durable. False: this event was stored before. */
   store(gatewayId: string, callback: Callback & { readonly reference: string }): Promise<boolean>
   /**
-   * Entries that are due, each for this caller alone for half a minute: at most so many, at most so many of one gateway,
-   * and none of the gateways named, so that one whose provider hangs takes nobody else's turn.
+   * Claims entries that are due, for this caller alone for half a minute: at most the given numbers, in all and of one
+   * gateway, and none of the named gateways, so that one whose provider hangs takes nobody else's turn.
    */
   claim(limits: {
     readonly total: number

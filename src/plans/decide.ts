@@ -18,8 +18,9 @@ export const remainingBytes = (plan: NonNullable<PlanState['plan']>): number | n
   plan.totalBytes === null ? null : Math.max(0, plan.totalBytes - plan.usedBytes)
 
 /**
- * Activates the plan with the order's units, or adds them to it; refuses with `plan_expired` (no event: who needs the
- * refusal on record appends `recordRefusal`). An order that was answered before gets that answer.
+ * Activates the plan with the order's units, or adds them to it; refuses with `plan_expired`. A refusal gives no event; an
+ * order that is paid already needs it on record and appends `recordRefusal`. An order that was answered before gets that
+ * answer.
  */
 export const decidePlanOrder = (state: PlanState, order: OrderDetails, nowMs: number): PlanDecision => {
   const known = recall(state.answers, order.orderId)

@@ -44,8 +44,8 @@ export type TrafficMetered = DomainEvent<
   }
 >
 /**
- * 10 % or less of a plan is left: appended with whatever made it so, each time that it passes from above to there. That
- * a top-up does not re-arm the webhook is said by the delivery, of which there is one an endpoint and plan for ever.
+ * 10 % or less of a plan is left: appended with whatever made it so, each time that it falls to that. (The webhook is
+ * nevertheless sent once for ever: there is one delivery for each endpoint and plan.)
  */
 export type PlanRanLow = DomainEvent<
   'PlanRanLow',

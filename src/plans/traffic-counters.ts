@@ -25,7 +25,7 @@ export type Settled = {
   readonly alarms: Alarms
 }
 
-/** A report with this name is not counted again for at least so long. */
+/** How long a reporter's last sequence is remembered, so that its batches are counted once. */
 const reportersKeptMs = 8 * 24 * 60 * 60 * 1000
 
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())

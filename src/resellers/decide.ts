@@ -193,7 +193,7 @@ const eventsOf = ({ catalog, terms }: TermsStates, change: TermsChange): TermsEv
 /**
  * Changes a reseller's terms, all of a change or nothing. Refusals: `unknown_account`, `not_a_reseller`,
  * `unknown_product`, `invalid_country`, `invalid_period`, `too_many_prices`.
- * @throws RangeError for figures outside their bounds: who asks checks them first
+ * @throws RangeError for figures outside their bounds: the caller checks them first
  */
 export const decideTerms = (states: TermsStates, change: TermsChange): TermsDecision => {
   const refused = (code: TermsRefusal['code'], message: string): TermsDecision => ({

@@ -66,7 +66,7 @@ export const termsText = (accountId: AccountId, terms: Terms): string => {
   return `${settings}\n\n${retail}`
 }
 
-/** Nothing of it can be known before the log was asked, all of it was typed wrong: exit code 2. */
+/** Only the log could tell, but each of these is a line that was typed wrong: exit code 2. */
 export const refusalOf = ({ code, message }: TermsRefusal): CliMisuse =>
   new CliMisuse(message, {}, code === 'unknown_account' ? 'not_found' : code)
 

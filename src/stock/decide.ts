@@ -35,8 +35,8 @@ const refusal = (reason: 'out_of_stock' | 'rental_ended'): StockDecision => ({
 })
 
 /**
- * Allocates the order's addresses, or refuses with `out_of_stock`. A refusal gives no event: who needs it on record
- * (an order that is paid already) appends `recordRefusal`. An order that was answered before gets that answer.
+ * Allocates the order's addresses, or refuses with `out_of_stock`. A refusal gives no event; an order that is paid already
+ * needs it on record and appends `recordRefusal`. An order that was answered before gets that answer.
  */
 export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
   const known = recall(state.answers, order.orderId)

@@ -29,8 +29,8 @@ export const endOfPeriod = (startMs: number, { unit, count }: Period, n: number)
 /** How long what is sold for a time lasts under each interval. */
 export const intervalDays: Readonly<Record<Interval, number>> = { month: 30, year: 365 }
 
-/** A period is tried again for so long after its start before the subscription expires (decisions.md). */
+/** How long after a period's start its payment is tried before the subscription expires (decisions.md). */
 export const graceMs = 3 * dayMs
 
-/** Rented addresses cannot be kept past their end, so their next period is paid up to so long before it. */
+/** Rented addresses cannot be kept past their end, so their next period is paid up to this long before it. */
 export const rentalLeadMs = dayMs

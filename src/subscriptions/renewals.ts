@@ -20,10 +20,10 @@ import type { Subscriptions } from './service.ts'
 /** Why a period could not be paid: an error code of the API, and how much the wallet needs when it was short. */
 type Refused = { readonly reason: string; readonly neededMicros: number | null }
 
-/** A refused renewal is tried again after so long, and at once when the wallet holds enough. */
+/** How long after a refusal a renewal is tried again; at once when the wallet holds enough. */
 export const retryMs = 15 * 60 * 1000
 
-/** The next look goes on with what is left. */
+/** Periods paid in one go, after a long outage; the next look goes on with what is left. */
 const maxPeriodsAtOnce = 100
 
 const refusedBy = ({ code, extra }: ApiError): Refused => ({

@@ -42,7 +42,7 @@ const Body = z.strictObject({
 const nextPeriodEndMs = (rows: readonly SubscriptionView[], nowMs: number): number =>
   Math.min(...rows.map(({ current_period_end: end }) => Date.parse(end)).filter((endMs) => endMs > nowMs))
 
-/** Why a payment was refused so far is not told by the log. */
+/** Why its payment was refused stands in a work table, whose changes are no event. */
 const isPastDue = ({ status }: SubscriptionRecord): boolean => status === 'past_due'
 
 /** Subscriptions: decisions.md, "Webhooks and notices". */

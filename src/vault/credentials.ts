@@ -15,7 +15,7 @@ const alphanumeric = `ABCDEFGHIJKLMNOPQRSTUVWXYZ${lowerAlphanumeric}`
 const usernameLength = 14
 const passwordLength = 20
 
-/** Digits that one division gives: an alphabet's length to this power, times 2^16, is a safe integer. */
+/** Digits made by one division: the alphabet's length to this power, times 2^16, must be a safe integer. */
 const digitsAtOnce = 5
 
 /**

@@ -35,6 +35,6 @@ export const eventsField = z
     },
   })
 
-/** In the order of the list of events, so that the same choice is the same subscription. */
+/** In the order of `webhookEvents`, so that the same choice in another order is the same subscription. */
 export const subscriptionOf = (names: readonly string[] | undefined): Subscription =>
   names === undefined ? null : (webhookEvents.filter((name) => names.includes(name)) as WebhookEventName[])

@@ -18,7 +18,7 @@ export type Disturbances = {
   report(): void
 }
 
-/** Every stranger is tried in every missing place: so many tries take some seconds. */
+/** Every stranger is tried in every missing place; this many tries take some seconds. */
 const maxTries = 2_000_000
 
 const runsOf = (ordinals: readonly number[]): { readonly first: number; last: number }[] => {

@@ -10,7 +10,7 @@ import { createKeptRows } from './kept-rows.ts'
 export type Passed = (ordinal: number, digest: Buffer, event: StoredEvent | null) => Promise<void> | void
 
 export type KeptCheck = {
-  /** To be called before so many events are taken. */
+  /** To be called before the next `events` events are taken. */
   prepare(events: number): Promise<void>
   /** The next event of the log, with the ordinal that it has now. */
   take(event: StoredEvent, ordinal: number): Promise<void> | void
@@ -19,7 +19,7 @@ export type KeptCheck = {
   digest(): Buffer
 }
 
-/** So many events that are missing, changed or added in a row are told apart. */
+/** At most this many events in a row that are missing, changed or added are told apart. */
 const maxApart = 1_000
 
 type Waiting = { readonly event: StoredEvent; readonly ordinal: number; readonly gap: number | null }
@@ -33,10 +33,10 @@ const coveredBy = ({ stream, data }: StoredEvent): number | null => {
 /**
  * Holds every event against the digest that is kept of it, in one pass.
  *
- * Where one does not fit, events wait until two that follow one another fit two places that do: there the log is again as
- * it was digested. What waited before them stands where it did not stand, and the places that were passed over miss
- * their events; `disturbances.ts` tells from the two what happened. The check goes on from the kept digest, so that one
- * change is one finding.
+ * From an event that does not fit on, events wait until two neighbours fit two neighbouring places: there the log is again
+ * as it was digested. The events that waited are strangers to where they stand, and the places passed over miss theirs;
+ * `disturbances.ts` tells from both what happened. The check then goes on from the kept digest, so that one change is one
+ * finding.
  */
 export const createKeptCheck = async (options: {
   readonly store: DigestStore

@@ -29,7 +29,7 @@ export type Rederivation = {
 }
 
 const pageSize = 5_000
-/** So little is left to fold before the snapshot is taken that it is not held for long. */
+/** At most this many events are left to fold when the snapshot is taken, so that it is not held for long. */
 const nearEvents = 20_000
 const maxRounds = 50
 

@@ -50,7 +50,10 @@ export const cancelStale = async (log: EventLog, stale: Step['stale'], nowMs: nu
   )
 }
 
-/** Cancels what was queued for an endpoint before a position and waits, outcome first, so that a crash in between is made good by doing it again. */
+/**
+ * Cancels the deliveries of an endpoint that were queued before a position and still wait. The outcome is written first, so
+ * that after a crash in between it can be done again.
+ */
 export const cancelPending = async (
   deps: { readonly db: Pick<pg.ClientBase, 'query'>; readonly log: EventLog },
   { endpointId, before }: { readonly endpointId: string; readonly before: number },

@@ -105,7 +105,7 @@ export const workFanOuts = async (
       values: [targets.map(({ cause_id }) => cause_id), targets.map(({ endpoint_id }) => endpoint_id)],
     })
 
-  /** Forgets what it came to, also when it fails: who starts over has it behind him. */
+  /** Forgets the targets that it came to, also when it fails, so that starting over begins behind them. */
   const enqueuePage = async (targets: readonly Target[]): Promise<void> => {
     const data = memoized()
     let done = 0
@@ -134,7 +134,7 @@ export const workFanOuts = async (
       values: [after.cause_id, after.endpoint_id],
     })
     if (rows.length === 0) {
-      // A list that was opened meanwhile may stand before it.
+      // A list that was opened meanwhile may have targets that sort before this place.
       if (after === start) await Promise.race([opened(), pause(idleMs)])
       after = start
       continue

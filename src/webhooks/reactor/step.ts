@@ -92,7 +92,7 @@ const accountChange = (event: RecordedEvent): AccountChange | null => {
   return null
 }
 
-/** A replaced URL outlives its change by so much: who leased the endpoint before, or reads a little behind, has it still. */
+/** How long a replaced URL is kept: a worker that leased the endpoint before the change may still need it. */
 const replacedUrlMs = 60 * 60 * 1000
 
 const supersededBy = ({ type, data, metadata }: RecordedEvent<EndpointEvent>): Superseded | null => {

@@ -55,7 +55,7 @@ export type TenureDeps = {
 const maxBatch = 1_000
 /** A busy log is looked at some forty times a second and not at every append. */
 const gatherMs = 25
-/** An idle reactor keeps its place at most so seldom: what lies in between asks for nothing and is read again. */
+/** How often an idle reactor writes its place: what a crash has it read again asks for nothing. */
 const idleCommitMs = 500
 
 /**

@@ -160,7 +160,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
           })
           leases.add(running)
         }
-        // A full claim means that there is more to be had.
+        // After a full claim there may be more.
         if (claimed.length > 0 && claimed.length === endpoints) continue
         await Promise.race([woken.promise, pause(pollMs, signal)])
       }
