@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AppendRejected } from '../../src/eventstore/errors.ts'
+import { until } from '../support/until.ts'
 import { codec, move, note, noteFold, pay, purse, purseFold, purseIn, runnerOver } from './purse.ts'
 import { gate, postgresWorld } from './world.ts'
 
@@ -93,9 +94,8 @@ test('one batch is in flight at a time; what waits meanwhile is the next one, cu
       streams: { purse: { stream: purse(`${n}`), fold: purseFold, assume: 'absent' } },
     } as never),
   )
-  await new Promise((resolve) => setTimeout(resolve, 20))
+  await until(() => calls.length > 0 && runner.queueLength() === 5, { what: 'a batch under way' })
   assert.deepEqual(calls, [3])
-  assert.equal(runner.queueLength(), 5)
   door.open()
   await Promise.all(all)
   assert.deepEqual(calls, [3, 3, 2])

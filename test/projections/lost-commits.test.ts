@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
 import { createReads, ReadsBehind } from '../../projections/engine/reads.ts'
-import type { EventLog } from '../../src/eventstore/port.ts'
-import { ledgerStream } from '../../src/eventstore/streams.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
@@ -17,21 +14,9 @@ import { atEnd } from '../support/cleanup.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { until } from '../support/until.ts'
 import { createEngine, startEngine, stateOf } from './engine.ts'
-import { both } from './tally.ts'
+import { appendToLedger, both } from './tally.ts'
 
 const account = 'acc_reader' as AccountId
-
-const appendToLedger = async (log: EventLog): Promise<void> => {
-  const stream = ledgerStream(account)
-  const last = await log.lastOf(stream)
-  const event = {
-    id: randomUUID(),
-    type: 'Fact',
-    data: JSON.stringify({ kind: 'add', name: 'wallet', amount: 1 }),
-    metadata: JSON.stringify({ correlationId: randomUUID(), recordedAt: new Date().toISOString() }),
-  }
-  await log.append(stream, last?.revision ?? 'noStream', [event])
-}
 
 /** A Postgres of its own that writes no commit to disk which nobody waits for. */
 const forgetfulPostgres = async (t: TestContext): Promise<pg.Pool> => {
@@ -80,10 +65,10 @@ test('rows that a crash of Postgres took back are not read as if they stood', as
   const reads = readers.map((engine) =>
     createReads({ progress: engine.progress, log, group: 'both', timeoutMs: 5_000 }),
   )
-  await appendToLedger(log)
+  await appendToLedger(log, account)
   for (const each of reads) await each.settled(account)
   await pool.query('create table on_disk ()')
-  await appendToLedger(log)
+  await appendToLedger(log, account)
   for (const each of reads) await each.settled(account)
   assert.equal(await sumOf(pool), 2)
   for (const engine of engines) await engine.pause()

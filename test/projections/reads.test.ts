@@ -1,31 +1,15 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { createLogFeed } from '../../projections/engine/feed.ts'
 import { createReads, ReadsBehind } from '../../projections/engine/reads.ts'
-import type { EventLog } from '../../src/eventstore/port.ts'
-import { ledgerStream } from '../../src/eventstore/streams.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { caughtUp, decode, owns, startEngine, stateOf } from './engine.ts'
-import { appendFacts, both } from './tally.ts'
+import { appendFacts, appendToLedger, both } from './tally.ts'
 
 const account = 'acc_reader' as AccountId
-
-/** A fact in the account's ledger, as any process may append it. */
-const appendToLedger = async (log: EventLog): Promise<number> => {
-  const stream = ledgerStream(account)
-  const last = await log.lastOf(stream)
-  const event = {
-    id: randomUUID(),
-    type: 'Fact',
-    data: JSON.stringify({ kind: 'add', name: 'wallet', amount: 1 }),
-    metadata: JSON.stringify({ correlationId: randomUUID(), recordedAt: new Date().toISOString() }),
-  }
-  return (await log.append(stream, last?.revision ?? 'noStream', [event])).position
-}
 
 test('a read waits for what the account owns, and sees it', async (t) => {
   const { pool } = await testDatabase(t)
@@ -33,7 +17,7 @@ test('a read waits for what the account owns, and sees it', async (t) => {
   const engine = await startEngine(t, pool, log, [both])
   const reads = createReads({ progress: engine.progress, log, group: 'both' })
   for (let round = 1; round <= 20; round += 1) {
-    await appendToLedger(log)
+    await appendToLedger(log, account)
     await reads.settled(account)
     const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
     assert.deepEqual(rows, [{ sum: round }])
@@ -73,7 +57,7 @@ test('at the bound a read is refused with a time to come back, never answered st
   const reads = createReads({ progress, log, group: 'both', timeoutMs: 150 })
   await caughtUp(engine, log)
   await engine.pause()
-  await appendToLedger(log)
+  await appendToLedger(log, account)
   const startedMs = performance.now()
   await assert.rejects(reads.settled(account), (error: ReadsBehind) => {
     assert.ok(error instanceof ReadsBehind)
@@ -110,7 +94,7 @@ test('a process that does not own the group waits for the one that does', async 
   const reads = createReads({ progress: other.progress, log, group: 'both', timeoutMs: 20_000 })
   let quickestMs = Number.POSITIVE_INFINITY
   for (let round = 1; round <= 10; round += 1) {
-    await appendToLedger(log)
+    await appendToLedger(log, account)
     const startedMs = performance.now()
     await reads.settled(account)
     const { rows } = await pool.query(`select sum from read.tallies where name = 'wallet'`)
@@ -145,12 +129,12 @@ test('a waiting read ends the gathering of events, which else writes a changing 
   const reads = createReads({ progress: engine.progress, log, group: 'both' })
   // Else the first event may be folded while the tables are made, which is no batch.
   await owns(engine, 'both')
-  await appendToLedger(log)
+  await appendToLedger(log, account)
   await reads.settled(account)
   // A batch is reported after its position, which is what a read waits for.
   await until(() => batches > 0, { what: 'the report of the first batch' })
   const before = batches
-  for (let n = 0; n < 10; n += 1) await appendToLedger(log)
+  for (let n = 0; n < 10; n += 1) await appendToLedger(log, account)
   // Nobody reads, so the ten wait for each other; the read below must not wait for the minute.
   assert.equal(batches, before)
   // The log may deliver them in several pieces; what has not arrived when a read waits makes a batch of its own.

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { ReadModel, ReadModelGroup, Table } from '../../projections/engine/read-model.ts'
 import type { DomainEvent, EventMetadata, RecordedEvent } from '../../src/eventstore/event.ts'
 import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
+import { ledgerStream } from '../../src/eventstore/streams.ts'
+import type { AccountId } from '../../src/ids.ts'
 
 /** The smallest facts with every kind of change: a row that grows, rows that only come, rows that go. */
 export type Fact =
@@ -164,4 +166,18 @@ export const appendMany = async (log: EventLog, facts: readonly Fact[], perComma
     const failed = outcomes.find(({ status }) => status !== 'landed')
     if (failed) throw new Error(`an append ended ${failed.status}`)
   }
+}
+
+/** Appends a fact that adds 1 to `wallet` to the account's ledger, as any process may; gives its position. */
+export const appendToLedger = async (log: EventLog, account: AccountId): Promise<number> => {
+  const stream = ledgerStream(account)
+  const last = await log.lastOf(stream)
+  const fact: Fact = { kind: 'add', name: 'wallet', amount: 1 }
+  const event = {
+    id: randomUUID(),
+    type: 'Fact',
+    data: JSON.stringify(fact),
+    metadata: JSON.stringify(metadata(randomUUID())),
+  }
+  return (await log.append(stream, last?.revision ?? 'noStream', [event])).position
 }

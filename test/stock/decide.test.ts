@@ -14,7 +14,7 @@ import {
 import type { StockEvent } from '../../src/stock/events.ts'
 import { type StockState, stockFold } from '../../src/stock/fold.ts'
 import fc from '../support/fast-check.ts'
-import { addressOrder } from '../support/world.ts'
+import { addressesStocked, addressOrder } from '../support/world.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 const start = 1_800_000_000_000
@@ -27,27 +27,7 @@ const after = (state: StockState, events: readonly StockEvent[], atMs: number): 
   )
 
 const stocked = (ips: readonly string[]): StockState =>
-  after(
-    stockFold.initial,
-    [
-      {
-        type: 'AddressesStocked',
-        data: {
-          productId: 'isp-static',
-          country: 'USA',
-          addresses: ips.map((ip) => ({
-            ip,
-            city: null,
-            asn: null,
-            asnOrg: null,
-            carrierId: null,
-            service: null,
-          })),
-        },
-      },
-    ],
-    start,
-  )
+  after(stockFold.initial, [addressesStocked(ips)], start)
 
 const asJson = (state: StockState) => stockFold.snapshot!.toText(state)
 

@@ -11,6 +11,7 @@ import type { LedgerState } from '../../src/ledger/state.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import { type OrderState, orderFold } from '../../src/orders/fold.ts'
+import type { AddressesStocked } from '../../src/stock/events.ts'
 
 /** Streams as plain lists of facts, to try decisions without a log. */
 export type World = ReadonlyMap<StreamName, readonly { event: DomainEvent; atMs: number }[]>
@@ -148,30 +149,25 @@ export const customerCredit = (world: World, cents: number, atMs: number): World
   return appendTo(world, [{ stream, events: decision.events }], atMs)
 }
 
+export const addressesStocked = (ips: readonly string[]): AddressesStocked => ({
+  type: 'AddressesStocked',
+  data: {
+    productId: 'isp-static',
+    country: 'USA',
+    addresses: ips.map((ip) => ({
+      ip,
+      city: null,
+      asn: null,
+      asnOrg: null,
+      carrierId: null,
+      service: null,
+    })),
+  },
+})
+
 export const stock = (world: World, ips: readonly string[], atMs: number): World =>
   appendTo(
     world,
-    [
-      {
-        stream: arbiterOf(addressOrder('ord_any')).stream,
-        events: [
-          {
-            type: 'AddressesStocked',
-            data: {
-              productId: 'isp-static',
-              country: 'USA',
-              addresses: ips.map((ip) => ({
-                ip,
-                city: null,
-                asn: null,
-                asnOrg: null,
-                carrierId: null,
-                service: null,
-              })),
-            },
-          },
-        ],
-      },
-    ],
+    [{ stream: arbiterOf(addressOrder('ord_any')).stream, events: [addressesStocked(ips)] }],
     atMs,
   )
