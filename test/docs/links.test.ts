@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { test } from 'node:test'
+
+const root = join(import.meta.dirname, '../..')
+const read = (name: string): string => readFileSync(join(root, name), 'utf8')
+
+test('every link from a page to a file of the project leads to one', () => {
+  const pages = ['README.md', 'CHANGELOG.md', ...globSync('docs/**/*.md', { cwd: root })]
+  for (const page of pages)
+    for (const [, target = ''] of read(page).matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g))
+      if (!/^https?:/.test(target))
+        assert.ok(existsSync(join(root, dirname(page), target)), `${page}: ${target}`)
+})
+
+test('the index of the decisions names each once, by the title that it has', () => {
+  const records = globSync('docs/decisions/0*.md', { cwd: root }).sort()
+  const titles = records.map((record) => {
+    const [, number, title] = /^# (\d{4})\. (.+)\n/.exec(read(record)) ?? []
+    assert.equal(number, basename(record).slice(0, 4), record)
+    return `- [${number}](${basename(record)}): ${title}`
+  })
+  const listed = read('docs/decisions/README.md').match(/^- .*$/gm) ?? []
+  assert.deepEqual(listed.toSorted(), titles)
+})
