@@ -1,4 +1,4 @@
-import { Agent, fetch } from 'undici'
+import { Agent, fetch, type Response } from 'undici'
 import { guardedConnector } from './connector.ts'
 import { createResolve, parseTarget, type Resolve, type TargetRules } from './target.ts'
 
@@ -18,6 +18,29 @@ const requestTimeoutMs = 10_000
 const connectTimeoutMs = 5_000
 const maxResponseBytes = 2_097_152
 
+/** Its `code` is what a log says of it. */
+class AnswerTooLarge extends Error {
+  override readonly name = 'AnswerTooLarge'
+  readonly code = 'answer_too_large'
+}
+
+/**
+ * The body as text, counted as it is unpacked: a few hundred packed bytes may hold gigabytes, and the agent's own bound
+ * counts those that came over the wire.
+ * @throws AnswerTooLarge above 2 MiB, before more of it is read
+ */
+const textOf = async ({ body }: Pick<Response, 'body'>): Promise<string> => {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  // Leaving the loop ends the connection.
+  for await (const chunk of body ?? []) {
+    size += chunk.length
+    if (size > maxResponseBytes) throw new AnswerTooLarge(`an answer of more than ${maxResponseBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks))
+}
+
 const sender = (agent: Agent, check: (url: string) => unknown): Outgoing => ({
   send: async (url, init = {}) => {
     check(url)
@@ -27,7 +50,7 @@ const sender = (agent: Agent, check: (url: string) => unknown): Outgoing => ({
       redirect: 'error',
       signal: AbortSignal.timeout(requestTimeoutMs),
     })
-    return { status: response.status, headers: response.headers as Headers, text: () => response.text() }
+    return { status: response.status, headers: response.headers as Headers, text: () => textOf(response) }
   },
   close: () => agent.destroy(),
 })

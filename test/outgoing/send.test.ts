@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { faultKind } from '../../src/outgoing/fault.ts'
 import { publicOutgoing, sandboxOutgoing } from '../../src/outgoing/send.ts'
 import { TargetRefused } from '../../src/outgoing/target.ts'
 import { privateListener } from '../support/private-listener.ts'
@@ -106,6 +108,39 @@ test('a redirect of a provider is not followed: where it points to is not even l
   t.after(close)
   await assert.rejects(send(`http://pay.example.com:${port}/away`, { method: 'POST', body: '{}' }))
   assert.deepEqual([hits, asked], [1, ['pay.example.com']])
+})
+
+test('an answer is read up to two megabytes, counted as it is unpacked, and no further', async (t) => {
+  const whole = '{"ok":true}'
+  const large = Buffer.alloc(64 * 1024 * 1024)
+  const answers: Readonly<Record<string, { readonly encoding?: string; readonly body: Buffer }>> = {
+    '/plain': { body: Buffer.from(whole) },
+    '/packed': { encoding: 'gzip', body: gzipSync(whole) },
+    '/full': { body: Buffer.alloc(2_097_152, ' ') },
+    '/large': { body: large },
+    '/large-packed': { encoding: 'gzip', body: gzipSync(large) },
+    '/large-packed-twice': { encoding: 'gzip, gzip', body: gzipSync(gzipSync(large)) },
+    '/large-brotli': {
+      encoding: 'br',
+      body: brotliCompressSync(large, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } }),
+    },
+  }
+  const port = await startServer(t, (request, response) => {
+    const { encoding, body } = answers[request.url ?? '']!
+    response.writeHead(200, encoding === undefined ? {} : { 'content-encoding': encoding }).end(body)
+  })
+  const { send, close } = publicOutgoing({ resolve: async () => ['127.0.0.1'], rules: local })
+  t.after(close)
+  const read = async (path: string) => (await send(`http://pay.example.com:${port}${path}`)).text()
+  for (const path of ['/plain', '/packed']) assert.equal(await read(path), whole)
+  assert.equal((await read('/full')).length, 2_097_152)
+  for (const path of ['/large', '/large-packed', '/large-packed-twice', '/large-brotli']) {
+    const failure = await read(path).then(
+      (text) => assert.fail(`${path}: ${text.length} characters were read`),
+      (error: unknown) => error,
+    )
+    assert.match(faultKind(failure), /^(answer_too_large|UND_ERR_RES_EXCEEDED_MAX_SIZE)$/, path)
+  }
 })
 
 test('the stand-ins are reached at their own address and nowhere else, and no redirect is followed', async (t) => {
