@@ -62,9 +62,14 @@ const statuses: Readonly<Record<z.infer<typeof Invoice>['status'], InvoiceStatus
   Invalid: 'failed',
 }
 
+/** A payer pays in a handful of parts; a server that invents more would have each of them written to the log. */
+const maxPayments = 500
+
 /** Settled payments in the invoice's currency, at the rate that it was made with. */
-export const settledPayments = (methods: z.input<typeof PaymentMethods>): readonly GatewayPayment[] =>
-  methods.flatMap(({ rate, payments }) =>
+export const settledPayments = (methods: z.input<typeof PaymentMethods>): readonly GatewayPayment[] => {
+  if (methods.reduce((count, { payments }) => count + payments.length, 0) > maxPayments)
+    throw new GatewayUnavailable(`btcpay: an invoice with more than ${maxPayments} payments`)
+  return methods.flatMap(({ rate, payments }) =>
     payments
       .filter(({ status }) => status === 'Settled')
       .flatMap(({ id, value }) => {
@@ -74,6 +79,7 @@ export const settledPayments = (methods: z.input<typeof PaymentMethods>): readon
         return amountMicros > 0 ? [{ paymentId: id, amountMicros }] : []
       }),
   )
+}
 
 /** Payers are sent there, and a reseller's own server may name anything: only a page, and no less safe than the API. */
 const payPage = (link: string, { protocol }: URL): string => {

@@ -78,6 +78,16 @@ test('settled payments count at the rate of the invoice, rounded down to a micro
     assert.throws(() => settledPayments(methods(odd, 'Settled')), GatewayUnavailable, odd)
 })
 
+test('an invoice of more payments than any payer makes is an outage, whatever method they are listed under', () => {
+  const [method] = methods('0.00007766', 'Settled')
+  const of = (count: number, name: string) => ({
+    ...method!,
+    payments: Array.from({ length: count }, (_, n) => ({ ...method!.payments[0]!, id: `${name}-${n}` })),
+  })
+  assert.equal(settledPayments([of(250, 'a'), of(250, 'b')]).length, 500)
+  assert.throws(() => settledPayments([of(250, 'a'), of(251, 'b')]), GatewayUnavailable)
+})
+
 test('an invoice is read with its payments; numbers may be JSON numbers or texts', async () => {
   const { gateway, asked } = server({
     [`GET ${store}/${invoice.id}`]: { ...invoice, status: 'Settled' },
