@@ -76,6 +76,8 @@ const graceMs = 10 * 60_000
 /** How long a request waits for another one that makes the same invoice. */
 const claimWaits = 60
 const claimWaitMs = 250
+/** How many requests wait in this way for one gateway: a provider that hangs holds up no more of the service. */
+const maxWaiting = 64
 const maxDepositsAKey = 10_000
 const maxPaymentsARun = 1_000
 
@@ -183,14 +185,31 @@ export const createDeposits = (deps: {
     return receive(depositId, over ? { ...report, status: 'expired' } : report, cause)
   }
 
+  const waiting = new Map<string, number>()
+  /** Waits until nobody else makes the deposit's invoice. */
+  const claim = async (depositId: DepositId, gatewayId: string): Promise<void> => {
+    if (await claimDeposit(pool, depositId)) return
+    const others = waiting.get(gatewayId) ?? 0
+    if (others >= maxWaiting) throw new CommandOverload('many requests wait for this gateway; try again', 2)
+    waiting.set(gatewayId, others + 1)
+    try {
+      for (let wait = 0; wait < claimWaits; wait += 1) {
+        await sleep(claimWaitMs)
+        if (await claimDeposit(pool, depositId)) return
+      }
+      throw new CommandOverload('the invoice is being made; try again', 2)
+    } finally {
+      const left = (waiting.get(gatewayId) ?? 1) - 1
+      if (left === 0) waiting.delete(gatewayId)
+      else waiting.set(gatewayId, left)
+    }
+  }
+
   /** Makes the invoice of a logged deposit, one request at a time over all processes. */
   const invoice = async (deposit: Deposit, live: LiveGateway, cause: Cause) => {
     const { details } = deposit
     const { depositId, amountCents, rail, merchantName } = details
-    for (let wait = 0; !(await claimDeposit(pool, depositId)); wait += 1) {
-      if (wait === claimWaits) throw new CommandOverload('the invoice is being made; try again', 2)
-      await sleep(claimWaitMs)
-    }
+    await claim(depositId, live.gatewayId)
     try {
       const now = await read(depositId, cause)
       const pages = await readPages(pool, depositId)

@@ -1,5 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { Clock } from '../clock.ts'
+import { atMost } from '../outgoing/at-most.ts'
 import type { Send } from '../outgoing/send.ts'
 import { deriveKey, type MasterKey } from '../vault/master-key.ts'
 import { createBtcpayGateway } from './btcpay.ts'
@@ -117,13 +118,20 @@ const registered = (
   }
 }
 
+/**
+ * Requests to one gateway at once. Requests of clients wait for them, and all clients share 2,000 places: a reseller's
+ * server that hangs must not take them from everybody.
+ */
+const maxAtOnce = 128
+
 /** The adapter of these credentials; null for a stand-in where none run. */
 export const createAdapter = (
   gatewayId: string,
   credentials: GatewayCredentials,
   reach: Reach,
 ): PaymentGateway | null => {
-  if (!isSandbox(credentials)) return realAdapter(credentials, reach.send, reach.clock, null)
+  if (!isSandbox(credentials))
+    return realAdapter(credentials, atMost(maxAtOnce, reach.send), reach.clock, null)
   const { sandbox, callbackUrl } = reach
   if (sandbox === null) return null
   const made = sandboxCredentials(credentials.provider, gatewayId, reach)
@@ -133,5 +141,6 @@ export const createAdapter = (
     webhookUrl: callbackUrl(gatewayId),
     webhookSecret: webhookSecretOf(made),
   }
-  return registered(realAdapter(made, sandbox.send, reach.clock, sandbox.baseUrl), account, sandbox)
+  const send = atMost(maxAtOnce, sandbox.send)
+  return registered(realAdapter(made, send, reach.clock, sandbox.baseUrl), account, sandbox)
 }

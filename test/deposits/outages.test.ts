@@ -153,3 +153,37 @@ test("a provider that hangs holds up no other's payments, however many of its ca
   for (const { deposit_id: id } of waiting)
     await shop.reads(nowpayments.reseller.key, id, { credited_cents: 600 })
 })
+
+test("a provider that hangs takes a bounded number of the service's places: one request more is refused at once", async (t) => {
+  const shop = await openShop(t)
+  const [stripe, btcpay] = await openShops(shop)
+  await shop.switches({ apiOf: 'btcpay', apiSlowMs: 9_000 })
+  const answered: string[] = []
+  const ask = async (name: string, key: string) => {
+    const headers = customer(name, key)
+    const { status, body: told } = await shop.client.post(deposits, body('crypto'), {
+      key: btcpay.reseller.key,
+      headers,
+    })
+    answered.push(`${name} ${status} ${told.code ?? told.deposit_id}`)
+  }
+  const refused = (name: string) => answered.filter((one) => one.startsWith(`${name} 50`))
+  // One request of them makes the invoice, and 64 wait for it.
+  const again = Array.from({ length: 80 }, () => ask('again', 'again'))
+  await until(() => refused('again').length >= 80 - 65, { what: 'the refusals of those that would wait' })
+  const fresh = Array.from({ length: 150 }, (_, n) => ask('fresh', `fresh-${n}`))
+  await until(() => refused('fresh').length >= 150 - 127, {
+    what: 'the refusals of those that would be sent',
+  })
+  const { status } = await shop.client.post(deposits, body('card'), {
+    key: stripe.reseller.key,
+    headers: customer('card', 'card'),
+  })
+  assert.equal(status, 200, "another gateway's are made")
+  assert.ok(answered.length < 80, `${answered.length} are answered, and most wait still`)
+  assert.deepEqual([...new Set(refused('again'))], ['again 503 overloaded'])
+  assert.deepEqual([...new Set(refused('fresh'))], ['fresh 502 gateway_unavailable'])
+  await shop.switches({ apiSlowMs: 0 })
+  await Promise.all([...again, ...fresh])
+  assert.equal(new Set(answered.filter((one) => one.startsWith('again 200'))).size, 1, 'one deposit')
+})
