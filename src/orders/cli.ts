@@ -9,8 +9,8 @@ import { createMeter } from '../plans/metering.ts'
 import type { Order, Refund } from './fold.ts'
 import { readOrder } from './read-order.ts'
 import { orderRecord } from './record.ts'
-import type { RefundRequest } from './refund.ts'
 import { refundIdOf, refundOrder } from './refund-service.ts'
+import type { RefundRequest } from './refund-share.ts'
 
 const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
 

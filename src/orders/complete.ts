@@ -7,8 +7,8 @@ import { type Arbiter, arbiterOf } from './arbiter.ts'
 import type { OrderDetails } from './details.ts'
 import type { OrderEvent } from './events.ts'
 import { type Order, orderAfter } from './fold.ts'
+import { landRefund, noEvidence, type RefundEvidence } from './land-refund.ts'
 import { type OrderStates, paidEvent, placedEvents, withoutEmpty } from './place.ts'
-import { landRefund, noEvidence, type RefundEvidence } from './refund.ts'
 
 /** The one refund of an order that failed after it was paid. */
 const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])

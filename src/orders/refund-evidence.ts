@@ -3,8 +3,8 @@ import type { EventLog, StreamName } from '../eventstore/port.ts'
 import type { OrderId } from '../ids.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { ExtensionsUnread, keepsMoney } from './extended.ts'
+import { type RefundEvidence, RefundForgotten } from './land-refund.ts'
 import { readOrder } from './read-order.ts'
-import { type RefundEvidence, RefundForgotten } from './refund.ts'
 
 /** Whether a wallet's stream has the money of a refund. Reads all of it: this is asked once in a long while. */
 const moneyMoved = async (log: EventLog, ledger: StreamName, refundId: string): Promise<boolean> => {

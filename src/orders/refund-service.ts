@@ -7,8 +7,9 @@ import { ledgerFold } from '../ledger/fold.ts'
 import { arbiterOf } from './arbiter.ts'
 import { orderFold } from './fold.ts'
 import { readOrder } from './read-order.ts'
-import { decideRefund, type RefundAnswer, type RefundRequest } from './refund.ts'
+import { decideRefund, type RefundAnswer } from './refund.ts'
 import { withRefundEvidence } from './refund-evidence.ts'
+import type { RefundRequest } from './refund-share.ts'
 
 /** The refund that a reference names: the same reference is refunded once. */
 export const refundIdOf = (orderId: OrderId, reference: string): string =>

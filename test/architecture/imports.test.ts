@@ -40,7 +40,7 @@ describe('the structure of the source', () => {
 
   // What is decided must come out the same on every replay: from state and inputs alone.
   const pure =
-    /^src\/[a-z]+\/(([a-z]+-)?(events|decide|fold|movement)|decide-[a-z]+|place|awaited|complete|refund|extended|arbiter|crediting|postings)\.ts$/
+    /^src\/[a-z]+\/(([a-z]+-)?(events|decide|fold|movement)|decide-[a-z]+|place|awaited|complete|(land-)?refund(-share)?|extended|arbiter|crediting|postings)\.ts$/
   const impure =
     /(^node:|^pg$|^kysely$|^pino|^fastify|^undici|\/(postgres|http|commands)\/(?!command\.ts)|service\.ts$|routes\.ts$|queries\.ts$|cli\.ts$)/
 

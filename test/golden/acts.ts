@@ -8,7 +8,8 @@ import { manualFold } from '../../src/ledger/manual-fold.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
-import { decideRefund, type RefundRequest } from '../../src/orders/refund.ts'
+import { decideRefund } from '../../src/orders/refund.ts'
+import type { RefundRequest } from '../../src/orders/refund-share.ts'
 import type { createHistory } from './history.ts'
 
 export type History = ReturnType<typeof createHistory>

@@ -5,8 +5,10 @@ import type { ProxyId } from '../../src/ids.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import { ExtensionsUnread, keepsMoney } from '../../src/orders/extended.ts'
+import { noEvidence } from '../../src/orders/land-refund.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
-import { decideRefund, noEvidence, type RefundRequest } from '../../src/orders/refund.ts'
+import { decideRefund } from '../../src/orders/refund.ts'
+import type { RefundRequest } from '../../src/orders/refund-share.ts'
 import { type StockState, stockFold } from '../../src/stock/fold.ts'
 import {
   addressOrder,

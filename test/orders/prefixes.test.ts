@@ -5,8 +5,9 @@ import { customerCreditOf } from '../../src/ledger/state.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
+import { RefundForgotten } from '../../src/orders/land-refund.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
-import { decideRefund, RefundForgotten } from '../../src/orders/refund.ts'
+import { decideRefund } from '../../src/orders/refund.ts'
 import type { StockState } from '../../src/stock/fold.ts'
 import {
   addressOrder,
