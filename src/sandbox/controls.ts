@@ -1,0 +1,85 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Hands } from './hands.ts'
+import { paidCents, type SandboxInvoice } from './invoice.ts'
+import { type Switches, SwitchesShape } from './switches.ts'
+import { answer, invoiceKind, type SandboxAccount, type Till } from './till.ts'
+
+const AccountShape = z.strictObject({
+  provider: z.enum(['stripe', 'btcpay', 'nowpayments']),
+  key: z.string(),
+  webhookUrl: z.url(),
+  webhookSecret: z.string(),
+})
+const PayShape = z.strictObject({ amount_cents: z.int().min(1).optional() })
+
+/** How an invoice is shown to people who test: the same for each provider. */
+const shown = (invoice: SandboxInvoice) => ({
+  id: invoice.id,
+  deposit_id: invoice.reference,
+  provider: invoice.provider,
+  status: invoice.status,
+  amount_cents: invoice.amountCents,
+  paid_cents: paidCents(invoice),
+  payments: invoice.payments.map(({ id, cents, late, disputeId }) => ({
+    id,
+    amount_cents: cents,
+    late,
+    charged_back: disputeId !== null,
+  })),
+})
+
+/** What can be switched from outside. */
+export type Knobs = {
+  set(change: Partial<Switches>): Switches
+  reset(): Switches
+  keep(account: SandboxAccount): Promise<unknown>
+}
+
+/** `/_sandbox/`: pays by HTTP, shows what the stand-ins hold, and makes them misbehave. */
+export const controlRoutes = (
+  app: FastifyInstance,
+  till: Till,
+  { find, deedOf }: Hands,
+  knobs: Knobs,
+): void => {
+  const paramOf = (request: FastifyRequest): string => (request.params as { id: string }).id
+  const notFound = (reply: FastifyReply) => answer(reply, 404, { error: 'no invoice has this id' })
+
+  const dueOf = (invoice: SandboxInvoice): number =>
+    Math.max(invoice.amountCents - paidCents(invoice), 0) || invoice.amountCents
+
+  app.post('/_sandbox/invoices/:id/:deed', async (request, reply) => {
+    const invoice = await find(paramOf(request))
+    if (!invoice) return notFound(reply)
+    const body = PayShape.safeParse(request.body ?? {})
+    if (!body.success)
+      return answer(reply, 400, { error: 'the body takes {"amount_cents": whole cents above 0}' })
+    const { deed: kind } = request.params as { deed: string }
+    const deed = deedOf(invoice, kind, body.data.amount_cents ?? dueOf(invoice))
+    if (!deed) return answer(reply, 404, { error: 'an invoice can be: pay, process, expire, fail, dispute' })
+    const done = await till.act(invoice.id, deed)
+    if ('refused' in done) return answer(reply, 409, { error: done.refused, ...shown(invoice) })
+    return answer(reply, 200, shown(done.invoice))
+  })
+  app.get('/_sandbox/invoices/:id', async (request, reply) => {
+    const invoice = await find(paramOf(request))
+    return invoice ? answer(reply, 200, shown(invoice)) : notFound(reply)
+  })
+  app.get('/_sandbox/invoices', async (_request, reply) => {
+    const invoices = await till.records.all<SandboxInvoice>(invoiceKind)
+    return answer(reply, 200, { invoices: invoices.map(shown) })
+  })
+  app.put('/_sandbox/switches', async (request, reply) => {
+    const change = SwitchesShape.safeParse(request.body)
+    if (!change.success) return answer(reply, 400, { error: z.prettifyError(change.error) })
+    return answer(reply, 200, knobs.set(change.data as Partial<Switches>))
+  })
+  app.delete('/_sandbox/switches', async (_request, reply) => answer(reply, 200, knobs.reset()))
+  app.put('/_sandbox/accounts', async (request, reply) => {
+    const account = AccountShape.safeParse(request.body)
+    if (!account.success) return answer(reply, 400, { error: z.prettifyError(account.error) })
+    await knobs.keep(account.data)
+    return answer(reply, 200, {})
+  })
+}
