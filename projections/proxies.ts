@@ -6,6 +6,7 @@ import type { ReadModel, Table } from './engine/read-model.ts'
 export type ProxyRow = {
   readonly proxy_id: string
   readonly account_id: string
+  /** The reseller's customer who holds it; null for the account itself. */
   readonly customer_id: string | null
   readonly order_id: string
   readonly product_id: string

@@ -1,10 +1,10 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { CatalogRow } from '../../projections/catalog.ts'
 import { ReadsBehind } from '../../projections/engine/reads.ts'
 import { createFollower, type Follower } from '../follower.ts'
 import { type Catalog, createCatalog } from './catalog.ts'
 import { emptyCatalog } from './fold.ts'
-import type { Product } from './product.ts'
 
 /** The catalogue in memory, kept up with the read model: no request waits for a query. */
 export type LiveCatalog = Follower & {
@@ -13,13 +13,6 @@ export type LiveCatalog = Follower & {
    * @throws ReadsBehind before the first: what is not known yet must not be told as unknown
    */
   current(): Catalog
-}
-
-type CatalogRow = {
-  readonly digest: string
-  readonly imported_at: string
-  readonly products: readonly Product[]
-  readonly revision: number
 }
 
 /**
@@ -32,7 +25,7 @@ export const createLiveCatalog = (deps: { readonly pool: pg.Pool; readonly logge
   let revision = -1
 
   const load = async (): Promise<void> => {
-    const { rows } = await pool.query<CatalogRow>({
+    const { rows } = await pool.query<Omit<CatalogRow, 'catalog_id'>>({
       name: 'catalog-since',
       text: `select digest, imported_at, products, revision from read.catalog where revision <> $1::bigint`,
       values: [revision],

@@ -4,7 +4,7 @@ import { isoTime } from '../clock.ts'
 import type { AccountId } from '../ids.ts'
 import type { LabelDatabase } from '../labels/database.ts'
 import type { TrafficDatabase } from './migrations.ts'
-import type { PlanRow, PlanStatus } from './record.ts'
+import type { FoundPlan, PlanStatus } from './record.ts'
 
 export type PlanQueries = Kysely<ReadDatabase & LabelDatabase & TrafficDatabase>
 
@@ -30,7 +30,11 @@ const orderIds = sql<readonly string[]>`array(
   order by o.created_at desc, o.order_id desc limit ${sql.lit(namedOrders)})`.as('order_ids')
 
 /** A plan of the account, or undefined: absent and foreign read alike. */
-export const findPlan = (db: PlanQueries, account: AccountId, planId: string): Promise<PlanRow | undefined> =>
+export const findPlan = (
+  db: PlanQueries,
+  account: AccountId,
+  planId: string,
+): Promise<FoundPlan | undefined> =>
   plansOf(db, account)
     .where('plan.plan_id', '=', planId)
     .selectAll('plan')
@@ -49,7 +53,7 @@ export const listPlans = async (
     readonly status: PlanStatus | undefined
   },
   nowMs: number,
-): Promise<{ plans: readonly PlanRow[]; total: number }> => {
+): Promise<{ plans: readonly FoundPlan[]; total: number }> => {
   const now = isoTime(nowMs)
   let fitting = plansOf(db, account)
   if (filter.productId !== undefined) fitting = fitting.where('plan.product_id', '=', filter.productId)

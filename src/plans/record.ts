@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { PlanRow } from '../../projections/plans.ts'
 import type { Product } from '../catalog/product.ts'
 import { isoTime } from '../clock.ts'
 import { customerField, customerIdField } from '../customers/named.ts'
@@ -52,28 +53,16 @@ export type PlanRecord = z.infer<typeof PlanRecord>
 export type Credentials = { readonly username: string; readonly password: string }
 export type Gateway = { readonly host: string; readonly port: number }
 
-/** What a plan is read from: its row in the read model, and the account's own label. */
-export type PlanRow = {
-  readonly plan_id: string
-  /** The reseller's customer who holds it; null for the account itself. */
-  readonly customer_id: string | null
-  readonly product_id: string
-  readonly shape: 'gateway_gb' | 'gateway_time'
-  readonly renewal: 'topup' | 'repurchase'
-  readonly total_bytes: number | null
-  readonly used_bytes: number
-  readonly speed_units: number | null
-  readonly started_at: string
-  readonly expires_at: string | null
+/** A plan's row with what stands elsewhere: its orders, newest first, and the account's own label. */
+export type FoundPlan = Omit<PlanRow, 'account_id'> & {
   readonly order_ids: readonly string[]
-  readonly generation: number
   readonly label: string | null
   /** When it passed to the threshold; null while more is left. */
   readonly low_since: string | null
 }
 
 /** Expired and depleted are computed at read, so that they hold from the instant on. */
-export const planStatus = (row: PlanRow, nowMs: number): PlanStatus => {
+export const planStatus = (row: FoundPlan, nowMs: number): PlanStatus => {
   if (row.expires_at !== null && row.expires_at <= isoTime(nowMs)) return 'expired'
   return row.total_bytes !== null && row.used_bytes >= row.total_bytes ? 'depleted' : 'active'
 }
@@ -81,7 +70,7 @@ export const planStatus = (row: PlanRow, nowMs: number): PlanStatus => {
 const gb = (bytes: number): number => bytes / 1_000_000_000
 
 export const planRecord = (
-  row: PlanRow,
+  row: FoundPlan,
   context: {
     readonly product: Product | undefined
     readonly credentials: Credentials

@@ -23,7 +23,7 @@ import { chargeErrors, guardField, methodField, payPageErrors, quantityField } f
 import type { OrderService } from '../orders/service.ts'
 import type { Credentials } from '../vault/credentials.ts'
 import { findPlan, listPlans, type PlanQueries } from './queries.ts'
-import { type Gateway, PlanRecord, type PlanRow, planExample, planRecord, planStatuses } from './record.ts'
+import { type FoundPlan, type Gateway, PlanRecord, planExample, planRecord, planStatuses } from './record.ts'
 
 const params = z.object({ id: z.string() })
 const examples = { params: { id: planExample.planId } }
@@ -46,7 +46,7 @@ const topUpExample = {
 const madeOf = { outside: true } as const
 
 /** When the next of these plans expires, milliseconds since the epoch. */
-const nextExpiryMs = (plans: readonly PlanRow[], nowMs: number): number =>
+const nextExpiryMs = (plans: readonly FoundPlan[], nowMs: number): number =>
   Math.min(
     ...plans.flatMap(({ expires_at: at }) =>
       at === null || Date.parse(at) <= nowMs ? [] : [Date.parse(at)],
@@ -69,7 +69,7 @@ export const planRoutes = (deps: {
 }): readonly Route[] => {
   const { orders, catalog, termsOf, customers, reads, kept, db, pool, credentials, gateway, clock } = deps
 
-  const recordsOf = async ({ accountId }: Caller, rows: readonly PlanRow[]): Promise<PlanRecord[]> => {
+  const recordsOf = async ({ accountId }: Caller, rows: readonly FoundPlan[]): Promise<PlanRecord[]> => {
     const refs = await customerRefs(
       pool,
       accountId,
@@ -85,15 +85,15 @@ export const planRoutes = (deps: {
       }),
     )
   }
-  const recordOf = async (caller: Caller, row: PlanRow): Promise<PlanRecord> =>
+  const recordOf = async (caller: Caller, row: FoundPlan): Promise<PlanRecord> =>
     (await recordsOf(caller, [row]))[0]!
 
-  const planAt = async (account: AccountId, planId: string): Promise<PlanRow> => {
+  const planAt = async (account: AccountId, planId: string): Promise<FoundPlan> => {
     const plan = await findPlan(db, account, planId)
     if (!plan) throw refuse('not_found', 'no plan has this id')
     return plan
   }
-  const planOf = async ({ accountId }: Caller, planId: string, after: number | null): Promise<PlanRow> => {
+  const planOf = async ({ accountId }: Caller, planId: string, after: number | null): Promise<FoundPlan> => {
     await reads.settled(accountId, after ?? 0)
     return planAt(accountId, planId)
   }

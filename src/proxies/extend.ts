@@ -2,7 +2,7 @@ import { refuseOtherHolder } from '../customers/named.ts'
 import { refuse } from '../http/errors.ts'
 import type { ProxyId } from '../ids.ts'
 import type { RentalsToExtend } from '../orders/prepare.ts'
-import { type ProxyRow, proxyStatus } from './record.ts'
+import { type FoundProxy, proxyStatus } from './record.ts'
 
 /** Rentals that one extension names at most. */
 export const maxExtended = 1_000
@@ -11,7 +11,7 @@ const dayMs = 24 * 60 * 60 * 1000
 /** No extension is paid for further ahead than this: ends stay instants that every reader and Postgres can write. */
 export const maxDaysAhead = 10 * 365
 
-const lineOf = (row: ProxyRow) =>
+const lineOf = (row: FoundProxy) =>
   JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])
 
 /**
@@ -21,7 +21,7 @@ const lineOf = (row: ProxyRow) =>
  * @throws ApiError not_found, invalid_customer_id, out_of_stock (a rental that has ended), invalid_body (a mixture)
  */
 export const rentalsToExtend = (
-  found: readonly ProxyRow[],
+  found: readonly FoundProxy[],
   request: {
     readonly asked: readonly string[] | null
     readonly customerId: string | null
@@ -29,7 +29,7 @@ export const rentalsToExtend = (
   },
 ): RentalsToExtend => {
   const { asked, customerId, nowMs } = request
-  const runs = (row: ProxyRow) => proxyStatus(row, nowMs) !== 'expired'
+  const runs = (row: FoundProxy) => proxyStatus(row, nowMs) !== 'expired'
   // A whole order keeps those of its addresses that still run.
   const rows = asked === null ? found.filter(runs) : found
   const [first] = rows

@@ -3,7 +3,7 @@ import type { ReadDatabase } from '../../projections/database.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId } from '../ids.ts'
 import type { LabelDatabase } from '../labels/database.ts'
-import { expiringMs, type ProxyRow, type ProxyStatus } from './record.ts'
+import { expiringMs, type FoundProxy, type ProxyStatus } from './record.ts'
 
 export type ProxyQueries = Kysely<ReadDatabase & LabelDatabase>
 
@@ -57,13 +57,13 @@ export const findProxies = (
   filter: ProxyFilter,
   nowMs: number,
   limit: number,
-): Promise<ProxyRow[]> =>
+): Promise<FoundProxy[]> =>
   proxiesOf(db, account, filter, nowMs)
     .selectAll('proxy')
     .select('label.label')
     .orderBy('proxy.proxy_id')
     .limit(limit)
-    .execute() as Promise<ProxyRow[]>
+    .execute() as Promise<FoundProxy[]>
 
 /** A page of the account's rentals, newest first, and how many fit the filter. */
 export const listProxies = async (
@@ -72,7 +72,7 @@ export const listProxies = async (
   filter: ProxyFilter,
   page: { readonly limit: number; readonly offset: number },
   nowMs: number,
-): Promise<{ proxies: readonly ProxyRow[]; total: number }> => {
+): Promise<{ proxies: readonly FoundProxy[]; total: number }> => {
   const fitting = proxiesOf(db, account, filter, nowMs)
   const [proxies, counted] = await Promise.all([
     fitting
@@ -82,7 +82,7 @@ export const listProxies = async (
       .orderBy('proxy.proxy_id', 'desc')
       .limit(page.limit)
       .offset(page.offset)
-      .execute() as Promise<ProxyRow[]>,
+      .execute() as Promise<FoundProxy[]>,
     fitting.select((is) => is.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
   ])
   return { proxies, total: counted.total }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ProxyRow } from '../../projections/proxies.ts'
 import { isoTime } from '../clock.ts'
 import { customerField, customerIdField } from '../customers/named.ts'
 
@@ -42,26 +43,10 @@ export const ProxyRecord = z
   .meta({ id: 'Proxy' })
 export type ProxyRecord = z.infer<typeof ProxyRecord>
 
-/** What a rental is read from: its row in the read model, and the account's own label. */
-export type ProxyRow = {
-  readonly proxy_id: string
-  /** The reseller's customer who holds it; null for the account itself. */
-  readonly customer_id: string | null
-  readonly order_id: string
-  readonly product_id: string
+/** A rental's row with the account's own label. */
+export type FoundProxy = Omit<ProxyRow, 'account_id' | 'family' | 'service'> & {
   readonly family: ProxyRecord['family']
-  readonly ip: string
-  readonly country: string
-  readonly city: string | null
-  readonly asn: number | null
-  readonly asn_org: string | null
-  readonly carrier_id: string | null
   readonly service: 'dedicated' | 'shared' | null
-  readonly rotation_minutes: number | null
-  readonly period_days: number
-  readonly created_at: string
-  readonly expires_at: string
-  readonly released_at: string | null
   readonly label: string | null
 }
 
@@ -72,20 +57,20 @@ export const expiringMs = 72 * 60 * 60 * 1000
 const proxyPorts = { http: 8080, socks5: 1080 } as const
 
 /** Expiring and expired are computed at read, so that they hold from the instant on. */
-export const proxyStatus = (row: ProxyRow, nowMs: number): ProxyStatus => {
+export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
   if (row.released_at !== null || row.expires_at <= isoTime(nowMs)) return 'expired'
   return row.expires_at <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
 }
 
 /** When the status of the next of these rentals changes, milliseconds since the epoch; infinity when none will. */
-export const nextStatusMs = (rows: readonly ProxyRow[], nowMs: number): number => {
+export const nextStatusMs = (rows: readonly FoundProxy[], nowMs: number): number => {
   const changes = rows.flatMap(({ expires_at: end }) => [Date.parse(end) - expiringMs, Date.parse(end)])
   return Math.min(...changes.filter((ms) => ms > nowMs))
 }
 
 /** `customer` is the reseller's own id of who holds it. */
 export const proxyRecord = (
-  row: ProxyRow,
+  row: FoundProxy,
   credentials: { readonly username: string; readonly password: string },
   nowMs: number,
   customer: string | null,

@@ -25,9 +25,9 @@ import { maxExtended, rentalsToExtend } from './extend.ts'
 import { pageHeaders, pageHeaderTexts } from './lines.ts'
 import { findProxies, listProxies, type ProxyQueries } from './queries.ts'
 import {
+  type FoundProxy,
   nextStatusMs,
   ProxyRecord,
-  type ProxyRow,
   proxyExample,
   proxyLine,
   proxyRecord,
@@ -60,7 +60,7 @@ export const proxyRoutes = (deps: {
 }): readonly Route[] => {
   const { orders, catalog, termsOf, customers, reads, kept, db, pool, credentials, clock } = deps
 
-  const recordsOf = async ({ accountId }: Caller, rows: readonly ProxyRow[]): Promise<ProxyRecord[]> => {
+  const recordsOf = async ({ accountId }: Caller, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
     const refs = await customerRefs(
       pool,
       accountId,

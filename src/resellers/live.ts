@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { ResellerTermsRow } from '../../projections/reseller-terms.ts'
 import { plainTerms, type ResellerTerms, retailKey } from '../catalog/pricing.ts'
 import type { TermsOf } from '../catalog/routes.ts'
 import { createFollower, type Follower } from '../follower.ts'
@@ -14,20 +15,13 @@ export type LiveTerms = Follower & {
   settingsOf(reseller: AccountId): Terms
 }
 
-type Row = {
-  readonly reseller_id: AccountId
-  readonly terms: Terms
-  readonly revision: number
-  readonly position: number
-}
-
 type Kept = {
   readonly settings: Terms
   readonly byProduct: ReadonlyMap<string, ResellerTerms>
   readonly other: ResellerTerms
 }
 
-const keptOf = ({ terms, revision }: Pick<Row, 'terms' | 'revision'>): Kept => {
+const keptOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'>): Kept => {
   const { discountBp, markupMillionths, sellable } = terms
   const sold = sellable && new Set(sellable)
   const of = (productId: string | null, retail: ResellerTerms['retail']): ResellerTerms => ({
@@ -66,7 +60,7 @@ export const createLiveTerms = (deps: { readonly pool: pg.Pool; readonly logger:
 
   // The rows of one stream change one after another, and positions of different streams appear in the tables in order.
   const load = async (): Promise<void> => {
-    const { rows } = await pool.query<Row>({
+    const { rows } = await pool.query<ResellerTermsRow>({
       name: 'reseller-terms-since',
       text: `select reseller_id, terms, revision, position from read.reseller_terms
              where position > $1::bigint order by position`,
