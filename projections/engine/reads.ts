@@ -36,17 +36,12 @@ export type ReadsOptions = {
   readonly group: string
   /** Default 2,000. */
   readonly timeoutMs?: number
-  /** Accounts whose last append is remembered; default 50,000. Forgotten ones are still found by their ledger. */
-  readonly maxAccounts?: number
 }
 
-export const createReads = ({
-  progress,
-  log,
-  group,
-  timeoutMs = 2000,
-  maxAccounts = 50_000,
-}: ReadsOptions): Reads => {
+/** Accounts whose last append is remembered. Forgotten ones are still found by their ledger. */
+const maxAccounts = 50_000
+
+export const createReads = ({ progress, log, group, timeoutMs = 2000 }: ReadsOptions): Reads => {
   const appended = new LRUCache<AccountId, number>({ max: maxAccounts })
 
   const waitFor = async (position: number, deadlineMs: number): Promise<void> => {

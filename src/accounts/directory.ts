@@ -5,8 +5,6 @@ import { createFindCaller, type FindCallerDeps } from './find-caller.ts'
 import { hashKey, parseKey } from './key.ts'
 
 export type DirectoryOptions = FindCallerDeps & {
-  /** Callers that are kept; default 20,000. */
-  readonly maxCallers?: number
   /** Default `performance.now`. */
   readonly monotonicMs?: MonotonicClock
 }
@@ -21,6 +19,8 @@ const refreshMs = 250
 const gatherMs = 80
 /** A key may be tried just before it is issued. */
 const unknownMs = 100
+/** Callers that are kept. */
+const maxCallers = 20_000
 const maxUnknown = 1_000
 
 type Kept = { readonly caller: Caller; readonly askedMs: number }
@@ -31,7 +31,6 @@ type Kept = { readonly caller: Caller; readonly askedMs: number }
  * that sending many of them drives no caller out.
  */
 export const createDirectory = ({
-  maxCallers = 20_000,
   monotonicMs = () => performance.now(),
   ...deps
 }: DirectoryOptions): Directory => {

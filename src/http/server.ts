@@ -36,13 +36,12 @@ export type HttpServerOptions = {
   readonly trusted?: TrustedProxies
   /** Requests that may be in work at once; more are answered 503 before anything is done for them. */
   readonly maxInFlight?: number
-  /** Open connections; more are closed at once. */
-  readonly maxConnections?: number
 }
 
 const bodyLimitBytes = 256 * 1024
 const defaultMaxInFlight = 2_000
-const defaultMaxConnections = 10_000
+/** Open connections; more are closed at once. */
+const maxConnections = 10_000
 
 const timeouts = {
   /** A client has this long to send its headers and body. */
@@ -146,7 +145,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       ),
     routerOptions: { ignoreTrailingSlash: false },
   })
-  app.server.maxConnections = options.maxConnections ?? defaultMaxConnections
+  app.server.maxConnections = maxConnections
   // An Expect that is not 100-continue is ignored, as RFC 9110 allows; without a listener Node answers an empty 417.
   app.server.on('checkExpectation', (request, response) => app.routing(request, response))
   hangUpIdleOnClose(app)

@@ -18,8 +18,6 @@ export type PoolOptions = {
   readonly answerTimeoutMs?: number
   /** How long to wait for a free or a new connection, milliseconds; default 5,000. */
   readonly connectTimeoutMs?: number
-  /** How long a transaction may idle before the server ends its session, milliseconds; default 30,000. */
-  readonly idleInTransactionTimeoutMs?: number
   /** Told of an idle connection that broke (the pool replaces it); without it such an error is dropped. */
   readonly onError?: (error: Error) => void
 }
@@ -42,6 +40,9 @@ const withoutOptions = (url: string): string => {
   return parsed.toString()
 }
 
+/** How long a transaction may idle before the server ends its session. */
+const idleInTransactionTimeoutMs = 30_000
+
 /**
  * The settings of one connection, for the few places that need a client of their own (LISTEN, long advisory locks).
  * int8 is read as a safe number, timestamptz as ISO 8601 UTC text with milliseconds; numeric stays text.
@@ -51,7 +52,7 @@ export const clientConfig = (options: PoolOptions): pg.ClientConfig => ({
   application_name: options.applicationName,
   options: sessionOptions(options.url),
   statement_timeout: options.statementTimeoutMs ?? 30_000,
-  idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 30_000,
+  idle_in_transaction_session_timeout: idleInTransactionTimeoutMs,
   connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
   keepAlive: true,
   keepAliveInitialDelayMillis: 30_000,

@@ -23,11 +23,12 @@ export type EventStoreDbOptions = {
   readonly appendTimeoutMs?: number
   /** How long one page of a read may take, milliseconds; default 10,000. */
   readonly readTimeoutMs?: number
-  /** Appends on their way at once, default 64: a server takes 100 calls a connection, reads and subscriptions too. */
-  readonly maxAppendsAtOnce?: number
   /** Told of subscriptions that broke; they are taken up again. */
   readonly onTrouble?: (what: string, error: Error) => void
 }
+
+/** Appends on their way at once: a server takes 100 calls a connection, reads and subscriptions too. */
+const maxAppendsAtOnce = 64
 
 /**
  * The log in EventStoreDB 24.x, for clusters (docs/decisions/0005-eventstoredb-log.md). It has no atomic append over
@@ -37,7 +38,7 @@ export type EventStoreDbOptions = {
  * @throws Error when the address is not one
  */
 export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
-  const { appendTimeoutMs = 10_000, readTimeoutMs = 10_000, maxAppendsAtOnce = 64 } = options
+  const { appendTimeoutMs = 10_000, readTimeoutMs = 10_000 } = options
   const onTrouble = options.onTrouble ?? (() => undefined)
   const connection = openClient(options.url)
   const atMost = createAtMost(maxAppendsAtOnce)
