@@ -187,7 +187,7 @@ export const createHistory = (log: EventLog) => {
   const ordersAtOnce = 50
   let written = 0
   return {
-    /** Writes on until the log holds about so many events. */
+    /** Writes on until the log holds about this many events. */
     async until(events: number, onWritten: (written: number) => void = () => undefined): Promise<void> {
       while (written < events) {
         const item = fold(Array.from({ length: ordersAtOnce }, shop.nextOrder))

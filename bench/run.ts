@@ -110,7 +110,7 @@ const run = async (parts: readonly Bench[], sizes: Sizes): Promise<void> => {
   }
 }
 
-/** Who reads only the first lines, as `head` does, has what it wants. */
+/** A reader of the first lines only, such as `head`, has what it wants. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

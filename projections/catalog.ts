@@ -12,7 +12,7 @@ export type CatalogRow = {
   imported_at: string
   /** In the order of the file, each in its present state. */
   products: readonly Product[]
-  /** The revision of the last event: whoever holds an older one reads again. */
+  /** The revision of the last event: a process that holds an older one reads again. */
   revision: number
 }
 

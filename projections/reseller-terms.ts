@@ -10,7 +10,7 @@ export type ResellerTermsRow = {
   terms: Terms
   /** The revision of the last event of the `terms-…` stream. */
   revision: number
-  /** The position of that event: whoever holds an older one reads again. */
+  /** The position of that event: a process that holds an older one reads again. */
   position: number
 }
 

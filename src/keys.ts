@@ -41,7 +41,7 @@ const decode = (text: string, path: string): Buffer => {
   return key
 }
 
-/** Under another name first: whoever is killed in between leaves no half key. */
+/** Written under another name first, so that a kill in between leaves no half key. */
 const writeKey = async (path: string, key: Buffer): Promise<void> => {
   const file = await open(`${path}.new`, 'w', 0o600)
   try {

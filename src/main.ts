@@ -88,7 +88,7 @@ const run = async (): Promise<void> => {
   let stoppingSinceMs: number | null = null
   const stop = (why: string): void => {
     if (stoppingSinceMs !== null) {
-      // Whoever asks again later does not want to wait.
+      // A signal that comes again, later, means: stop without waiting.
       if (performance.now() - stoppingSinceMs > repeatedSignalMs) process.exit(1)
       return
     }

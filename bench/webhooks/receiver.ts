@@ -55,7 +55,7 @@ const tell = (): void => {
   process.send?.(counted)
 }
 
-/** What the receiver is asked: what it counted, or to count anew after a warm-up of so many deliveries. */
+/** What the receiver is asked: what it counted, or to count anew after a warm-up of some deliveries. */
 export type Question = 'count' | { readonly forget: { readonly warmUp: number } }
 
 process.on('message', (question: Question) => {

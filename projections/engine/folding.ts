@@ -35,7 +35,7 @@ export const createFolding = ({ session, schema, models, maxRows = 100_000 }: Fo
       const changes = await foldBatch({ models, events, cache, load: writer.load })
       await written
       written = writer.write(changes.tables, null)
-      written.catch(() => undefined) // whoever waits for it next is told
+      written.catch(() => undefined) // the next to wait for it is told
       changes.commit()
     },
     async written() {

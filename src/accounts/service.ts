@@ -32,7 +32,7 @@ export type AccountsResult<Made = object> =
 
 /**
  * Every change of accounts and keys: an event with its actor. Rows of the vault are written first and make nothing
- * exist: whoever dies in between leaves an e-mail that the next `create` takes up again, or a hash that is no key.
+ * exist: a crash in between leaves an e-mail that the next `create` takes up again, or a hash that is no key.
  */
 export type Accounts = {
   /** Refusals: `invalid_email`, `email_taken`. */

@@ -34,7 +34,7 @@ const ledgerPrefix = 'ledger-'
 export const ledgerOf = (event: RecordedEvent): AccountId | null =>
   event.stream.startsWith(ledgerPrefix) ? (event.stream.slice(ledgerPrefix.length) as AccountId) : null
 
-/** The reseller that an event makes, or null. Whoever is one was made one with its account. */
+/** The reseller that an event makes, or null: an account is one from its creation on, or never. */
 export const newResellerOf = (recorded: RecordedEvent): AccountId | null => {
   const event = recorded as RecordedEvent<AccountEvent>
   return event.type === 'AccountCreated' && event.data.reseller ? (event.data.accountId as AccountId) : null

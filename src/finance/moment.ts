@@ -26,8 +26,8 @@ export const parseMoment = (text: string): Moment | null => {
 }
 
 /**
- * A moment that the log has not come to yet. What an answer as of it says would be another one later, so there is none:
- * who asks again as of a moment that was answered gets the same figures, for ever.
+ * A moment that the log has not come to yet. It is refused, because an answer as of it would change: one that was given
+ * as of a moment stays the same for ever.
  */
 export class PastTheEnd extends Error {
   override readonly name = 'PastTheEnd'

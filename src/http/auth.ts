@@ -2,7 +2,7 @@ import type { Scope } from '../accounts/events.ts'
 import type { AccountId, KeyId } from '../ids.ts'
 import { refuse } from './errors.ts'
 
-/** Who sends a request: the account and the key. Never log or answer anything that the key can be made from. */
+/** The account and key behind a request. Never log or answer anything that the key can be made from. */
 export type Caller = {
   readonly accountId: AccountId
   readonly keyId: KeyId
@@ -21,7 +21,7 @@ export type Directory = {
   byKey(key: string): Promise<Caller | null>
 }
 
-/** Who reads the books: a finance token, which is no account's and opens nothing else. */
+/** The finance token behind a request for the books: it belongs to no account and opens nothing else. */
 export type FinanceCaller = { readonly tokenId: string }
 
 /** Looks finance tokens up; `src/finance/find-reader.ts` implements it. */

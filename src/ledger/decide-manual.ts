@@ -189,7 +189,7 @@ type Fact = readonly [stream: StreamName, event: DomainEvent]
 const appendsOf = (facts: readonly Fact[]): Decision<never>['appends'] =>
   facts.map(([stream, event]) => ({ stream, events: [event] }))
 
-/** Who lets a payment be taken back may not transact until an operator has looked (design section 4). */
+/** An account whose payment was taken back may not transact until an operator has looked (design section 4). */
 const blockFacts = (account: AccountState, movement: ManualMovement): Fact[] => {
   if (movement.kind !== 'adjustment' || movement.reason !== 'chargeback' || movement.amountMicros > 0)
     return []

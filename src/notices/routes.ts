@@ -53,7 +53,7 @@ export const noticeRoutes = ({
         here: true,
       } as const
       const body = await kept.answer(asked, async () => {
-        // Who asks has a key that works.
+        // The caller has a key that works: it came with it.
         const own = audiencesOf({ reseller, hasActiveKey: true })
         const wanted = own.filter((one) => audience === undefined || one === audience)
         const nowMs = clock()

@@ -55,7 +55,7 @@ export const createPayPages = (deps: {
     // The price is frozen for the life of the invoice, and for the day that a payment waits for the reseller's wallet.
     const frozen = open !== null || (order.awaiting?.heldUntil ?? null) !== null
     if (frozen) await requireOrderable(order.details, causeOf(asked))
-    // Who asks for the payment spends it, under its own cap, whichever key the order was first asked for with.
+    // The key of this request spends, under its own cap, whichever key the order was first asked for with.
     const payable = frozen ? { ...order.details, keyId: caller.keyId } : fresh()
     const { answer, draft, position } = await attempt(asked.request, payable, 'pay-awaited')
     switch (answer.kind) {

@@ -33,7 +33,7 @@ export const startLoad = (t: TestContext, baseUrl: string, key: string) => {
     placed,
     failures,
     stop,
-    /** Waits until so many more orders were placed. */
+    /** Waits until this many more orders were placed. */
     more: (count: number) => {
       const enough = placed.length + count
       return until(() => placed.length >= enough, { timeoutMs: 60_000, what: `${enough} orders` })

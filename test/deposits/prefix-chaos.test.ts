@@ -26,7 +26,7 @@ import { type Installation, openDepositProcess, openReceiver } from './prefix-pr
 const soak = process.env.FAREBOX_SOAK === '1'
 const depositsEach = soak ? 400 : 12
 const payers = 5
-/** One append in so many is stopped. */
+/** One append in this many is stopped. */
 const oneIn = 8
 
 const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
@@ -135,7 +135,7 @@ test('two processes over a log that writes one append at a time, stopped at any 
     asked.payUrl = opened.payUrl
     return true
   }
-  /** A storm that says something; who asks a process that is dead goes on at once, so that one may be over too soon. */
+  /** A storm that proves something: requests to a dead process fail at once, so that one may be over too soon. */
   const stormy = () => seen.crashes > 3 && seen.stops > 10
   const payer = async (who: number): Promise<void> => {
     for (let n = 0; n < depositsEach || (!stormy() && n < 10 * depositsEach); n += 1) {

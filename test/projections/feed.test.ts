@@ -13,7 +13,7 @@ import { decode } from './engine.ts'
 const stream = ledgerStream('acc_one' as AccountId)
 const inTime = AbortSignal.timeout(60_000)
 
-/** A feed that starts at the end of a log of so many events, of type `Odd` and `Even` in turn, and its log. */
+/** A log of this many events, of type `Odd` and `Even` in turn, and a feed that starts at its end. */
 const feedAfter = async (t: TestContext, events: number) => {
   const log = createMemoryLog()
   let count = 0

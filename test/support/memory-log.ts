@@ -12,7 +12,7 @@ import type {
   StreamName,
 } from '../../src/eventstore/port.ts'
 
-/** No answer comes in the turn of its question, so that who asks in a loop lets others ask too. */
+/** No answer comes in the turn of its question, so that a caller that asks in a loop lets others ask too. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** An honest log in memory: the port's contract without a database. Everything is lost with it. */

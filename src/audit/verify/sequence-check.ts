@@ -128,7 +128,7 @@ export const createSequenceCheck = async (options: {
       for (const [at, event] of events.entries()) checkOne(event, firstOrdinal + at)
       await written
       written = write(events, firstOrdinal)
-      written.catch(() => undefined) // whoever waits for it next is told
+      written.catch(() => undefined) // the next to wait for it is told
     },
     async end() {
       await written

@@ -26,7 +26,7 @@ export type Feed = {
   pull(count: number): Pulled
   /** Resolves when a pull may give something new. */
   changed(): Promise<void>
-  /** Wakes who waits for a change, too. */
+  /** Wakes those that wait for a change, too. */
   close(): void
 }
 

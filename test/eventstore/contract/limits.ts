@@ -17,7 +17,7 @@ const texts: readonly string[] = [
   '""',
 ]
 
-/** An append of exactly so many bytes of types, ids, data and metadata. */
+/** An append of exactly this many bytes of types, ids, data and metadata. */
 const ofBytes = (bytes: number, events: number): NewEvent[] => {
   const made = someEvents(events).map((event) => ({ ...event, data: '""' }))
   const used = made.reduce(

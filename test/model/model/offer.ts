@@ -55,7 +55,7 @@ const orderable = (catalog: Catalog, id: string): Product | Refusal => {
   return (product.state ?? 'active') === 'active' ? product : refusal(409, 'product_unavailable')
 }
 
-/** The terms of who asks, for itself or for a customer. */
+/** The terms of the caller, for itself or for a customer. */
 type Figures = (
   tiers: NonNullable<Product['tiers']>,
   quantity: number,
