@@ -12,7 +12,7 @@ import {
   type Refusal,
   refusal,
 } from './catalog.ts'
-import { freeIn, poolOf, type Target, type World } from './state.ts'
+import { dayMs, freeIn, poolOf, type Target, type World } from './state.ts'
 
 /** What a fresh request would buy, before wallet and stock are asked. */
 export type Offer = {
@@ -134,6 +134,9 @@ const extensionOffer = (
   const mobile = carrierId !== null && { carrier_id: carrierId, service, rotation_minutes: rotationMinutes }
   const lines = fittingLines(product, { country, period_days: periodDays, ...mobile })
   if (isRefusal(lines)) return lines
+  const lastEndMs = Math.max(...rentals.map(({ expiresAtMs }) => expiresAtMs))
+  const tenYearsMs = 10 * 365 * dayMs
+  if (lastEndMs + Number(periodDays) * dayMs > nowMs + tenYearsMs) return refusal(400, 'invalid_period')
   const { target, tiers } = lines[0]!
   const quantity = rentals.length
   return {
