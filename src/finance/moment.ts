@@ -80,7 +80,8 @@ export const createMoments = (deps: {
   }
 
   const atOrBeforeMs = async (atMs: number, head: number): Promise<number> => {
-    const limit = isoTime(atMs)
+    // Nothing was recorded before 1970, and Postgres knows no year 0.
+    const limit = isoTime(Math.max(atMs, 0))
     const { rows } = await deps.pool.query<{ position: number; at: string }>(
       `select position, at from read.journal_seconds
        where at <= $1::timestamptz and position <= $2::bigint order by at desc limit 1`,

@@ -59,6 +59,18 @@ test('after a chargeback', async (t) => {
     },
   )
 
+  await t.test(
+    'nothing had moved as of any instant before the first event, however long before',
+    async () => {
+      for (const early of ['1969-12-31', '0001-01-01', '0000-01-01', '0000-01-01T00:00:00%2B14:00']) {
+        const { accounts, position } = await ask(`trial-balance?book=service&as_of=${early}`)
+        assert.deepEqual([accounts, position], [[], 0], early)
+        const since = await ask(`trial-balance?book=service&from=${early}`)
+        assert.deepEqual(since, await ask('trial-balance?book=service&from=1'), `from ${early}`)
+      }
+    },
+  )
+
   await t.test('the command line prints what HTTP answers, without the page', async () => {
     const compared = async (path: string, ...command: readonly string[]) => {
       const { position } = await ask('trial-balance')
