@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { demoEnv } from '../support/demo-env.ts'
 import { dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
 import { type HttpClient, httpClientOf } from '../support/http.ts'
 import { emptyDatabase } from '../support/postgres.ts'
@@ -50,16 +51,7 @@ const open = async (t: TestContext) => {
   await log.close()
   const { url } = await emptyDatabase(t)
   const dataDir = await dataDirectory(t)
-  const env = {
-    DATABASE_URL: url,
-    EVENTSTORE_URL: emptyServerUrl,
-    FAREBOX_DATA: dataDir,
-    FAREBOX_DEMO: 'on',
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-    LOG_LEVEL: 'error',
-  }
+  const env = { ...demoEnv(url, dataDir), EVENTSTORE_URL: emptyServerUrl }
   const running = await startFarebox(t, env)
   const { buyer } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const movement = ['--account', buyer.accountId, '--cents', String(creditCents), '--reference', 'end-to-end']
