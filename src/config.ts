@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { type CrashAt, crashPoints, parseCrashAt } from './crash.ts'
-import { type TrustedProxies, trustedProxies } from './http/client-address.ts'
+import type { CrashAt } from './crash.ts'
+import type { TrustedProxies } from './http/client-address.ts'
 import type { Rate } from './http/rate-limit.ts'
 import {
   type PaymentConfig,
@@ -10,63 +10,7 @@ import {
   paymentSecrets,
   paymentSettings,
 } from './payments/settings.ts'
-
-const text = (expected: string) => z.string({ error: expected })
-
-const whole = (min: number, max: number) => {
-  const expected = `a whole number from ${min} to ${max}`
-  return text(expected)
-    .regex(/^-?\d{1,15}$/, expected)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, expected)
-}
-
-const oneOf = <const Values extends readonly [string, ...string[]]>(values: Values) =>
-  z.enum(values, { error: `one of ${values.join(', ')}` })
-
-const onOff = z.enum(['on', 'off'], { error: 'on or off' }).transform((value) => value === 'on')
-
-const url = (protocols: readonly string[], example: string) => {
-  const expected = `an address such as ${example}`
-  return text(expected).refine((value) => {
-    try {
-      return protocols.includes(new URL(value).protocol)
-    } catch {
-      return false
-    }
-  }, expected)
-}
-
-const keyExpected = '32 bytes in base64, e.g. what `openssl rand -base64 32` prints'
-const key = text(keyExpected)
-  .refine((value) => /^[A-Za-z0-9+/]{43}=$/.test(value), keyExpected)
-  .transform((value) => Buffer.from(value, 'base64'))
-
-const rateExpected = 'burst/perSecond, two whole numbers from 1 to 1000000, e.g. 300/50'
-const rate = text(rateExpected)
-  .regex(/^([1-9]\d{0,5}|1000000)\/([1-9]\d{0,5}|1000000)$/, rateExpected)
-  .transform((value): Rate => {
-    const [burst = 0, perSecond = 0] = value.split('/').map(Number)
-    return { burst, perSecond }
-  })
-
-const proxiesExpected = 'addresses and networks with commas between, e.g. 127.0.0.1, 10.0.0.0/8'
-const proxies = text(proxiesExpected).transform((value, context): TrustedProxies => {
-  try {
-    return trustedProxies(value)
-  } catch (error) {
-    context.addIssue(`${proxiesExpected} (${(error as Error).message})`)
-    return z.NEVER
-  }
-})
-
-const crashExpected = `<point>:<n>, with one of the points ${crashPoints.join(', ')}`
-const crashAt = text(crashExpected).transform((value, context): CrashAt => {
-  const parsed = parseCrashAt(value)
-  if (parsed) return parsed
-  context.addIssue(crashExpected)
-  return z.NEVER
-})
+import { crashAt, key, keyExpected, oneOf, onOff, proxies, rate, text, url, whole } from './setting-forms.ts'
 
 /**
  * Every setting: its name in the environment, what it takes, its default. All three are printed by `farebox settings`:
