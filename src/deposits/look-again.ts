@@ -8,9 +8,12 @@ import { watchedUntilMs } from './fold.ts'
 import { claimDue, endLooks, findUnwatched } from './looks.ts'
 import { type Deposits, invoiceTimeMs } from './service.ts'
 
-const maxLooksAtOnce = 50
-/** Side by side, so that one provider that hangs does not hold up the payments of all others. */
-const atOnce = 10
+/** Side by side: a round takes as long as its slowest look. */
+const maxAtOnce = 50
+/** So that providers that hang do not hold up the payments of all others. */
+const maxAtOnceAGateway = 10
+/** A run is over after so many rounds, whatever is due still: the next one follows within seconds. */
+const maxRounds = 100
 /** It reads a row of every deposit: a second or so for a million. */
 const findUnwatchedEveryMs = 60 * 60_000
 
@@ -19,7 +22,7 @@ const findUnwatchedEveryMs = 60 * 60_000
  * after `firstLookMs`, then ever more seldom, at least once an hour. The last look is the first one that the provider
  * answers once it watches the deposit no more and no payment is under way, however long ago that was: what was paid or
  * expired while this service or the provider was away is credited or closed then. A backlog is worked off without a
- * pause, ten deposits at a time.
+ * pause, ten deposits of a gateway at a time.
  *
  * A deposit whose gateway is gone, or whose provider has lost its invoice, is never answered for: it stays as it is, is
  * asked for once an hour for good, and each time a warning names it. Only whoever has the gateway can end that.
@@ -60,17 +63,14 @@ export const startDepositReactor = (deps: {
   }
   const work = async (): Promise<void> => {
     const failures: unknown[] = []
-    let claimed: number
-    do {
-      const due = await claimDue(pool, { nowMs: clock(), firstLookMs, limit: maxLooksAtOnce })
-      claimed = due.length
-      const queue = due.values()
-      const looking = async (): Promise<void> => {
-        // A turn that was claimed is taken: the next one may be an hour away.
-        for (const depositId of queue) await look(depositId).catch((error) => void failures.push(error))
-      }
-      await Promise.all(Array.from({ length: atOnce }, looking))
-    } while (claimed === maxLooksAtOnce && !stopped)
+    const limits = { firstLookMs, limit: maxAtOnce, limitAGateway: maxAtOnceAGateway }
+    for (let round = 0; round < maxRounds && !stopped; round += 1) {
+      const due = await claimDue(pool, { nowMs: clock(), ...limits })
+      // Fewer than the limit may only say that another process claims at the same time.
+      if (due.length === 0) break
+      // A turn that was claimed is taken: the next one may be an hour away.
+      await Promise.all(due.map((depositId) => look(depositId).catch((error) => void failures.push(error))))
+    }
     await find()
     throwThose(failures)
   }

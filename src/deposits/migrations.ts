@@ -34,4 +34,8 @@ export const migrations: Migrations = {
     update work.deposit_looks set ended_at = '-infinity';
     create index deposit_looks_due on work.deposit_looks (next_at) where ended_at is null;
   `,
+  // Rows of before have none and take their turns together, as one gateway's.
+  '0813_looks_by_gateway': `
+    alter table work.deposit_looks add column gateway_id text;
+  `,
 }

@@ -214,7 +214,7 @@ export const createDeposits = (deps: {
       const now = await read(depositId, cause)
       const pages = await readPages(pool, depositId)
       if (now?.invoice && pages?.payUrl) return { deposit: now, payUrl: pages.payUrl, position: null }
-      await watchDeposit(pool, depositId, deposit.openedAt)
+      await watchDeposit(pool, { ...details, openedAt: deposit.openedAt })
       const created = await live.gateway.createInvoice({
         depositId,
         amountCents,

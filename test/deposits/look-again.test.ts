@@ -15,10 +15,15 @@ const firstLookMs = 2 * minuteMs
 const open = 60
 
 /** Opens deposits, and waits until the read model has them. */
-const openMany = async (shop: Shop, key: string, count: number): Promise<readonly DepositId[]> => {
+const openMany = async (
+  shop: Shop,
+  key: string,
+  count: number,
+  method: 'card' | 'crypto' = 'card',
+): Promise<readonly DepositId[]> => {
   const ids: DepositId[] = []
   for (let n = 0; n < count; n += 1)
-    ids.push((await shop.open(key, { amount_cents: 500, method: 'card' })).deposit_id)
+    ids.push((await shop.open(key, { amount_cents: 500, method })).deposit_id)
   await until(
     async () => {
       const { rows } = await shop.farebox.core.pool.query(
@@ -46,7 +51,7 @@ const openLooks = (
   t: TestContext,
   shop: Shop,
   clock: { nowMs: number },
-  answer: () => void = () => undefined,
+  answer: (depositId: DepositId) => void | Promise<void> = () => undefined,
 ) => {
   const looked: DepositId[] = []
   const looks = startDepositReactor({
@@ -57,7 +62,7 @@ const openLooks = (
     deposits: {
       settle: async (depositId) => {
         looked.push(depositId)
-        answer()
+        await answer(depositId)
         const watchUntil = new Date(await watchEnd(shop, depositId)).toISOString()
         return { invoice: { invoiceId: 'one', expiresAt: watchUntil, watchUntil } } as Deposit
       },
@@ -108,6 +113,24 @@ test('deposits that cannot be taken on hold up no others, however many they are'
   })
   await assert.rejects(round(), /more than a wallet holds|15 of them failed/)
   assert.deepEqual([...looked].sort(), [...ids].sort())
+})
+
+test('a gateway that hangs holds up the deposits of no other, however many of its own are due and later', async (t) => {
+  const shop = await openShop(t)
+  const { key } = await shop.customer({ cents: 0 })
+  const hanging = await openMany(shop, key, open)
+  const [other] = await openMany(shop, key, 1, 'crypto')
+  const nowMs = Date.now() + 3 * minuteMs
+  const answered = Promise.withResolvers<void>()
+  const { looked, round } = openLooks(t, shop, { nowMs }, (depositId) =>
+    hanging.includes(depositId) ? answered.promise : undefined,
+  )
+  const running = round()
+  await until(() => looked.includes(other!))
+  assert.ok(looked.length <= 11, 'of the gateway that hangs no more are asked for than ten at once')
+  answered.resolve()
+  await running
+  assert.deepEqual([...looked].sort(), [...hanging, other].sort())
 })
 
 test('the first look that is answered at or after the end of the watch is the last one', async (t) => {

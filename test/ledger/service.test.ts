@@ -138,11 +138,12 @@ test('a movement that nobody tries again is finished by the reactor, and one tha
     const adjustment = { accountId, amountCents, reference, reason: 'correction', gateway: null } as const
     await assert.rejects(createWallets({ runner }).adjust(adjustment, cause), CommandOverload)
   }
+  const beforeMs = Date.now()
   await cutOff(-80, 'first')
   await cutOff(-70, 'second')
   await world.projections.caughtUp()
   const soon = { pool, wallets, logger, intervalMs: 50 }
-  const young = startMovementReactor({ ...soon, clock: Date.now })
+  const young = startMovementReactor({ ...soon, clock: () => beforeMs })
   t.after(() => young.stop())
   await young.runNow()
   assert.equal((await wallets.read(accountId, cause)).availableMicros, 1_000_000)
