@@ -14,7 +14,7 @@ import {
 import type { StockEvent } from '../../src/stock/events.ts'
 import { type StockState, stockFold } from '../../src/stock/fold.ts'
 import fc from '../support/fast-check.ts'
-import { addressesStocked, addressOrder } from '../support/world.ts'
+import { addressesStocked, addressOrder, plainAddress } from '../support/world.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 const start = 1_800_000_000_000
@@ -230,10 +230,7 @@ describe('stock', () => {
 
   test('draws a mobile order from its own carrier and service only', () => {
     const address = (ip: string, carrierId: string) => ({
-      ip,
-      city: null,
-      asn: null,
-      asnOrg: null,
+      ...plainAddress(ip),
       carrierId,
       service: 'dedicated' as const,
     })

@@ -6,14 +6,13 @@ import type { StreamName } from '../../src/eventstore/port.ts'
 import { stockStream } from '../../src/eventstore/streams.ts'
 import { newEventId, type ProxyId, proxyIdOf } from '../../src/ids.ts'
 import { decideAllocation } from '../../src/stock/decide.ts'
-import type { StockEvent } from '../../src/stock/events.ts'
 import { startRentalExpiry } from '../../src/stock/expiry.ts'
 import { stockFold } from '../../src/stock/fold.ts'
 import { runnerOver } from '../commands/purse.ts'
 import { silent } from '../projections/engine.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
-import { addressOrder } from '../support/world.ts'
+import { addressesStocked, addressOrder } from '../support/world.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 const rentedMs = Date.now() - 31 * dayMs
@@ -22,14 +21,7 @@ const order = addressOrder('ord_due', { quantity: 1 })
 
 const due = proxyIdOf(order.orderId, ip)
 
-const stocked: StockEvent = {
-  type: 'AddressesStocked',
-  data: {
-    productId: 'isp-static',
-    country: 'USA',
-    addresses: [{ ip, city: null, asn: null, asnOrg: null, carrierId: null, service: null }],
-  },
-}
+const stocked = addressesStocked([ip])
 
 /** A log in which the rental in the USA is over, and nothing can be decided on the stock of France. */
 const openLog = async () => {

@@ -13,19 +13,14 @@ import { demoCatalog, demoText } from '../catalog/samples.ts'
 import { codec, runnerOver } from '../commands/purse.ts'
 import { postgresWorld } from '../commands/world.ts'
 import { prefixLog } from '../support/prefix-log.ts'
+import { plainAddress } from '../support/world.ts'
 
 const cause = { correlationId: 'run_test', actor: { kind: 'operator', name: 'test' } } as const
 
-const plain = (ip: string): StockedAddress => ({
-  ip,
-  city: null,
-  asn: null,
-  asnOrg: null,
-  carrierId: null,
-  service: null,
-})
 const addresses = (count: number, block = 0): StockedAddress[] =>
-  Array.from({ length: count }, (_, n) => plain(`198.18.${block + Math.floor(n / 250)}.${(n % 250) + 1}`))
+  Array.from({ length: count }, (_, n) =>
+    plainAddress(`198.18.${block + Math.floor(n / 250)}.${(n % 250) + 1}`),
+  )
 const ispUsa = (list: readonly StockedAddress[]) => ({
   productId: 'isp-static',
   country: 'USA',

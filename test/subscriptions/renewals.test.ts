@@ -26,6 +26,7 @@ import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { prefixLog, stopAtAppend } from '../support/prefix-log.ts'
 import { mortal } from '../support/prefix-process.ts'
+import { plainAddress } from '../support/world.ts'
 
 const dayMs = 86_400_000
 const soak = process.env.FAREBOX_SOAK === '1'
@@ -383,8 +384,11 @@ const openRentals = async (t: TestContext) => {
   const shop = await openShop(t, createMemoryLog())
   const operator = shop.start(shop.log)
   const ips = Array.from({ length: 12 }, (_, n) => `198.18.0.${n + 1}`)
-  const lines = ips.map((ip) => ({ ip, city: null, asn: null, asnOrg: null, carrierId: null, service: null }))
-  await addAddresses(operator.runner, { productId: isp.id, country: 'USA', addresses: lines }, cause)
+  await addAddresses(
+    operator.runner,
+    { productId: isp.id, country: 'USA', addresses: ips.map(plainAddress) },
+    cause,
+  )
   const accountId = await shop.account()
   await shop.credit(accountId, 12 * priceCents)
   const { subscription } = await shop.subscribe(operator, accountId, twoAddresses)

@@ -16,7 +16,7 @@ import { planFold } from '../../src/plans/fold.ts'
 import { addAddresses } from '../../src/stock/stocking.ts'
 import { runnerOver } from '../commands/purse.ts'
 import { Crash } from './prefix-log.ts'
-import { addressOrder, planOrder } from './world.ts'
+import { addressOrder, plainAddress, planOrder } from './world.ts'
 
 const actor: Actor = { kind: 'system', name: 'test' }
 const operator: Actor = { kind: 'operator', name: 'test' }
@@ -130,11 +130,8 @@ export const createShopProcess = (log: EventLog, clock: Clock) => {
         },
         ...cause,
       }),
-    stock: (productId: string, ips: readonly string[]) => {
-      const bare = { city: null, asn: null, asnOrg: null, carrierId: null, service: null }
-      const addresses = ips.map((ip) => ({ ip, ...bare }))
-      return addAddresses(runner, { productId, country, addresses }, cause)
-    },
+    stock: (productId: string, ips: readonly string[]) =>
+      addAddresses(runner, { productId, country, addresses: ips.map(plainAddress) }, cause),
     /** Ends as a killed process does: what it waits for never comes. */
     end: () => runner.close(),
   }

@@ -11,7 +11,7 @@ import type { LedgerState } from '../../src/ledger/state.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import { type OrderState, orderFold } from '../../src/orders/fold.ts'
-import type { AddressesStocked } from '../../src/stock/events.ts'
+import type { AddressesStocked, StockedAddress } from '../../src/stock/events.ts'
 
 /** Streams as plain lists of facts, to try decisions without a log. */
 export type World = ReadonlyMap<StreamName, readonly { event: DomainEvent; atMs: number }[]>
@@ -149,19 +149,22 @@ export const customerCredit = (world: World, cents: number, atMs: number): World
   return appendTo(world, [{ stream, events: decision.events }], atMs)
 }
 
+/** An address of which nothing is known and that is not mobile. */
+export const plainAddress = (ip: string): StockedAddress => ({
+  ip,
+  city: null,
+  asn: null,
+  asnOrg: null,
+  carrierId: null,
+  service: null,
+})
+
 export const addressesStocked = (ips: readonly string[]): AddressesStocked => ({
   type: 'AddressesStocked',
   data: {
     productId: 'isp-static',
     country: 'USA',
-    addresses: ips.map((ip) => ({
-      ip,
-      city: null,
-      asn: null,
-      asnOrg: null,
-      carrierId: null,
-      service: null,
-    })),
+    addresses: ips.map(plainAddress),
   },
 })
 
