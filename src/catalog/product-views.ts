@@ -8,6 +8,8 @@ type View = ReturnType<typeof productView>
 type List = { readonly products: View[] }
 type Stock = ReadonlyMap<string, readonly StockCount[]>
 
+type WrittenList = { readonly stock: Stock; readonly json: JsonBytes<List> }
+
 /** What a list is asked for: products in one state, or all that are not retired. */
 type Listed = Product['state'] | undefined
 
@@ -20,7 +22,7 @@ export const createProductViews = () => {
     Product,
     { readonly stock: readonly StockCount[]; readonly view: View; json: JsonBytes<View> | null }
   >()
-  const lists = new WeakMap<Catalog, Map<Listed, { readonly stock: Stock; readonly json: JsonBytes<List> }>>()
+  const lists = new WeakMap<Catalog, Map<Listed, WrittenList>>()
 
   const show = (product: Product, stock: readonly StockCount[]) => {
     const known = shown.get(product)
@@ -44,7 +46,7 @@ export const createProductViews = () => {
     },
     /** In the catalogue's order. */
     list: (catalog: Catalog, listed: Listed, stock: Stock): JsonBytes<List> => {
-      const kept = lists.get(catalog) ?? new Map()
+      const kept = lists.get(catalog) ?? new Map<Listed, WrittenList>()
       const known = kept.get(listed)
       if (known?.stock === stock) return known.json
       const json = JsonBytes.of(listOf(catalog, listed, stock))

@@ -47,11 +47,11 @@ const onceAMinute = (monotonicMs: MonotonicClock): NonNullable<LoggerOptions['ho
   const leftOutBefore = createRepeats(monotonicMs)
   return {
     logMethod(args, method, level) {
-      const [line, message] = args as unknown[]
+      const [line, ...rest] = args as unknown[]
       if (level >= pino.levels.values.fatal! || !isTrouble(line)) return method.apply(this, args)
-      const leftOut = leftOutBefore(level, message, { ...this.bindings(), ...line })
+      const leftOut = leftOutBefore(level, rest[0], { ...this.bindings(), ...line })
       if (leftOut === null) return
-      method.apply(this, [leftOut === 0 ? line : { ...line, leftOut }, message] as typeof args)
+      method.apply(this, [leftOut === 0 ? line : { ...line, leftOut }, ...rest] as typeof args)
     },
   }
 }
