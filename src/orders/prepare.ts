@@ -20,11 +20,12 @@ export type Prepared = Omit<OrderDraft, 'fingerprint'>
 const bytesPerGb = 1_000_000_000
 
 /** What every kind of order says besides its product. */
-type Buyer = {
+export type Buyer = {
   readonly orderId: OrderId
   readonly caller: Caller
   readonly customerId: CustomerId | null
-  readonly terms: ResellerTerms | null
+  /** Null for who is no reseller. */
+  readonly termsOf: (product: Product) => ResellerTerms | null
   readonly method: OrderMethod
   /** What can pay an own order: see `OrderService.payableBy`. */
   readonly payableBy: readonly OrderMethod[]
@@ -38,7 +39,8 @@ type Buyer = {
  */
 const chargesOf = (
   { amountCents, reseller }: Quote,
-  { customerId, terms }: Buyer,
+  customerId: CustomerId | null,
+  terms: ResellerTerms | null,
 ): Pick<OrderDetails, 'amountCents' | 'costCents' | 'termsRevision'> => {
   if (reseller === null) return { amountCents }
   const { yourCostCents } = reseller
@@ -55,7 +57,7 @@ const chargesOf = (
 const draftOf = (
   buyer: Buyer,
   product: Product,
-  figures: Quote,
+  { figures, terms }: { readonly figures: Quote; readonly terms: ResellerTerms | null },
   rest: Pick<OrderDetails, 'kind' | 'planId' | 'proxyIds'>,
 ): Prepared => {
   const { orderId, caller, customerId, method, payableBy, expectedAmountCents, catalog } = buyer
@@ -66,7 +68,7 @@ const draftOf = (
       'deposits_not_available',
       `no live payment gateway serves "${method}" here; method must be one of ${payableBy.join(', ')}`,
     )
-  const charges = chargesOf(figures, buyer)
+  const charges = chargesOf(figures, customerId, terms)
   const { amountCents } = charges
   const { quantity, target, listCents } = figures
   const unitPriceCents = shareOfCents(amountCents, 1, quantity)
@@ -109,7 +111,11 @@ const refuseFree = ({ amountCents, reseller }: Quote): void => {
 }
 
 /** What a customer may order is the reseller's own catalogue (spec.md, "Price list": `sellable`). */
-const refuseUnsellable = ({ customerId, terms }: Buyer, product: Product): void => {
+const refuseUnsellable = (
+  product: Product,
+  customerId: CustomerId | null,
+  terms: ResellerTerms | null,
+): void => {
   if (customerId !== null && terms?.sellable === false)
     throw refuse('product_unavailable', `${product.id} is not in your catalogue: customers cannot order it`, {
       successorId: null,
@@ -128,19 +134,18 @@ export const prepareOrder = async (
   stock: LiveStock,
 ): Promise<Prepared> => {
   const product = accepted(productOfOrder(buyer.catalog, asked.productId))
-  refuseUnsellable(buyer, product)
+  const terms = buyer.termsOf(product)
+  refuseUnsellable(product, buyer.customerId, terms)
   const { quantity } = asked
   // The quantity is checked before the targeting (decisions.md, order of checks).
   accepted(quantityOf(product, quantity))
   const wanted = accepted(parseMeta(product, asked.meta))
   const open = product.shape === 'addresses_mobile' && wanted !== null && isOpen(wanted)
   const inStock = open ? lineInStock(await stock.of(product.id), quantity) : undefined
-  const figures = accepted(
-    quote(product, { quantity, wanted, terms: buyer.terms, ...(inStock && { inStock }) }),
-  )
+  const figures = accepted(quote(product, { quantity, wanted, terms, ...(inStock && { inStock }) }))
   // A top-up product's plan is named by the service, which knows which of them is held.
   const planId = isDedicated(product) ? null : planIdOfOrder(buyer.orderId)
-  return draftOf(buyer, product, figures, { kind: 'order', planId, proxyIds: [] })
+  return draftOf(buyer, product, { figures, terms }, { kind: 'order', planId, proxyIds: [] })
 }
 
 const isOpen = (wanted: Wanted): boolean =>
@@ -158,8 +163,9 @@ export const prepareTopUp = (
       'invalid_body',
       `a plan of ${product.id} is not topped up; buy a fresh one with POST /api/v1/orders`,
     )
-  const figures = accepted(quote(product, { quantity, wanted: null, terms: buyer.terms }))
-  return draftOf(buyer, product, figures, { kind: 'topup', planId: plan.planId, proxyIds: [] })
+  const terms = buyer.termsOf(product)
+  const figures = accepted(quote(product, { quantity, wanted: null, terms }))
+  return draftOf(buyer, product, { figures, terms }, { kind: 'topup', planId: plan.planId, proxyIds: [] })
 }
 
 /** Rentals that are alike: of one product, in one country, on one mobile line. */
@@ -194,10 +200,8 @@ export const prepareExtension = (buyer: Buyer, rentals: RentalsToExtend, periodD
       'invalid_quantity',
       `one extension keeps 1 to ${product.maxQuantity} addresses of ${product.id}, not ${quantity}; name fewer proxy_ids`,
     )
-  const figures = accepted(quote(product, { quantity, wanted, terms: buyer.terms, minQuantity: 1 }))
-  return draftOf(buyer, product, figures, {
-    kind: 'extension',
-    planId: null,
-    proxyIds: rentals.proxyIds,
-  })
+  const terms = buyer.termsOf(product)
+  const figures = accepted(quote(product, { quantity, wanted, terms, minQuantity: 1 }))
+  const { proxyIds } = rentals
+  return draftOf(buyer, product, { figures, terms }, { kind: 'extension', planId: null, proxyIds })
 }

@@ -16,7 +16,7 @@ import { wordQuery } from '../http/query.ts'
 import { type Route, type RouteError, route } from '../http/route.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { orderIdsOfSubscription } from '../subscriptions/orders.ts'
-import { fingerprintOf } from './fingerprint.ts'
+import { createBuy } from './buying.ts'
 import { orderStatuses } from './fold.ts'
 import { orderMethods } from './methods.ts'
 import { prepareOrder } from './prepare.ts'
@@ -62,6 +62,8 @@ const Body = z.strictObject({
   expected_amount_cents: guardField,
 })
 
+const ordersPath = '/api/v1/orders'
+
 /** A reseller's own ids of its customers. */
 const madeOf = { outside: true } as const
 
@@ -79,7 +81,8 @@ export const orderRoutes = (deps: {
   readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
   readonly pool: pg.Pool
 }): readonly Route[] => {
-  const { orders, catalog, stock, termsOf, customers, kept, db, pool } = deps
+  const { orders, catalog, stock, customers, kept, db, pool } = deps
+  const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
     const refs = await customerRefs(
@@ -96,7 +99,7 @@ export const orderRoutes = (deps: {
   return [
     route({
       method: 'POST',
-      path: '/api/v1/orders',
+      path: ordersPath,
       operationId: 'createOrder',
       summary: 'Place an order',
       description:
@@ -138,39 +141,14 @@ export const orderRoutes = (deps: {
         'customer_credit_insufficient',
       ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
-      handler: async ({ caller, body, idempotencyKey, customerRef, requestId }) => {
-        const product = catalog.current().resolve(body.product_id)
-        const method = body.method ?? 'wallet'
-        const customerId = customerRef === null ? null : customers.idOf(caller.accountId, customerRef)
-        const placed = await orders.submit({
-          caller,
-          requestId,
-          idempotencyKey,
-          fingerprint: fingerprintOf({
-            method: 'POST',
-            path: '/api/v1/orders',
-            productId: product?.id ?? body.product_id,
-            body,
-            customerId,
-          }),
-          prepare: async (orderId) => {
-            const prepared = await prepareOrder(
-              {
-                orderId,
-                caller,
-                customerId,
-                terms: product ? termsOf(caller, product) : null,
-                method,
-                payableBy: await orders.payableBy(method),
-                expectedAmountCents: body.expected_amount_cents,
-                catalog: catalog.current(),
-              },
-              { productId: body.product_id, quantity: body.quantity, meta: body.fulfillment_meta },
-              stock,
-            )
-            if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
-            return prepared
-          },
+      handler: async (request) => {
+        const { caller, body, customerRef } = request
+        const productId = catalog.current().resolve(body.product_id)?.id ?? body.product_id
+        const placed = await buy({ ...request, path: ordersPath, productId }, async (buyer) => {
+          const { product_id: productId, quantity, fulfillment_meta: meta } = body
+          const prepared = await prepareOrder(buyer, { productId, quantity, meta }, stock)
+          if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
+          return prepared
         })
         const { order, payUrl = null } = placed
         return answerUnderKey(
@@ -208,7 +186,7 @@ export const orderRoutes = (deps: {
 
     route({
       method: 'GET',
-      path: '/api/v1/orders',
+      path: ordersPath,
       operationId: 'listOrders',
       summary: 'List orders',
       description: "The account's orders, newest first.",

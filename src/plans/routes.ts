@@ -16,7 +16,7 @@ import { type Route, route } from '../http/route.ts'
 import type { AccountId, PlanId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { maxLabelLength, setLabel } from '../labels/labels.ts'
-import { fingerprintOf } from '../orders/fingerprint.ts'
+import { createBuy } from '../orders/buying.ts'
 import { prepareTopUp } from '../orders/prepare.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/record.ts'
 import { chargeErrors, guardField, methodField, payPageErrors, quantityField } from '../orders/routes.ts'
@@ -67,7 +67,8 @@ export const planRoutes = (deps: {
   readonly gateway: Gateway
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, termsOf, customers, reads, kept, db, pool, credentials, gateway, clock } = deps
+  const { orders, catalog, reads, kept, db, pool, credentials, gateway, clock } = deps
+  const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId }: Caller, rows: readonly FoundPlan[]): Promise<PlanRecord[]> => {
     const refs = await customerRefs(
@@ -227,44 +228,19 @@ export const planRoutes = (deps: {
         'customer_credit_insufficient',
       ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
-      handler: async ({ caller, params: { id }, body, idempotencyKey, customerRef, requestId, after }) => {
-        const plan = await planOf(caller, id, after)
-        const product = catalog.current().resolve(plan.product_id)
-        const method = body.method ?? 'wallet'
-        const customerId = customerRef === null ? null : customers.idOf(caller.accountId, customerRef)
-        const placed = await orders.submit({
-          caller,
-          requestId,
-          idempotencyKey,
-          fingerprint: fingerprintOf({
-            method: 'POST',
-            path: `/api/v1/plans/${plan.plan_id}/topup`,
-            productId: plan.product_id,
-            body,
-            customerId,
-          }),
-          prepare: async (orderId) => {
-            refuseOtherHolder(plan.customer_id, customerId, 'the plan')
-            return prepareTopUp(
-              {
-                orderId,
-                caller,
-                customerId,
-                terms: product ? termsOf(caller, product) : null,
-                method,
-                payableBy: await orders.payableBy(method),
-                expectedAmountCents: body.expected_amount_cents,
-                catalog: catalog.current(),
-              },
-              { planId: plan.plan_id as PlanId, productId: plan.product_id },
-              body.quantity,
-            )
-          },
+      handler: async (request) => {
+        const { caller, params, body, customerRef, after } = request
+        const { plan_id, product_id: productId, customer_id } = await planOf(caller, params.id, after)
+        const planId = plan_id as PlanId
+        const path = `/api/v1/plans/${planId}/topup`
+        const placed = await buy({ ...request, path, productId }, async (buyer) => {
+          refuseOtherHolder(customer_id, buyer.customerId, 'the plan')
+          return prepareTopUp(buyer, { planId, productId }, body.quantity)
         })
         const { order, payUrl = null, position } = placed
         return answerUnderKey(placed, {
           ...orderRecord({ ...order, payUrl, customer: customerRef }, caller.reseller),
-          plan: await recordOf(caller, await planOf(caller, id, position)),
+          plan: await recordOf(caller, await planOf(caller, planId, position)),
         })
       },
     }),

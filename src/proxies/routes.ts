@@ -15,7 +15,7 @@ import { type Route, route } from '../http/route.ts'
 import type { ProxyId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { maxLabelLength, setLabel } from '../labels/labels.ts'
-import { fingerprintOf } from '../orders/fingerprint.ts'
+import { createBuy } from '../orders/buying.ts'
 import { prepareExtension } from '../orders/prepare.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/record.ts'
 import { chargeErrors, guardField } from '../orders/routes.ts'
@@ -35,6 +35,7 @@ import {
 } from './record.ts'
 
 const listPath = '/api/v1/proxies'
+const extendPath = '/api/v1/proxies/extend'
 
 const ids = z.array(z.string()).min(1).max(maxExtended)
 
@@ -58,7 +59,8 @@ export const proxyRoutes = (deps: {
   readonly credentials: Credentials
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, termsOf, customers, reads, kept, db, pool, credentials, clock } = deps
+  const { orders, catalog, reads, kept, db, pool, credentials, clock } = deps
+  const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId }: Caller, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
     const refs = await customerRefs(
@@ -174,7 +176,7 @@ export const proxyRoutes = (deps: {
 
     route({
       method: 'POST',
-      path: '/api/v1/proxies/extend',
+      path: extendPath,
       operationId: 'extendProxies',
       summary: 'Keep rented addresses for another period',
       description:
@@ -206,44 +208,18 @@ export const proxyRoutes = (deps: {
         'customer_credit_insufficient',
       ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
-      handler: async ({ caller, body, idempotencyKey, customerRef, requestId, after }) => {
+      handler: async (request) => {
+        const { caller, body, customerRef, after } = request
         const { proxy_ids: proxyIds, order_id: orderId } = body
         if ((proxyIds === undefined) === (orderId === undefined))
           throw refuse('invalid_body', 'send either proxy_ids or order_id: the rentals to keep')
-        const customerId = customerRef === null ? null : customers.idOf(caller.accountId, customerRef)
-        const placed = await orders.submit({
-          caller,
-          requestId,
-          idempotencyKey,
-          fingerprint: fingerprintOf({
-            method: 'POST',
-            path: '/api/v1/proxies/extend',
-            productId: '',
-            body,
-            customerId,
-          }),
-          prepare: async (extensionId) => {
-            await reads.settled(caller.accountId, after ?? 0)
-            const asked = proxyIds === undefined ? null : [...new Set(proxyIds)]
-            const status = asked === null ? ({ orderId } as const) : { proxyIds: asked }
-            const rows = await findProxies(db, caller.accountId, status, clock(), maxExtended + 1)
-            const rentals = rentalsToExtend(rows, { asked, customerId, nowMs: clock() })
-            const product = catalog.current().resolve(rentals.productId)
-            return prepareExtension(
-              {
-                orderId: extensionId,
-                caller,
-                customerId,
-                terms: product ? termsOf(caller, product) : null,
-                method: 'wallet',
-                payableBy: ['wallet'],
-                expectedAmountCents: body.expected_amount_cents,
-                catalog: catalog.current(),
-              },
-              rentals,
-              body.period_days,
-            )
-          },
+        const placed = await buy({ ...request, path: extendPath, productId: '' }, async (buyer) => {
+          await reads.settled(caller.accountId, after ?? 0)
+          const asked = proxyIds === undefined ? null : [...new Set(proxyIds)]
+          const status = asked === null ? ({ orderId } as const) : { proxyIds: asked }
+          const rows = await findProxies(db, caller.accountId, status, clock(), maxExtended + 1)
+          const rentals = rentalsToExtend(rows, { asked, customerId: buyer.customerId, nowMs: clock() })
+          return prepareExtension(buyer, rentals, body.period_days)
         })
         return answerUnderKey(
           placed,

@@ -94,7 +94,7 @@ export const prepareFirst = async (
       orderId: ids.orderId,
       caller,
       customerId: null,
-      terms: termsOf(caller, product),
+      termsOf: (sold) => termsOf(caller, sold),
       method: 'wallet',
       payableBy: ['wallet'],
       expectedAmountCents,

@@ -6,7 +6,7 @@ import { accountStream, stockStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { type AccountId, type KeyId, newId, type OrderId, type ProxyId, type SubscriptionId } from '../ids.ts'
-import { type Prepared, prepareExtension, prepareOrder } from '../orders/prepare.ts'
+import { type Buyer, type Prepared, prepareExtension, prepareOrder } from '../orders/prepare.ts'
 import { readOrder } from '../orders/read-order.ts'
 import { stillRunning } from '../stock/decide.ts'
 import { stockFold } from '../stock/fold.ts'
@@ -80,13 +80,13 @@ export const createRenewalOrders = (deps: {
     const { productId, quantity, target, interval, period, subscriptionId } = state.terms
     const catalog = market.catalog.current()
     const product = catalog.resolve(productId)
-    const buyer = {
+    const buyer: Buyer = {
       orderId,
       caller: payer,
       customerId: null,
-      terms: product ? market.termsOf(payer, product) : null,
-      method: 'wallet' as const,
-      payableBy: ['wallet' as const],
+      termsOf: (sold) => market.termsOf(payer, sold),
+      method: 'wallet',
+      payableBy: ['wallet'],
       expectedAmountCents: undefined,
       catalog,
     }

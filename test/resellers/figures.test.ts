@@ -249,7 +249,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
               orderId: orderId as OrderId,
               caller,
               customerId,
-              terms,
+              termsOf: () => terms,
               method: 'wallet',
               payableBy: ['wallet'],
               expectedAmountCents,
