@@ -150,4 +150,9 @@ export const migrations: Migrations = {
        where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
     end $$;
   `,
+  // What the reactor must know of to move the place: a release whose reactor knows more kinds of events raises it here,
+  // in a migration and so before anything of that release is appended, together with the column's default.
+  '0905_webhook_reactor_version': `
+    alter table work.webhook_reactor add column version integer not null default 1;
+  `,
 }

@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test'
+import type { Logger } from 'pino'
 import { hot } from '../../projections/groups.ts'
 import type { Clock } from '../../src/clock.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
@@ -24,6 +25,7 @@ export const openHooks = (t: TestContext, settings: Readonly<Record<string, stri
 
 export type Sending = {
   readonly log?: EventLog
+  readonly logger?: Logger
   readonly clock?: Clock
   readonly random?: () => number
   readonly sender?: Partial<SenderOptions>
@@ -46,7 +48,7 @@ export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}
     log: sending.log ?? core.log,
     feed: projecting.feed,
     clock: sending.clock ?? core.clock,
-    logger: core.logger,
+    logger: sending.logger ?? core.logger,
     progress: sending.progress ?? createQueueProgress(core.pool),
     onQueued: () => undefined,
     onPoint: sending.onPoint,

@@ -125,6 +125,13 @@ const planEvents: ReadonlySet<string> = new Set([
   'PlanExpired',
 ])
 
+/**
+ * Rises with what the reactor knows of, or does about it. A process of an older release would pass over what it does not
+ * know, and whoever takes over after it starts behind that: so the new version also stands in a migration
+ * (`work.webhook_reactor.version`, row and default), and a process below it leaves the place where it is.
+ */
+export const reactorVersion = 1
+
 /** The stored types that say something to the reactor. Of the thousands of other events a second it sees the name only. */
 export const reactorTypes: ReadonlySet<string> = new Set([
   ...causes.keys(),

@@ -4,7 +4,7 @@ import { int4Array, int8Array, textArray, timestamptzArray } from '../../eventst
 import type { WebhookEventName } from '../event-names.ts'
 import type { LowPlan, LowPlans } from '../low-plans.ts'
 import type { FinishedStatus } from '../outcomes.ts'
-import type { AccountChange, Queued, Superseded } from './step.ts'
+import { type AccountChange, type Queued, reactorVersion, type Superseded } from './step.ts'
 import type { Subscriber, Subscribers } from './subscribers.ts'
 
 type Db = Pick<pg.ClientBase, 'query'>
@@ -27,15 +27,22 @@ const placeOf = ({ log_id, position, last_event, epoch }: PlaceRow): Place => ({
   epoch,
 })
 
-/** Makes the place on a first start, and starts a new epoch: what a former owner still sends is refused from now on. */
-export const takePlace = async (db: Db, logId: string): Promise<Place> => {
-  const { rows } = await db.query<PlaceRow>(
-    `insert into work.webhook_reactor (name, log_id, position, epoch) values ('webhooks', $1::text, 0, 1)
-     on conflict (name) do update set epoch = work.webhook_reactor.epoch + 1
-     returning log_id, position, last_event, epoch`,
+/**
+ * Makes the place on a first start, and starts a new epoch: what a former owner still sends is refused from now on. Null
+ * when it is a newer release's: then nothing is changed.
+ */
+export const takePlace = async (db: Db, logId: string): Promise<Place | null> => {
+  await db.query(
+    `insert into work.webhook_reactor (name, log_id, position, epoch) values ('webhooks', $1::text, 0, 0)
+     on conflict (name) do nothing`,
     [logId],
   )
-  return placeOf(rows[0]!)
+  const { rows } = await db.query<PlaceRow>(
+    `update work.webhook_reactor set epoch = epoch + 1 where name = 'webhooks' and version <= $1::integer
+     returning log_id, position, last_event, epoch`,
+    [reactorVersion],
+  )
+  return rows[0] ? placeOf(rows[0]) : null
 }
 
 /**
@@ -61,7 +68,7 @@ export const startOver = async (db: Db, head: number): Promise<Place> => {
   }
 }
 
-/** False when another owner took over. */
+/** False when another owner took over, or a newer release is there. */
 export const movePlace = async (
   db: Db,
   from: Place,
@@ -70,8 +77,8 @@ export const movePlace = async (
   const { rowCount } = await db.query({
     name: 'webhooks-move',
     text: `update work.webhook_reactor set position = $3::bigint, last_event = $4::uuid
-            where name = 'webhooks' and epoch = $1::bigint and position = $2::bigint`,
-    values: [from.epoch, from.position, to.position, to.lastEvent],
+            where name = 'webhooks' and epoch = $1::bigint and position = $2::bigint and version <= $5::integer`,
+    values: [from.epoch, from.position, to.position, to.lastEvent, reactorVersion],
   })
   return rowCount === 1
 }

@@ -38,6 +38,11 @@ class ForeignLog extends Error {
   override readonly name = 'ForeignLog'
 }
 
+/** A newer release is at work. */
+class Superseded extends Error {
+  override readonly name = 'Superseded'
+}
+
 export type TenureDeps = {
   readonly client: pg.ClientBase
   readonly feed: LogFeed
@@ -61,7 +66,7 @@ const idleCommitMs = 500
 /**
  * The place where the reactor goes on. A place that the log does not have (it was restored to an earlier point, or the
  * tables come from a backup that is younger than the log's) is given up: everything is folded anew.
- * @throws ForeignLog
+ * @throws ForeignLog, Superseded
  */
 const openPlace = async ({
   client,
@@ -70,6 +75,10 @@ const openPlace = async ({
 }: Pick<TenureDeps, 'client' | 'log' | 'logger'>): Promise<Place> => {
   const logId = await log.logId()
   const place = await takePlace(client, logId)
+  if (place === null)
+    throw new Superseded(
+      'a newer version of Farebox enqueues webhooks now, of events that this one does not know; stop this process',
+    )
   if (place.logId !== logId)
     throw new ForeignLog(
       `the webhook tables were folded from the log ${place.logId}, but this log is ${logId}. Connect the database that belongs to the log`,
@@ -99,7 +108,8 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
   let keptMs = performance.now()
 
   const move = async (to: typeof at): Promise<void> => {
-    if (!(await movePlace(client, place, to))) throw new Fenced('another process is the webhook reactor now')
+    if (!(await movePlace(client, place, to)))
+      throw new Fenced('another process, or a newer version of Farebox, is the webhook reactor now')
     place = { ...place, position: to.position, lastEvent: to.lastEvent }
     keptMs = performance.now()
   }
