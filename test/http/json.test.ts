@@ -69,6 +69,24 @@ describe('Reading a body', () => {
     assert.deepEqual(parse('{"a:b":{"a":":"},"c":"\\":\\\\"}'), { 'a:b': { a: ':' }, c: '":\\' })
   })
 
+  test('refuses more values than any body needs before it reads them, however they are written', () => {
+    const list = (item: string, count: number): string => `{"ids":[${Array(count).fill(item).join(',')}]}`
+    for (const item of ['1', '""', '[]', '{}', '1.0000000000000001']) {
+      assert.equal((parse(list(item, 2_000)) as { ids: unknown[] }).ids.length, 2_000)
+      refused(list(item, 2_001), /more than 2000 values/)
+    }
+    refused(
+      `{${Array.from({ length: 2_001 }, (_, at) => `"field${at}":1`).join(',')}}`,
+      /more than 2000 values/,
+    )
+    // Neither what a text holds counts, nor does a body have to be JSON to be refused.
+    assert.deepEqual(parse(`{"label":"${',"'.replace('"', '\\"').repeat(5_000)}"}`), {
+      label: ',"'.repeat(5_000),
+    })
+    refused(`"${','.repeat(5_000)}`, /not valid JSON/)
+    refused(`"${'\\'.repeat(5_001)}`, /not valid JSON/)
+  })
+
   test('refuses NUL, halves of surrogate pairs and __proto__ in texts and names, however deep', () => {
     for (const wrap of [(json: string) => json, (json: string) => `[[{"a":${json}}]]`]) {
       refused(wrap('"a\\u0000"'), /NUL/)
