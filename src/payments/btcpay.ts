@@ -36,6 +36,15 @@ const seconds = z.coerce
   .min(0)
   .max(253_402_300_799 - monitoringMinutes * 60)
 
+/** A payer pays in a handful of parts; a server that invents more would have each of them written to the log. */
+const maxPayments = 500
+/** An invoice has a few dozen at most: a server has one for each of its coins and ways to pay it. */
+const maxMethods = 200
+/** One deposit has one invoice, or two when the first answer was lost. The API gives 50 at once. */
+const maxInvoices = 50
+/** A payment has six fields, a method fifteen. */
+const maxValues = 6_000
+
 /** The parts of `InvoiceData` and `InvoicePaymentMethodDataModel` (Greenfield API) that are used. */
 const Invoice = z.object({
   id: printable,
@@ -47,12 +56,8 @@ const Invoice = z.object({
   monitoringExpiration: seconds.optional(),
   metadata: z.object({ orderId: printable.optional().catch(undefined) }).nullish(),
 })
-const PaymentMethods = z.array(
-  z.object({
-    rate: z.string(),
-    payments: z.array(z.object({ id: printable, value: z.string(), status: z.string() })),
-  }),
-)
+const Payments = z.array(z.object({ id: printable, value: z.string(), status: z.string() })).max(maxPayments)
+const PaymentMethods = z.array(z.object({ rate: z.string(), payments: Payments })).max(maxMethods)
 
 const statuses: Readonly<Record<z.infer<typeof Invoice>['status'], InvoiceStatus>> = {
   New: 'open',
@@ -61,9 +66,6 @@ const statuses: Readonly<Record<z.infer<typeof Invoice>['status'], InvoiceStatus
   Expired: 'expired',
   Invalid: 'failed',
 }
-
-/** A payer pays in a handful of parts; a server that invents more would have each of them written to the log. */
-const maxPayments = 500
 
 /** Settled payments in the invoice's currency, at the rate that it was made with. */
 export const settledPayments = (methods: z.input<typeof PaymentMethods>): readonly GatewayPayment[] => {
@@ -103,7 +105,8 @@ const created = (invoice: z.output<typeof Invoice>, server: URL): CreatedInvoice
 /** BTCPay Server, Greenfield API. It knows no idempotency key: an invoice is looked for before one is made. */
 export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send): PaymentGateway => {
   const { url, apiKey, storeId, webhookSecret } = credentials
-  const api = jsonApi('btcpay', send, url.replace(/\/+$/, ''), { authorization: `token ${apiKey}` })
+  const authorization = `token ${apiKey}`
+  const api = jsonApi('btcpay', send, url.replace(/\/+$/, ''), { authorization }, maxValues)
   const store = `/api/v1/stores/${encodeURIComponent(storeId)}/invoices`
   const server = new URL(url)
 
@@ -128,7 +131,7 @@ export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send):
     fetch: (reference) => readInvoice(reference.slice('invoice:'.length)),
     createInvoice: async ({ depositId, amountCents, merchantName, returnUrl }) => {
       const wanted = `?orderId=${encodeURIComponent(depositId)}`
-      const standing = await api('GET', `${store}${wanted}`, z.array(Invoice))
+      const standing = await api('GET', `${store}${wanted}`, z.array(Invoice).max(maxInvoices))
       const own = standing?.find(({ metadata }) => metadata?.orderId === depositId)
       if (own) return created(own, server)
       const invoice = await api('POST', store, Invoice, {

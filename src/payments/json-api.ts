@@ -12,12 +12,27 @@ export type JsonCall = <Shape extends z.ZodType>(
   options?: { readonly body?: object; readonly headers?: Readonly<Record<string, string>> },
 ) => Promise<z.output<Shape> | null>
 
-/** Errors name the path and the status, never what was sent or answered. */
+/** At least as many as there are: each but the first follows a comma or an opening bracket. */
+const valuesAtMost = (text: string): number => {
+  let values = 1
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at]
+    if (char === ',' || char === '[' || char === '{') values += 1
+  }
+  return values
+}
+
+/**
+ * Errors name the path and the status, never what was sent or answered.
+ * @param maxValues More than any real answer has. Everybody waits while an answer is read, and what that takes grows with
+ *   its values: two megabytes of them, from a reseller's own server, took ten seconds.
+ */
 export const jsonApi = (
   name: string,
   send: Send,
   baseUrl: string,
   headers: Readonly<Record<string, string>>,
+  maxValues: number,
 ): JsonCall => {
   const fail = (path: string, what: string): GatewayUnavailable =>
     new GatewayUnavailable(`${name} ${path.split('?', 1)[0]}: ${what}`)
@@ -43,6 +58,7 @@ export const jsonApi = (
     }
     if (status === 404) return null
     if (status >= 300) throw fail(path, `status ${status}`)
+    if (valuesAtMost(text) > maxValues) throw fail(path, `an answer of more than ${maxValues} values`)
     const answer = shape.safeParse(exactJsonOf(text))
     if (answer.success) return answer.data
     const field = answer.error.issues[0]?.path.join('.')

@@ -23,6 +23,8 @@ const watchedMs = 14 * dayMs
 /** A login token holds for five minutes. */
 const tokenMs = 4 * 60 * 1000
 const maxPayments = 500
+/** A payment has some thirty fields. */
+const maxValues = 20_000
 
 /** A number, or a text of one: `parseExactJson` gives texts. */
 const id = z.string().min(1).max(64)
@@ -114,7 +116,7 @@ export const createNowpaymentsGateway = (
 ): PaymentGateway => {
   const { apiKey, ipnSecret, email, password } = credentials
   const { baseUrl = 'https://api.nowpayments.io/v1', clock } = parts
-  const api = jsonApi('nowpayments', send, baseUrl, { 'x-api-key': apiKey })
+  const api = jsonApi('nowpayments', send, baseUrl, { 'x-api-key': apiKey }, maxValues)
   let login: { readonly token: string; readonly untilMs: number } | null = null
 
   const token = async (): Promise<string> => {
@@ -130,7 +132,7 @@ export const createNowpaymentsGateway = (
     const list = await api(
       'GET',
       `/payment/?limit=${maxPayments}&page=0&sortBy=created_at&orderBy=asc&invoiceId=${encodeURIComponent(invoiceId)}`,
-      z.object({ data: z.array(Payment) }),
+      z.object({ data: z.array(Payment).max(maxPayments) }),
       { headers: { authorization: `Bearer ${await token()}` } },
     )
     return (list?.data ?? []).filter(({ order_id }) => order_id === depositId)

@@ -179,6 +179,29 @@ test('an answer that the documentation does not have, or none, is an outage', as
   for (const id of ['x', 'y']) await assert.rejects(gateway.fetch(`invoice:${id}`), GatewayUnavailable)
 })
 
+test('an answer of more values than any invoice has is an outage before they are read: everybody would wait', async () => {
+  const read = (list: string) =>
+    server({
+      [`GET ${store}/${invoice.id}`]: invoice,
+      [`GET ${store}/${invoice.id}/payment-methods`]: list,
+    }).gateway.fetch(`invoice:${invoice.id}`)
+  const listOf = (count: number, item: string) => `[${Array(count).fill(item).join(',')}]`
+  for (const [count, item] of [
+    [1_000_000, '1'],
+    [600_000, '{}'],
+    [600_000, '""'],
+    [6_000, '[]'],
+  ] as const)
+    await assert.rejects(read(listOf(count, item)), {
+      name: 'GatewayUnavailable',
+      message: /payment-methods: an answer of more than 6000 values$/,
+    })
+  const [method] = methods('0.00007766', 'Settled')
+  const parts = Array.from({ length: 500 }, (_, n) => ({ ...method!.payments[0]!, id: `${n}` }))
+  const whole = await read(JSON.stringify([{ ...method, payments: parts }]))
+  assert.equal(whole?.kind === 'invoice' && whole.payments.length, 500)
+})
+
 test('ids of payments are at most 200 printable characters: a server that sends another one is an outage', async () => {
   const read = (id: string) => {
     const [method] = methods('0.00007766', 'Settled')
