@@ -156,6 +156,12 @@ test('a hold keeps its money from orders until it is released', () => {
   assert.equal(ledgerAfter(rich, held, released).availableMicros, 30_000)
 })
 
+test('a hold of nothing, or of less, is a bug', () => {
+  const hold = { holdId: 'h1', keyId: 'key_1', platform: 'tiktok' }
+  for (const amountMicros of [0, -1])
+    assert.throws(() => decideHold(ledgerAfter(credited(100)), { ...hold, amountMicros }), RangeError)
+})
+
 test('a hold is resolved once: a captured one is never released and its id is spent', () => {
   const hold = { holdId: 'h1', keyId: 'key_1', platform: 'tiktok', amountMicros: 30_000 }
   const rich = credited(90_000)

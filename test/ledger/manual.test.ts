@@ -146,6 +146,44 @@ test('a chargeback blocks the account before it takes the money', () => {
   assert.equal(world.read(ledgerStream(account), ledgerFold).receivableMicros, 50_000)
 })
 
+test('neither a correction nor a chargeback that is given back blocks the account', () => {
+  const world = createAccount(createWorld())
+  world.move(credit('seed', 30_000), startMs)
+  assert.equal(world.move(adjustment('a', -10_000), startMs + 1).answer.outcome, 'applied')
+  assert.equal(world.move(adjustment('won', 10_000, 'chargeback'), startMs + 2).answer.outcome, 'applied')
+  assert.equal(world.read(accountStream(account), accountFold)!.blocked, false)
+})
+
+test('an adjustment that was cut off keeps its reason when it is tried again for another', () => {
+  for (const move of [
+    adjustment,
+    (...[ref, by, reason]: Parameters<typeof adjustment>) =>
+      ofCustomer(reason === 'chargeback' ? reason : 'payment')(ref, by),
+  ]) {
+    const world = createAccount(createWorld(), true)
+    world.move(move('a', 30_000), startMs, 1)
+    const { answer } = world.move(move('a', 30_000, 'chargeback'), startMs + 1)
+    assert.deepEqual(answer, {
+      outcome: 'refused',
+      refusal: { code: 'already_applied', amountMicros: 30_000 },
+    })
+    const [moved] = world.ledger()
+    assert.notEqual(moved && 'reason' in moved.data && moved.data.reason, 'chargeback')
+  }
+})
+
+test('what a dispute moves names the deposit, and what an operator moves by hand names none', () => {
+  for (const move of [adjustment, ofCustomer('chargeback')]) {
+    const world = createAccount(createWorld(), true)
+    world.move({ ...move('cb', 10), depositId: 'dep_a' } as ManualMovement, startMs)
+    world.move(move('hand', 10), startMs + 1)
+    assert.deepEqual(
+      world.ledger().map(({ data }) => 'depositId' in data && data.depositId),
+      ['dep_a', false],
+    )
+  }
+})
+
 for (const [what, more, less] of [
   [
     'what a wallet has',

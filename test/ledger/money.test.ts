@@ -126,4 +126,5 @@ test('what is printed as dollars reads back as the same cents', () => {
     fc.property(cents, (value) => assert.equal(parseDecimal(formatDollars(value).slice(1), 2), value)),
   )
   assert.equal(formatDollars(-5), '-$0.05')
+  assert.equal(formatDollars(0), '$0.00')
 })
