@@ -175,7 +175,10 @@ export const createApi = (parts: ApiParts): Api => {
       pool,
       reads: createReads({ progress: projecting.progress, log, group: books.name }),
       store,
-      position: () => projecting.progress.position(books.name),
+      standing: () => ({
+        version: projecting.progress.position(books.name),
+        epoch: projecting.progress.epoch(books.name),
+      }),
       touchesOf,
     }),
     ...noticeRoutes(shared),

@@ -37,7 +37,7 @@ const follow = async (core: Core, runner: ProjectionRunner, logger: Logger): Pro
       const standing = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
       const usable =
         standing !== null && standing.outdated.length + standing.missing.length + standing.newer.length === 0
-      if (usable) runner.progress.advance(group.name, checkpoint?.position ?? 0)
+      if (usable && checkpoint) runner.progress.advance(group.name, checkpoint)
       runner.progress.setUsable(group.name, usable)
     }
   }

@@ -148,7 +148,7 @@ export const runGroup = async (
       return tablesFit(session, signal)
     }
     adopted = true
-    progress.advance(group.name, checkpoint.position)
+    progress.advance(group.name, checkpoint)
     progress.setUsable(group.name, true)
     return true
   }

@@ -1,9 +1,11 @@
 import type pg from 'pg'
 import { type ChangeCounter, createChangeCounter, type Subjects } from './changes.ts'
+import type { Checkpoint } from './checkpoint.ts'
 
 type Waiter = { readonly position: number; resolve(reached: boolean): void }
 type GroupProgress = {
   position: number
+  epoch: number
   usable: boolean
   owned: boolean
   waiters: Set<Waiter>
@@ -21,7 +23,7 @@ export type Progress = {
   position(group: string): number
   /** Resolves true when the group is past a position, false when `timeoutMs` passed first. */
   reached(group: string, position: number, timeoutMs: number): Promise<boolean>
-  advance(group: string, position: number): void
+  advance(group: string, to: Pick<Checkpoint, 'position' | 'epoch'>): void
   /** As `advance`, by the owner: its changes were told. */
   advanceOwn(group: string, position: number): void
   /** The connection that told where the group is has ended: readers that wait ask Postgres again. */
@@ -34,6 +36,11 @@ export type Progress = {
    * change, because another one folds the group.
    */
   versionOf(group: string, subjects: readonly string[]): number | null
+  /**
+   * The last epoch that is known. Another one says that the tables may be others now: rows that were read before, at
+   * whatever position, may have been wrong and made anew.
+   */
+  epoch(group: string): number
   /** Tells as soon as somebody in this process waits for the group, at once when somebody does. Returns the way to unsubscribe. */
   onAwaited(group: string, listener: () => void): () => void
   /** Who moves the checkpoint: this process (it will say so), or another (then it is asked for). */
@@ -63,6 +70,7 @@ export const createProgress = (options: {
       name,
       {
         position: 0,
+        epoch: 0,
         usable: false,
         owned: false,
         waiters: new Set<Waiter>(),
@@ -84,10 +92,11 @@ export const createProgress = (options: {
     if (position > group.position) group.position = position
     settle(group)
   }
-  const advance = (name: string, position: number): void => {
+  const advance: Progress['advance'] = (name, { position, epoch }) => {
     const group = groupNamed(name)
-    // Somebody else folded: what changed is not known here.
-    if (position > group.position) group.changes.changedAll()
+    // Somebody else folded, or made the tables: what changed is not known here.
+    if (position > group.position || epoch !== group.epoch) group.changes.changedAll()
+    group.epoch = epoch
     moveTo(group, position)
   }
 
@@ -99,12 +108,12 @@ export const createProgress = (options: {
       return
     }
     try {
-      const { rows } = await options.pool.query<{ name: string; position: number }>({
+      const { rows } = await options.pool.query<{ name: string; position: number; epoch: number }>({
         name: 'farebox_checkpoints',
-        text: 'select name, position from engine.checkpoints where name = any ($1::text[])',
+        text: 'select name, position, epoch from engine.checkpoints where name = any ($1::text[])',
         values: [waitedFor.map(([name]) => name)],
       })
-      for (const { name, position } of rows) advance(name, position)
+      for (const { name, ...to } of rows) advance(name, to)
     } catch {
       // Waiters give up at their own time; a query of theirs will meet the same database and say what is wrong.
     }
@@ -167,6 +176,7 @@ export const createProgress = (options: {
       for (const subject of subjects) version = Math.max(version, changes.version(subject))
       return version
     },
+    epoch: (name) => groupNamed(name).epoch,
     onAwaited: (name, listener) => {
       const { waiters, listeners } = groupNamed(name)
       listeners.add(listener)

@@ -105,7 +105,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
       throw new ProjectionsRefused(
         `the read tables of ${newer.join(', ')} were made by a newer version of Farebox. Start that version, or have them made anew by this one: npm run farebox -- projections rebuild all`,
       )
-    progress.advance(group.name, checkpoint.position)
+    progress.advance(group.name, checkpoint)
     progress.setUsable(group.name, outdated.length + missing.length === 0)
   }
 
@@ -137,8 +137,9 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
   const lagOf = async (group: string, head: number): Promise<GroupLag> => {
     const known = Math.max(0, progress.position(group))
     // What this process knows of another owner's checkpoint may be old.
-    const position = known >= head ? known : ((await readCheckpoint(pool, group))?.position ?? 0)
-    progress.advance(group, position)
+    const checkpoint = known >= head ? null : await readCheckpoint(pool, group)
+    if (checkpoint) progress.advance(group, checkpoint)
+    const position = checkpoint?.position ?? known
     const [first] = position < head ? await log.readAll(position, 1) : []
     if (!first) return { group, positions: 0, seconds: 0 }
     const recordedMs = Date.parse(decode(first).metadata.recordedAt)

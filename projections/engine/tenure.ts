@@ -221,7 +221,7 @@ export const holdTenure = async (
     }
   }
 
-  progress.advance(group.name, position)
+  progress.advance(group.name, checkpoint)
   const fence = watchFence(session, group.name, epoch, () => busy)
   try {
     return await foldOn(AbortSignal.any([signal, fence.signal]))

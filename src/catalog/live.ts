@@ -23,12 +23,15 @@ export const createLiveCatalog = (deps: { readonly pool: pg.Pool; readonly logge
   const { pool, logger } = deps
   let current: Catalog | null = null
   let revision = -1
+  let table = 0
 
+  // A table that was made anew is read again: what stood in the former one may have been wrong.
   const load = async (): Promise<void> => {
-    const { rows } = await pool.query<Omit<CatalogRow, 'catalog_id'>>({
+    const { rows } = await pool.query<Omit<CatalogRow, 'catalog_id'> & { readonly table: number }>({
       name: 'catalog-since',
-      text: `select digest, imported_at, products, revision from read.catalog where revision <> $1::bigint`,
-      values: [revision],
+      text: `select digest, imported_at, products, revision, tableoid::bigint as table from read.catalog
+             where revision <> $1::bigint or tableoid::bigint <> $2::bigint`,
+      values: [revision, table],
     })
     const [row] = rows
     if (row === undefined) {
@@ -37,6 +40,7 @@ export const createLiveCatalog = (deps: { readonly pool: pg.Pool; readonly logge
     }
     current = createCatalog({ digest: row.digest, importedAt: row.imported_at, products: row.products })
     revision = row.revision
+    table = row.table
   }
 
   return {

@@ -31,7 +31,7 @@ export type FinanceRoutesDeps = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readAll' | 'head'>
   readonly clock: Clock
-  readonly progress: Pick<Progress, 'reached'>
+  readonly progress: Pick<Progress, 'reached' | 'epoch'>
   readonly store: KeptStore
   /** How long a request waits for the journal; default 2,000. */
   readonly timeoutMs?: number
@@ -69,11 +69,11 @@ export const financeRoutes = ({
     throw new ReadsBehind('the journal has not come as far as the log; try again')
   }
 
-  /** The books at one position are always the same, so an answer is kept until the log goes on. */
-  const at = <Body>(position: number, as: readonly unknown[], body: () => Promise<Body>) =>
-    store.answer(`finance ${JSON.stringify(as)}`, { version: position, touches: 0 }, async () => ({
-      body: await body(),
-    }))
+  /** The same tables say the same at one position, so an answer is kept until the log goes on. */
+  const at = <Body>(position: number, as: readonly unknown[], body: () => Promise<Body>) => {
+    const standing = { version: position, epoch: progress.epoch(books.name), touches: 0 }
+    return store.answer(`finance ${JSON.stringify(as)}`, standing, async () => ({ body: await body() }))
+  }
 
   return [
     route({

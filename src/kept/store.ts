@@ -5,6 +5,8 @@ import { JsonBytes } from '../http/json-bytes.ts'
 /** What an answer stands on; it is sent again only while all of it is the same. */
 export type Standing = {
   readonly version: number
+  /** Of the group of read tables, where the version is a position: tables that were made anew say something else there. */
+  readonly epoch?: number
   readonly touches: number
   readonly with?: object | undefined
 }
@@ -38,7 +40,7 @@ const defaultMaxBytes = 32 * 1024 * 1024
 const entryBytes = 500
 
 const same = (a: Standing, b: Standing): boolean =>
-  a.version === b.version && a.touches === b.touches && a.with === b.with
+  a.version === b.version && a.epoch === b.epoch && a.touches === b.touches && a.with === b.with
 
 export const createKeptStore = (deps: {
   readonly clock: Clock

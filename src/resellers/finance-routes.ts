@@ -6,7 +6,7 @@ import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { inRange, instantQuery, integerQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
-import type { KeptStore } from '../kept/store.ts'
+import type { KeptStore, Standing } from '../kept/store.ts'
 import type { TouchesOf } from '../kept/touches.ts'
 import { listMargins, type Period } from './margins.ts'
 import { lineExample, MarginList, marginExample, Statement } from './record.ts'
@@ -43,14 +43,14 @@ const statementExample = {
 export const resellerFinanceRoutes = ({
   reads,
   store,
-  position,
+  standing,
   touchesOf,
   pool,
 }: {
   readonly reads: Pick<Reads, 'settled'>
   readonly store: KeptStore
-  /** How far the books are folded. */
-  readonly position: () => number
+  /** How far the books are folded, into which tables: the same tables say the same at one position. */
+  readonly standing: () => Required<Pick<Standing, 'version' | 'epoch'>>
   readonly touchesOf: TouchesOf
   readonly pool: pg.Pool
 }): readonly Route[] => [
@@ -86,10 +86,9 @@ export const resellerFinanceRoutes = ({
       const { accountId: account } = caller
       // Customers are named by the reseller's own ids, which are outside the log.
       const [touches] = await Promise.all([touchesOf(account), reads.settled(account, after ?? 0)])
-      // The books at one position are always the same.
       const body = await store.answer(
         `${account} margins ${JSON.stringify(query)}`,
-        { version: position(), touches },
+        { ...standing(), touches },
         async () => {
           const { margins, total } = await listMargins(pool, account, { ...period, groupBy, limit, offset })
           const customers = groupBy === 'customer' ? margins.map(({ key }) => key) : null
@@ -170,7 +169,7 @@ export const resellerFinanceRoutes = ({
       }
       const body = await store.answer(
         `${account} statement ${JSON.stringify(query)}`,
-        { version: position(), touches },
+        { ...standing(), touches },
         async () => {
           const { lines, nextAfter, totals } = await pageOf()
           const [from, to] = [isoOrNull(period.fromMs), isoOrNull(period.toMs)]

@@ -57,15 +57,22 @@ export const createLiveTerms = (deps: { readonly pool: pg.Pool; readonly logger:
   const { pool, logger } = deps
   const resellers = new Map<string, Kept>()
   let seen = 0
+  let table = 0
 
   // The rows of one stream change one after another, and positions of different streams appear in the tables in order.
+  // A table that was made anew is read again from the start: what stood in the former one may have been wrong.
   const load = async (): Promise<void> => {
-    const { rows } = await pool.query<ResellerTermsRow>({
+    const { rows } = await pool.query<ResellerTermsRow & { readonly table: number }>({
       name: 'reseller-terms-since',
-      text: `select reseller_id, terms, revision, position from read.reseller_terms
-             where position > $1::bigint order by position`,
-      values: [seen],
+      text: `select reseller_id, terms, revision, position, tableoid::bigint as table from read.reseller_terms
+             where position > $1::bigint or tableoid::bigint <> $2::bigint order by position`,
+      values: [seen, table],
     })
+    const [first] = rows
+    if (first !== undefined && first.table !== table) {
+      resellers.clear()
+      table = first.table
+    }
     for (const row of rows) resellers.set(row.reseller_id, keptOf(row))
     seen = rows.at(-1)?.position ?? seen
   }

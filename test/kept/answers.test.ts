@@ -128,7 +128,7 @@ test('where another process folds, or moved the checkpoint, nothing old is sent'
   assert.equal(await ask(), 1)
   here.progress.advanceOwn('hot', 5)
   assert.equal(await ask(), 1)
-  here.progress.advance('hot', 6) // this process did not write it
+  here.progress.advance('hot', { position: 6, epoch: 0 }) // this process did not write it
   assert.equal(await ask(), 2)
   here.progress.setOwned('hot', false)
   assert.deepEqual([await ask(), await ask()], [3, 4])

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
+import { rebuild } from '../../projections/engine/rebuild.ts'
+import { groups } from '../../projections/groups.ts'
+import { openFarebox } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+import { createLogger } from '../../src/http/logging.ts'
+import { done, openStage } from '../contract/stage.ts'
+import { farebox } from '../support/farebox.ts'
+import { httpClient } from '../support/http.ts'
+import { until } from '../support/until.ts'
+
+test('what was read from wrong rows is answered by no process once the tables were made anew', async (t) => {
+  const stage = await openStage(t, {}, { roles: ['http', 'projections'] })
+  const { core } = stage.farebox
+  const { pool, log } = core
+  const { key, accountId } = await stage.customer({ cents: 1_000, reseller: true })
+  const discount = ['reseller', 'set', '--account', accountId, '--discount', '10']
+  assert.equal((await farebox(t, discount, stage.env)).code, 0)
+  const questions = [
+    ['/api/v1/reseller/statement?limit=', key, 'lines'],
+    ['/api/v1/reseller/margins?limit=', key, 'margins'],
+    ['/finance/v1/trial-balance?limit=', stage.financeToken, 'accounts'],
+    ['/api/v1/wallet/transactions?limit=', key, 'transactions'],
+    ['/api/v1/products/residential-premium/price?quantity=5', key, 'yourCostCents'],
+    ['/api/v1/products/residential-premium', key, 'name'],
+  ] as const
+  const ask = async (client: typeof stage.client, limit: number) => {
+    const answers: Record<string, unknown> = {}
+    for (const [path, key, field] of questions) {
+      const { body } = await done(client.get(path.endsWith('=') ? `${path}${limit}` : path, { key }))
+      assert.ok(field in body, field)
+      answers[path] = body[field]
+    }
+    return answers
+  }
+  // Asked in other words, so that nothing of it is kept for those who ask below.
+  const truth = await ask(stage.client, 51)
+  const rightOnes = (answers: typeof truth) =>
+    questions.filter(([path]) => isDeepStrictEqual(answers[path], truth[path]))
+
+  // Changed behind the log.
+  await pool.query(
+    `insert into read.margin_lines select 'ord_none', 'sale', account_id, at, position, 'none', 'ord_none', 'cus_none',
+       'isp-static', 1, 70000, 50000 from read.journal_entries where account_id = '${accountId}' limit 1;
+     insert into read.margin_sums select reseller_id, 'day', 'day', to_char(at, 'YYYY-MM-DD'), to_char(at, 'YYYY-MM-DD'),
+       1, 70000, 50000 from read.margin_lines;
+     update read.journal_postings set amount_micros = 2 * amount_micros;
+     update read.transactions set amount_micros = 2 * amount_micros;
+     update read.reseller_terms set terms = terms || '{"discountBp": 5000}', position = position + 1;
+     update read.catalog
+        set products = (select jsonb_agg(product || '{"name": "Wrong"}') from jsonb_array_elements(products) product)`,
+  )
+  const beside = await openFarebox({
+    config: readConfig(stage.env),
+    roles: ['http'],
+    systemClock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger: createLogger('fatal'),
+    kill: () => assert.fail('no crash was asked for'),
+  })
+  t.after(() => beside.close())
+  const clients = [stage.client, httpClient(beside.baseUrl ?? '', stage.document)]
+  // The first process holds the right catalogue, in memory, and all else wrong.
+  for (const [client, right] of [
+    [clients[0]!, 1],
+    [clients[1]!, 0],
+  ] as const)
+    await until(async () => rightOnes(await ask(client, 50)).length === right)
+
+  const head = await log.head()
+  await rebuild({ pool, log, decode: core.codec.decode, groups }, 'all')
+  for (const client of clients)
+    await until(async () => rightOnes(await ask(client, 50)).length === questions.length)
+  assert.equal(await log.head(), head, 'nothing was appended that would have ended what was kept')
+})
