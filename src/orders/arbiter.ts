@@ -64,7 +64,7 @@ const stockArbiter = (order: OrderDetails): Arbiter<StockState> => {
       return { events, verdict, standing: recall(state.answers, order.orderId) !== undefined }
     },
     recordRefusal: (reason) =>
-      refuseStock(order.orderId, reason === 'rental_ended' ? reason : 'out_of_stock'),
+      refuseStock(order.orderId, reason === 'plan_expired' ? 'out_of_stock' : reason),
     paidForSince: (state, refund, nowMs) =>
       order.kind === 'extension' ? new Map() : extensionsOf(state, refund.proxyIds, nowMs),
     // A refunded extension gives money back and leaves the rentals as they are: they may have been extended since.

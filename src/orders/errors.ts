@@ -5,6 +5,7 @@ const arbiterMessages = {
   out_of_stock:
     'fewer addresses are free than were ordered; GET /api/v1/products/{id}/options shows what is in stock',
   rental_ended: 'one of these rentals has ended and cannot be extended',
+  too_far_ahead: 'a rental ends at most ten years from now; other extensions of it were placed meanwhile',
   plan_expired: 'the plan has expired; order the product again with POST /api/v1/orders',
 } as const
 
@@ -46,6 +47,7 @@ export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): A
     case 'refused_by_arbiter': {
       const message = arbiterMessages[refusal.reason]
       if (refusal.reason === 'plan_expired') return refuse('product_unavailable', message)
+      if (refusal.reason === 'too_far_ahead') return refuse('invalid_period', message)
       return refuse('out_of_stock', message)
     }
     default: {

@@ -1,5 +1,6 @@
 import type { DomainEvent } from '../eventstore/event.ts'
 import type { ProxyId } from '../ids.ts'
+import type { StockRefusal } from '../stock/events.ts'
 import type { OrderDetails } from './details.ts'
 
 /** An `order-{id}` stream: the life of one order (design sections 5 and 6). Times are ISO 8601 UTC. */
@@ -56,7 +57,7 @@ export type OrderCanceled = DomainEvent<
   { readonly orderId: string; readonly accountId: string; readonly canceledAt: string }
 >
 /** Why the arbiter refused. */
-export type ArbiterRefusal = 'out_of_stock' | 'plan_expired' | 'rental_ended'
+export type ArbiterRefusal = StockRefusal | 'plan_expired'
 /** The others stop an order whose payment came: nothing of it is charged, and the money stays where it was credited. */
 export type OrderFailureReason =
   | ArbiterRefusal

@@ -2,14 +2,13 @@ import { refuseOtherHolder } from '../customers/named.ts'
 import { refuse } from '../http/errors.ts'
 import type { ProxyId } from '../ids.ts'
 import type { RentalsToExtend } from '../orders/prepare.ts'
+import { maxDaysAhead } from '../stock/decide.ts'
 import { type FoundProxy, proxyStatus } from './record.ts'
 
 /** Rentals that one extension names at most. */
 export const maxExtended = 1_000
 
 const dayMs = 24 * 60 * 60 * 1000
-/** No extension is paid for further ahead than this: ends stay instants that every reader and Postgres can write. */
-export const maxDaysAhead = 10 * 365
 
 const lineOf = (row: FoundProxy) =>
   JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])

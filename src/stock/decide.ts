@@ -2,12 +2,14 @@ import { isoTime } from '../clock.ts'
 import { recall } from '../eventstore/remembered.ts'
 import { type ProxyId, proxyIdOf } from '../ids.ts'
 import type { OrderDetails, Target } from '../orders/details.ts'
-import type { AddressesReleased, Allocation, StockEvent } from './events.ts'
+import type { AddressesReleased, Allocation, StockEvent, StockRefusal } from './events.ts'
 import { poolKey, type Rental, type StockAnswer, type StockState } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
 /** Released addresses rest before they are sold again (decisions, "Orders"). */
 export const restMs = 15 * 60 * 1000
+/** No extension is paid for further ahead than this: ends stay instants that every reader and Postgres can write. */
+export const maxDaysAhead = 10 * 365
 
 /** What the arbiter says of an order: the answer that stands or will stand, and the fact that makes it so, if it is new. */
 export type StockDecision = {
@@ -29,7 +31,7 @@ const sellable = (state: StockState, target: Target, limit: number, nowMs: numbe
   return ips
 }
 
-const refusal = (reason: 'out_of_stock' | 'rental_ended'): StockDecision => ({
+const refusal = (reason: StockRefusal): StockDecision => ({
   events: [],
   answer: { outcome: 'refused', reason },
 })
@@ -85,7 +87,8 @@ const runsFor = (rental: Rental | undefined, accountId: string, nowMs: number): 
 
 /**
  * Prolongs each rental that the order names by its period, from the rental's own end; refuses with `rental_ended` when
- * one of them is released, past its end or another account's. An order that was answered before gets that answer.
+ * one of them is released, past its end or another account's, and with `too_far_ahead` when one would end more than
+ * `maxDaysAhead` from now. An order that was answered before gets that answer.
  */
 export const decideExtension = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
   const known = recall(state.answers, order.orderId)
@@ -96,7 +99,9 @@ export const decideExtension = (state: StockState, order: OrderDetails, nowMs: n
   for (const proxyId of order.proxyIds) {
     const rental = state.rentals.get(proxyId)
     if (!runsFor(rental, order.accountId, nowMs)) return refusal('rental_ended')
-    extensions.push({ proxyId, expiresAt: isoTime(rental.expiresAtMs + target.periodDays * dayMs) })
+    const expiresAtMs = rental.expiresAtMs + target.periodDays * dayMs
+    if (expiresAtMs > nowMs + maxDaysAhead * dayMs) return refusal('too_far_ahead')
+    extensions.push({ proxyId, expiresAt: isoTime(expiresAtMs) })
   }
   const extendedAt = isoTime(nowMs)
   return {
@@ -121,7 +126,7 @@ export const stillRunning = (
   )
 
 /** Puts a refusal on record, so that no later attempt allocates for an order that is being refunded. */
-export const recordRefusal = (orderId: string, reason: 'out_of_stock' | 'rental_ended'): StockEvent => ({
+export const recordRefusal = (orderId: string, reason: StockRefusal): StockEvent => ({
   type: 'AllocationRefused',
   data: { orderId, reason },
 })

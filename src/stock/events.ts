@@ -44,10 +44,12 @@ export type AddressesAllocated = DomainEvent<
     readonly expiresAt: string
   }
 >
+/** Too few addresses; of an extension: a rental that is over, or would end further ahead than any may. */
+export type StockRefusal = 'out_of_stock' | 'rental_ended' | 'too_far_ahead'
 /** The first answer for an order stands: an order refused here is never allocated later. */
 export type AllocationRefused = DomainEvent<
   'AllocationRefused',
-  { readonly orderId: string; readonly reason: 'out_of_stock' | 'rental_ended' }
+  { readonly orderId: string; readonly reason: StockRefusal }
 >
 export type AddressesExtended = DomainEvent<
   'AddressesExtended',

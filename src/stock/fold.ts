@@ -12,7 +12,7 @@ import {
   rememberedText,
 } from '../eventstore/remembered.ts'
 import type { ProxyId } from '../ids.ts'
-import type { StockEvent, StockedAddress } from './events.ts'
+import type { StockEvent, StockedAddress, StockRefusal } from './events.ts'
 
 /** One address under one order, until it is released. */
 export type Rental = {
@@ -43,7 +43,7 @@ export type StockAnswer =
       readonly at: string
       readonly expiresAt: string | null
     }
-  | { readonly outcome: 'refused'; readonly reason: 'out_of_stock' | 'rental_ended' }
+  | { readonly outcome: 'refused'; readonly reason: StockRefusal }
 
 /** The arbiter of one product in one country. */
 export type StockState = {

@@ -7,6 +7,7 @@ import {
   decideExpiry,
   decideExtension,
   decideRelease,
+  maxDaysAhead,
   recordRefusal,
   restMs,
   stillRunning,
@@ -202,6 +203,28 @@ describe('stock', () => {
     )
     const late = decideExtension(state, extension, start + 30 * dayMs)
     assert.deepEqual(late, { events: [], answer: { outcome: 'refused', reason: 'rental_ended' } })
+  })
+
+  test('prolongs no rental to more than ten years from now, whatever was prolonged before it was asked', () => {
+    const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
+    let state = after(stocked(['198.18.0.1']), first.events, start)
+    const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
+    const extension = (orderId: string) => addressOrder(orderId, { kind: 'extension', quantity: 1, proxyIds })
+    let periods = 1
+    for (; ; periods += 1) {
+      const { events, answer } = decideExtension(state, extension(`ord_ext_${periods}`), start)
+      if (answer.outcome === 'refused') break
+      state = after(state, events, start)
+    }
+    assert.equal(periods, Math.floor(maxDaysAhead / 30))
+    const further = extension(`ord_ext_${periods}`)
+    assert.deepEqual(decideExtension(state, further, start), {
+      events: [],
+      answer: { outcome: 'refused', reason: 'too_far_ahead' },
+    })
+    const refused = after(state, [recordRefusal(further.orderId, 'too_far_ahead')], start)
+    assert.equal(decideExtension(refused, further, start + 30 * dayMs).answer.outcome, 'refused')
+    assert.equal(decideExtension(state, further, start + 30 * dayMs).answer.outcome, 'fulfilled')
   })
 
   test("names as running what an extension would keep: not what ended, was released or is another account's", () => {
