@@ -7,12 +7,22 @@ export type MonotonicClock = () => number
 let lastMs = Number.NaN
 let lastTime = ''
 
+/** What the form below can say: milliseconds since the epoch at the beginning of the year 1 and the end of 9999. */
+const firstMs = Date.parse('0001-01-01T00:00:00.000Z')
+const endMs = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** Whether an instant has an `isoTime`. */
+export const isTime = (epochMs: number): boolean => epochMs >= firstMs && epochMs <= endMs
+
 /**
  * An instant in UTC as ISO 8601 with milliseconds, e.g. `2026-11-21T02:30:00.000Z`: the one form in events and answers.
  * The last one is kept, for whatever a batch decides happens at one instant.
+ * @throws RangeError outside the years 1 to 9999: Postgres reads no such time, and an event that holds one would stop the
+ * read tables of everybody. Thrown while deciding it fails its command alone
  */
 export const isoTime = (epochMs: number): string => {
   if (epochMs === lastMs) return lastTime
+  if (!isTime(epochMs)) throw new RangeError(`${epochMs} ms is no time of the years 1 to 9999`)
   lastTime = new Date(epochMs).toISOString()
   lastMs = epochMs
   return lastTime

@@ -56,7 +56,7 @@ const journalPages = (writer: JournalWriter, decode: EventCodec['decode']): Page
 /** Cuts pages at the first event that was booked after an instant; null once that was reached. */
 const cutAtTime = (until: Moment | null) => {
   if (until?.kind !== 'time') return (page: readonly StoredEvent[]) => ({ page, over: false })
-  const limit = isoTime(until.atMs)
+  const limit = isoTime(Math.max(until.atMs, 0)) // nothing was recorded before 1970
   return (page: readonly StoredEvent[]) => {
     // Accounting time is the running maximum, so it passes the instant with the first event that is later.
     const first = page.findIndex(

@@ -41,7 +41,7 @@ export const refusePastTheEnd = (moment: Moment, head: number, nowMs: number): v
     )
   if (moment.kind === 'time' && moment.atMs > nowMs)
     throw new PastTheEnd(
-      `${isoTime(moment.atMs)} is still to come: it is ${isoTime(nowMs)}; left out, all that is there by now is shown`,
+      `${new Date(moment.atMs).toISOString()} is still to come: it is ${isoTime(nowMs)}; left out, all that is there by now is shown`,
     )
 }
 

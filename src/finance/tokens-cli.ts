@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { groupCommand } from '../cli/group.ts'
 import { CliMisuse, CliRefusal, fields, table } from '../cli/output.ts'
-import { isoTime } from '../clock.ts'
+import { isoTime, isTime } from '../clock.ts'
 import { withExamples } from './cli-input.ts'
 import type { FinanceTokenRefusal } from './token-decide.ts'
 import { works } from './token-fold.ts'
@@ -21,7 +21,7 @@ const nameOption = (text: string): string => {
 const instant = z.iso.datetime({ offset: true })
 
 const instantOption = (text: string): number => {
-  if (!instant.safeParse(text).success)
+  if (!instant.safeParse(text).success || !isTime(Date.parse(text)))
     throw new InvalidArgumentError('It must be an instant such as 2027-01-01T00:00:00Z.')
   return Date.parse(text)
 }

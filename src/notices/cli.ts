@@ -3,7 +3,7 @@ import type { NoticeRow } from '../../projections/notices.ts'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../cli/output.ts'
 import { readText } from '../cli/read-text.ts'
-import { isoTime } from '../clock.ts'
+import { isoTime, isTime } from '../clock.ts'
 import { deriveId, type NoticeId, newId } from '../ids.ts'
 import type { NoticeDecision } from './decide.ts'
 import { type Audience, audiences, type NoticeKind, noticeKinds } from './notice.ts'
@@ -26,7 +26,7 @@ const instant = (text: string): string => {
   const ms = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?Z)?$/.test(text)
     ? Date.parse(text)
     : Number.NaN
-  if (Number.isNaN(ms))
+  if (!isTime(ms))
     throw new InvalidArgumentError('It must be a date or an instant in UTC, e.g. 2026-12-01T18:00:00Z.')
   return isoTime(ms)
 }

@@ -155,6 +155,11 @@ for (const [what, args, message] of [
     /2026-12-25T00:00:00.000Z is still to come: it is 2026-12-24T12:00:00.000Z; left out, all/,
   ],
   [
+    'a time after the year 9999',
+    ['trial-balance', '--as-of', '9999-12-31T23:59:59-05:00'],
+    /\+010000-01-01T04:59:59.000Z is still to come/,
+  ],
+  [
     'a range to a time to come',
     ['statement', 'acc_one', '--from', '2026-11-01', '--to', '2027-01-01'],
     /2027-01-01T00:00:00.000Z is still to come/,

@@ -138,6 +138,7 @@ test('wrong use of a finance token exits with 2 and issues nothing', async (t) =
     [['revoke', 'fin_nothing'], /no finance token has the id fin_nothing/],
     [['create', '--name', 'a', '--expires-at', '2020-01-01T00:00:00Z'], /in the past/],
     [['create', '--name', 'a', '--expires-at', 'later'], /an instant such as/],
+    [['create', '--name', 'a', '--expires-at', '9999-12-31T23:59:59-05:00'], /an instant such as/],
     [['create', '--name', 'a', '--expires-at', '2120-01-01T00:00:00Z', '--expires-in-days', '5'], /not both/],
     [['create'], /--name/],
   ] as const) {

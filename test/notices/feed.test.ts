@@ -156,6 +156,7 @@ test('a wrong notice ends with exit code 2 and nothing is written; a reference p
     [['--kind', 'INFO', '--title', 't'], /either --body or --body-file/],
     [['--kind', 'INFO', '--title', 't', '--body-file', '/nowhere'], /cannot be read/],
     [['--kind', 'INFO', '--title', 't', '--body', 'b', '--expires-at', 'soon'], /2026-12-01T18:00:00Z/],
+    [['--kind', 'INFO', '--title', 't', '--body', 'b', '--expires-at', '0000-12-31'], /2026-12-01T18:00:00Z/],
     [['--kind', 'INFO', '--title', 't', '--body', 'b', '--link-label', 'x'], /linkLabel needs a linkHref/],
   ] as const) {
     const { code, err } = await room.run('publish', ...args)
