@@ -3,7 +3,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { LogFeed, LogReader } from '../../projections/engine/feed.ts'
 import { tryLock } from '../../projections/engine/locks.ts'
-import { openSession } from '../../projections/engine/session.ts'
+import { boundSilence, openSession, sessionAnswerMs } from '../../projections/engine/session.ts'
 import type { Clock } from '../clock.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Cause } from '../eventstore/event.ts'
@@ -25,6 +25,8 @@ export type SealerDeps = {
   readonly logger: Logger
   /** A seal is due after this many new events, or this many seconds after the first of them. */
   readonly every: { readonly events: number; readonly seconds: number }
+  /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
+  readonly answerTimeoutMs?: number
 }
 
 export type Sealer = {
@@ -47,7 +49,18 @@ const cause = (): Cause => ({ actor: { kind: 'system', name: 'sealer' }, correla
  * time. It stops sealing, and says so, when the log is no longer what was sealed.
  */
 export const startSealer = (deps: SealerDeps): Sealer => {
-  const { pool, log, feed, runner, key, clock, lulls, logger, every } = deps
+  const {
+    pool,
+    log,
+    feed,
+    runner,
+    key,
+    clock,
+    lulls,
+    logger,
+    every,
+    answerTimeoutMs = sessionAnswerMs,
+  } = deps
   const stopping = new AbortController()
   const stop = stopping.signal
   let problem: string | null = null
@@ -85,16 +98,23 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   }
 
   const hold = async (): Promise<void> => {
-    const session = await openSession(pool, 'farebox sealer')
+    const session = await openSession(pool, 'farebox sealer', answerTimeoutMs)
     const reader = feed.reader({ gatherMs })
+    let word: NodeJS.Timeout | undefined
     try {
       const signal = AbortSignal.any([stop, session.ended])
       while (!(await tryLock(session.client, 'sealer'))) {
         await pause(standbyMs)
         signal.throwIfAborted()
       }
+      // A process that stands still says nothing: its lock goes to one that seals.
+      await boundSilence(session.client, answerTimeoutMs)
+      // A session that ended tells so by itself.
+      const say = (): void => void session.client.query('select').catch(() => undefined)
+      word = setInterval(say, answerTimeoutMs / 3)
       await sealOn(reader, signal)
     } finally {
+      clearInterval(word)
       reader.close()
       await session.close().catch(() => undefined) // its lock goes with it, however it ends
     }

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import pino from 'pino'
 import { createLogFeed } from '../../projections/engine/feed.ts'
@@ -89,6 +92,30 @@ describe('the sealer', () => {
       seals.map(({ throughOrdinal }) => throughOrdinal),
       [...new Set(seals.map(({ throughOrdinal }) => throughOrdinal))].sort((a, b) => a - b),
     )
+  })
+
+  test('goes on in another process when the one that seals stands still', async (t) => {
+    const world = await sealing(t, { events: 20, seconds: 60 })
+    const stopped = fork(join(import.meta.dirname, 'sealer-process.ts'), [world.url, '20', '2000'])
+    t.after(async () => {
+      stopped.kill('SIGKILL')
+      await once(stopped, 'exit')
+    })
+    const events = await everyKind()
+    await appendEach(world.log, events.slice(0, 20))
+    await sealedThrough(world, 20)
+    // While it runs it keeps its session, for longer than that may be without a word.
+    const kept = `select from pg_stat_activity where application_name = 'farebox sealer'
+      and datname = current_database() and backend_start < clock_timestamp() - interval '3 seconds'`
+    await until(async () => (await world.pool.query(kept)).rowCount === 1, { what: 'a session that is kept' })
+    const heir = world.start()
+    await appendEach(world.log, events.slice(20, 40))
+    await sealedThrough(world, 40)
+    stopped.kill('SIGSTOP')
+    await appendEach(world.log, events.slice(40))
+    await sealedThrough(world, 60)
+    assert.equal(heir.problem(), null)
+    stopped.kill('SIGCONT')
   })
 
   test('stops with an alarm when the log is not what was sealed', async (t) => {

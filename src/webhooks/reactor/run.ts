@@ -20,6 +20,8 @@ export type ReactorDeps = {
   /** Told when deliveries were queued. */
   readonly onQueued: () => void
   readonly onPoint?: TenureDeps['onPoint']
+  /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
+  readonly answerTimeoutMs?: number
 }
 
 export type Reactor = { stop(): Promise<void> }
@@ -32,7 +34,7 @@ const backoffMs = 1_000
  * After any error it starts over from its tables, which are as of its place.
  */
 export const startWebhookReactor = (deps: ReactorDeps): Reactor => {
-  const { pool, log, feed, clock, logger, progress } = deps
+  const { pool, log, feed, clock, logger, progress, answerTimeoutMs = sessionAnswerMs } = deps
   const stopping = new AbortController()
   const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }).catch(() => undefined)
 
@@ -71,12 +73,12 @@ export const startWebhookReactor = (deps: ReactorDeps): Reactor => {
     while (!stopping.signal.aborted) {
       let session: Awaited<ReturnType<typeof openSession>> | null = null
       try {
-        session = await openSession(pool, 'farebox webhooks')
+        session = await openSession(pool, 'farebox webhooks', answerTimeoutMs)
         const signal = AbortSignal.any([stopping.signal, session.ended])
         while (!signal.aborted && !(await tryLock(session.client, 'webhook reactor')))
           await pause(standbyMs, signal)
         signal.throwIfAborted()
-        await boundSilence(session.client, sessionAnswerMs)
+        await boundSilence(session.client, answerTimeoutMs)
         await own(session.client, signal)
       } catch (error) {
         if (stopping.signal.aborted) break
