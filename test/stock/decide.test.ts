@@ -7,6 +7,7 @@ import {
   decideExpiry,
   decideExtension,
   decideRelease,
+  extensionsOf,
   maxDaysAhead,
   recordRefusal,
   restMs,
@@ -66,6 +67,7 @@ describe('stock', () => {
           let now = start
           // The test's own book: who holds what, and until when a free address rests.
           const held = new Map<string, string>()
+          const endsAt = new Map<string, number>()
           const restsUntil = new Map<string, number>()
           const proxiesOf = new Map<number, readonly ProxyId[]>()
           for (const current of steps) {
@@ -102,20 +104,33 @@ describe('stock', () => {
                 events = decideExpiry(state, state.rentals.keys(), now)
                 break
             }
+            const ordered = current.do === 'allocate' ? current.quantity : 0
             for (const event of events) {
-              if (event.type === 'AddressesAllocated')
+              if (event.type === 'AddressesAllocated') {
+                assert.equal(event.data.allocations.length, ordered)
                 for (const { ip } of event.data.allocations) {
                   assert.ok(!held.has(ip), `${ip} went to two orders`)
                   assert.ok((restsUntil.get(ip) ?? 0) <= now, `${ip} was sold while it rested`)
                   held.set(ip, event.data.orderId)
+                  endsAt.set(ip, now + 30 * dayMs)
+                }
+              }
+              if (event.type === 'AddressesExtended')
+                for (const { proxyId } of event.data.extensions) {
+                  const { ip } = state.rentals.get(proxyId)!
+                  assert.ok(endsAt.get(ip)! > now, `${ip} was extended after its end`)
+                  endsAt.set(ip, endsAt.get(ip)! + 30 * dayMs)
                 }
               if (event.type === 'AddressesReleased')
                 for (const { ip } of event.data.releases) {
                   assert.ok(held.delete(ip))
+                  if (current.do === 'expire') assert.ok(endsAt.get(ip)! <= now, `${ip} ended too early`)
                   restsUntil.set(ip, now + restMs)
                 }
             }
             state = after(state, events, now)
+            if (current.do === 'expire')
+              for (const ip of held.keys()) assert.ok(endsAt.get(ip)! > now, `${ip} did not end`)
             const free = [...state.pools.values()].flatMap(({ ready, resting }) => [
               ...ready,
               ...resting.map(({ ip }) => ip),
@@ -225,6 +240,17 @@ describe('stock', () => {
     const refused = after(state, [recordRefusal(further.orderId, 'too_far_ahead')], start)
     assert.equal(decideExtension(refused, further, start + 30 * dayMs).answer.outcome, 'refused')
     assert.equal(decideExtension(state, further, start + 30 * dayMs).answer.outcome, 'fulfilled')
+  })
+
+  test('tells which orders extended a rental for as long as it runs', () => {
+    const first = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1', { quantity: 1 }), start)
+    const rented = after(stocked(['198.18.0.1']), first.events, start)
+    const proxyIds = first.answer.outcome === 'fulfilled' ? first.answer.proxyIds : []
+    assert.equal(extensionsOf(rented, proxyIds, start).size, 0)
+    const extension = addressOrder('ord_2', { kind: 'extension', quantity: 1, proxyIds })
+    const longer = after(rented, decideExtension(rented, extension, start).events, start)
+    assert.deepEqual([...extensionsOf(longer, proxyIds, start + 60 * dayMs - 1)], [[proxyIds[0], ['ord_2']]])
+    assert.equal(extensionsOf(longer, proxyIds, start + 60 * dayMs).size, 0)
   })
 
   test("names as running what an extension would keep: not what ended, was released or is another account's", () => {
