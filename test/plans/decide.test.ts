@@ -120,6 +120,10 @@ describe('a plan', () => {
             const metered = events.find(({ type }) => type === 'TrafficMetered')
             if (metered) {
               assert.equal(one.plan().usedBytes, counter)
+              assert.deepEqual(metered.data, {
+                bytes: counter - before.usedBytes,
+                usedBytes: counter,
+              })
               const waited: boolean = loggedAtMs === null || nowMs - loggedAtMs >= meteringIntervalMs
               const alarmed = alarm !== null && counter >= alarm
               // An exhaustion after a top-up that was too small has no new figure to pass.
@@ -160,6 +164,67 @@ describe('a plan', () => {
       one.meter(7 * gb).map(({ type }) => type),
       ['TrafficMetered'],
     )
+  })
+
+  test('is exhausted with the last of its bytes, and not before', () => {
+    const one = life()
+    one.order('ord_1')
+    one.meter(5 * gb - 1)
+    assert.deepEqual(one.types, ['PlanActivated', 'TrafficMetered', 'PlanRanLow'])
+    assert.deepEqual(
+      one.meter(5 * gb).map(({ type }) => type),
+      ['TrafficMetered', 'PlanExhausted'],
+    )
+  })
+
+  test('has its counter looked at when it becomes low, when it is used up, and when its time is over', () => {
+    const one = life()
+    assert.deepEqual(one.alarms(), { bytes: null, atMs: null }, 'before it is bought')
+    one.order('ord_1')
+    const alarms = [0, 4.5 * gb - 1, 4.5 * gb, 5 * gb - 1, 5 * gb].map((usedBytes) => {
+      one.meter(usedBytes, true)
+      return one.alarms()
+    })
+    assert.deepEqual(
+      alarms,
+      [4.5 * gb, 4.5 * gb, 5 * gb, 5 * gb, null].map((bytes) => ({ bytes, atMs: null })),
+    )
+    const timed = life()
+    timed.order('ord_1', { shape: 'gateway_time', renewal: 'repurchase', bytes: null, periodDays: 30 })
+    assert.deepEqual(timed.alarms(), { bytes: null, atMs: start + 30 * dayMs })
+    timed.wait(30 * dayMs)
+    assert.deepEqual(timed.alarms(), { bytes: null, atMs: null })
+  })
+
+  test('tells with the news that it is low what it had and what is used', () => {
+    const one = life()
+    one.order('ord_1')
+    const low = one.meter(4.6 * gb).find(({ type }) => type === 'PlanRanLow')
+    const { planId, accountId, customerId, productId } = onePlan('ord_1')
+    assert.deepEqual(low?.data, {
+      ...{ planId, accountId, customerId, productId },
+      ...{ totalBytes: 5 * gb, usedBytes: 4.6 * gb, expiresAt: null },
+    })
+  })
+
+  test('is metered before five minutes are over only when that is asked for', () => {
+    const one = life()
+    one.order('ord_1')
+    one.meter(gb)
+    assert.deepEqual(decideMetering(one.state(), { usedBytes: 2 * gb }, start), [])
+    assert.equal(decideMetering(one.state(), { usedBytes: 2 * gb, anyway: true }, start).length, 1)
+    assert.deepEqual(decideMetering(one.state(), { usedBytes: gb, anyway: true }, start + dayMs), [])
+  })
+
+  test('has as many units of speed as were bought where it is sold by time, and else none', () => {
+    const timed = { shape: 'gateway_time', renewal: 'repurchase', bytes: null, periodDays: 30 } as const
+    for (const [over, speedUnits] of [
+      [{ ...timed, quantity: 3 }, 3],
+      [{ quantity: 3 }, null],
+    ] as const) {
+      const [event] = decidePlanOrder(planFold.initial, onePlan('ord_1', over), start).events
+      assert.equal(event?.type === 'PlanActivated' && event.data.speedUnits, speedUnits)
+    }
   })
 
   test('is low from the byte on at which 10 % remain, and not before', () => {
@@ -242,6 +307,18 @@ describe('a plan', () => {
     })
     assert.equal(events[1]?.type, 'PlanRanLow', 'nothing of what is left is unused')
     assert.deepEqual(decideWithdrawal(after(state, events), withdrawal, start), [])
+  })
+
+  test('gives nothing back twice for one refund while more is left, nor what no order brought', () => {
+    let state = ordered(ordered(planFold.initial, onePlan('ord_1')), onePlan('ord_2'))
+    const withdrawal = { order: onePlan('ord_1'), refundId: 'ref_1' }
+    state = after(state, decideWithdrawal(state, withdrawal, start))
+    assert.equal(remainingBytes(state.plan!), 5 * gb)
+    const restored = planFold.snapshot!.fromText(planFold.snapshot!.toText(state))
+    for (const known of [state, restored]) assert.deepEqual(decideWithdrawal(known, withdrawal, start), [])
+    const bare = { order: onePlan('ord_2', { bytes: null }), refundId: 'ref_2' }
+    assert.deepEqual(decideWithdrawal(state, bare, start), [])
+    assert.deepEqual(decideWithdrawal(planFold.initial, withdrawal, start), [])
   })
 
   test("is never topped up by another account's order", () => {
