@@ -110,6 +110,7 @@ describe('refunds', () => {
             assert.ok(after)
             const backCents = after.refunds.reduce((sum, { costCents: cost = 0 }) => sum + cost, 0)
             assert.ok(after.refundedCents <= amountCents && backCents <= costCents)
+            assert.equal(after.refundedCostCents, backCents)
             const { creditMicros } = customerCreditOf(ledger, customer)
             assert.equal(creditMicros, (paidCents - amountCents + after.refundedCents) * 10_000)
             assert.equal(ledger.availableMicros, (paidCents - costCents + backCents) * 10_000)
@@ -119,6 +120,44 @@ describe('refunds', () => {
         },
       ),
     )
+  })
+
+  test('by amounts give the reseller the same part of its cost back as the customer of its price, to half a cent', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 2_000 }),
+        fc.integer({ min: 1, max: 2_000 }),
+        fc.array(fc.integer({ min: 1, max: 900 }), { maxLength: 8 }),
+        (amountCents, costCents, amounts) => {
+          const order = forCustomer(addressOrder('ord_1'), amountCents, costCents)
+          const requests = amounts.map((cents) => ({ kind: 'cents' as const, cents }))
+          refundAll(order, requests, ({ order: after }) => {
+            const { refundedCents, refundedCostCents } = after!
+            const off = Math.abs(refundedCostCents * amountCents - costCents * refundedCents)
+            assert.ok(2 * off <= amountCents, `${refundedCostCents} of ${costCents}`)
+          })
+        },
+      ),
+    )
+  })
+
+  test('of exactly what is left end the order, as asking for all of it does', () => {
+    const order = addressOrder('ord_1')
+    const part = refund(placed(order), order, 'ref_1', { kind: 'cents', cents: 100 })
+    const rest = refund(part.world, order, 'ref_2', { kind: 'cents', cents: 400 })
+    const { order: state, arbiter } = statesFor(rest.world, order)
+    assert.equal(state?.status, 'refunded')
+    assert.equal((arbiter as StockState).rentals.size, 0)
+  })
+
+  test('keep what the operator said they were for', () => {
+    const order = addressOrder('ord_1')
+    for (const reference of ['ticket 7', undefined]) {
+      const request: RefundRequest = { kind: 'whole', ...(reference !== undefined && { reference }) }
+      const { appends } = decideRefund(statesFor(placed(order), order), 'ref_1', request, start)
+      const decided = appends.flatMap(({ events }) => events).find(({ type }) => type === 'RefundDecided')
+      assert.equal(decided && (decided.data as { reference?: string }).reference, reference)
+    }
   })
 
   test('of an order for a customer, address by address, add up to both sums', () => {
