@@ -29,4 +29,8 @@ export const migrations: Migrations = {
     alter table work.message_cursor add column lineage uuid;
     update work.message_cursor set lineage = (select lineage from engine.checkpoints where name = 'hot');
   `,
+  '0832_messages_fair': `
+    create index messages_due_by_reseller on work.messages (account_id, next_at) where done_at is null;
+    drop index work.messages_due;
+  `,
 }

@@ -37,20 +37,43 @@ export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<num
   return rows[0]?.came ?? 0
 }
 
-/** Messages whose turn it is, for this process alone until their lease is over. */
+/**
+ * Messages whose turn it is, for this process alone until their lease is over: at most the given numbers, in all and of one
+ * reseller, and none of the named resellers.
+ */
 export const claimMessages = async (
   pool: pg.Pool,
-  limit: number,
-  nowMs: number,
+  {
+    total,
+    each,
+    without,
+    nowMs,
+  }: {
+    readonly total: number
+    readonly each: number
+    readonly without: readonly AccountId[]
+    readonly nowMs: number
+  },
 ): Promise<readonly DueMessage[]> => {
   const { rows } = await pool.query<DueMessage>({
     name: 'claim-messages',
-    text: `update work.messages m set attempts = m.attempts + 1, next_at = $2::timestamptz
-             from (select order_id from work.messages where done_at is null and next_at <= $1::timestamptz
-                    order by next_at limit $3::integer for update skip locked) due
-            where m.order_id = due.order_id
+    text: `with resellers as materialized (
+             select distinct account_id from work.messages
+              where done_at is null and next_at <= $1::timestamptz and account_id <> all ($5::text[])
+           ), due as (
+             select entry.order_id
+               from resellers cross join lateral (
+                      select order_id, next_at from work.messages own
+                       where own.account_id = resellers.account_id
+                         and done_at is null and next_at <= $1::timestamptz
+                       order by next_at limit $4::integer for update skip locked
+                    ) entry
+              order by entry.next_at limit $3::integer
+           )
+           update work.messages m set attempts = m.attempts + 1, next_at = $2::timestamptz
+             from due where m.order_id = due.order_id
            returning m.order_id, m.account_id, m.customer_id, m.outcome, m.attempts`,
-    values: [isoTime(nowMs), isoTime(nowMs + leaseMs), limit],
+    values: [isoTime(nowMs), isoTime(nowMs + leaseMs), total, each, without],
   })
   return rows
 }

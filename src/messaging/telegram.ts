@@ -13,7 +13,8 @@ const Answer = z.object({
   parameters: z
     .object({
       retry_after: z.number().optional(),
-      migrate_to_chat_id: z.union([z.number(), z.string()]).optional(),
+      // A bot's server may be the reseller's own, and the vault keeps what it says.
+      migrate_to_chat_id: z.union([z.int(), z.string().regex(/^-?\d{1,15}$/)]).optional(),
     })
     .optional(),
 })

@@ -6,6 +6,7 @@ import type { EventLog } from '../eventstore/port.ts'
 import type { AccountId } from '../ids.ts'
 import { readOrder } from '../orders/read-order.ts'
 import { type Poller, startPoller } from '../poller.ts'
+import { createPlaces } from './places.ts'
 import type { Messenger } from './port.ts'
 import { claimMessages, collectMessages, type DueMessage, finishMessage, postponeMessage } from './queue.ts'
 import { orderText } from './texts.ts'
@@ -21,12 +22,14 @@ type Deps = {
   readonly logger: Logger
 }
 
-/** Messages that are on their way at once. */
-const atOnce = 16
+/** Messages that are on their way at once, and those of one reseller: its bot may be a server of its own that hangs. */
+const atOnce = { total: 64, each: 4 }
 /** About a day: 1 s, doubled each time, at most an hour apart. */
 const maxAttempts = 32
 const firstPauseMs = 1_000
 const maxPauseMs = 3_600_000
+/** A bot that asks for more is not heeded: no table could hold when it wants to be asked again. */
+const maxAskedMs = 24 * 3_600_000
 
 const pauseMs = (attempts: number): number => Math.min(maxPauseMs, firstPauseMs * 2 ** (attempts - 1))
 
@@ -43,6 +46,13 @@ const deliver = async (deps: Deps, message: DueMessage): Promise<string> => {
   if (bot === null) return finish('no bot')
   const order = await readOrder(log, orderId)
   if (!order) throw new Error(`order ${orderId} is gone`)
+  /** Whatever the bot answers, it is asked ever more seldom, and not for ever. */
+  const again = async (why: string, askedMs = 0): Promise<string> => {
+    if (attempts >= maxAttempts) return finish(`given up: ${why}`)
+    const waitMs = Math.max(pauseMs(attempts), Math.min(askedMs, maxAskedMs))
+    await postponeMessage(pool, orderId, why, clock() + waitMs)
+    return why
+  }
   const text = orderText(order.details, outcome, bot.merchantName)
   const sent = await bot.messenger.send({ chatId, text })
   switch (sent.kind) {
@@ -52,14 +62,9 @@ const deliver = async (deps: Deps, message: DueMessage): Promise<string> => {
       return finish(sent.why)
     case 'moved':
       await changeCustomer(pool, reseller, customerId, { chatId: sent.chatId })
-      await postponeMessage(pool, orderId, 'the chat moved', clock())
-      return 'the chat moved'
-    case 'later': {
-      if (attempts >= maxAttempts) return finish(`given up: ${sent.why}`)
-      const waitMs = Math.max(pauseMs(attempts), (sent.afterS ?? 0) * 1000)
-      await postponeMessage(pool, orderId, sent.why, clock() + waitMs)
-      return sent.why
-    }
+      return again('the chat moved')
+    case 'later':
+      return again(sent.why, (sent.afterS ?? 0) * 1000)
     default: {
       const unknown: never = sent
       throw new Error(`unknown outcome ${JSON.stringify(unknown)}`)
@@ -70,7 +75,8 @@ const deliver = async (deps: Deps, message: DueMessage): Promise<string> => {
 /**
  * Tells customers through their reseller's bot how the orders ended that they paid for on a pay page. What is to be
  * told is decided once an order; sending is tried again until the provider took it, so a crash between its answer and
- * our note of it can tell the same twice: the Bot API takes no idempotency key. Nothing waits for a message.
+ * our note of it can tell the same twice: the Bot API takes no idempotency key. Nothing waits for a message, and no reseller's
+ * messages for those of another.
  */
 export const startMessageWorker = (deps: Deps & { readonly intervalMs?: number }): Poller => {
   const { pool, clock, logger } = deps
@@ -85,13 +91,37 @@ export const startMessageWorker = (deps: Deps & { readonly intervalMs?: number }
       logger.error({ err: error, ...fields }, 'a message failed and is tried again')
     }
   }
+  let stopped = false
+  let woken = false
+  /** Something may be due that was not begun for want of room. */
+  let more = false
+  const wake = (): void => {
+    if (!more || woken || stopped) return
+    woken = true
+    void poller.runNow().catch(() => undefined) // logged by the poller, which comes back to it
+  }
+  const places = createPlaces<AccountId>(atOnce, wake)
+  /** Begins what is due and has room, and waits for none of it: what hangs ends by itself. */
   const work = async (): Promise<void> => {
+    woken = false
     while ((await collectMessages(pool, clock())) > 0);
     for (;;) {
-      const due = await claimMessages(pool, atOnce, clock())
-      await Promise.all(due.map(one))
-      if (due.length < atOnce) return
+      const total = places.free()
+      const without = places.full()
+      more = total <= 0 || without.length > 0
+      if (total <= 0) return
+      const due = await claimMessages(pool, { total, each: atOnce.each, without, nowMs: clock() })
+      if (due.length === 0) return
+      for (const message of due) places.begin(message.account_id, () => one(message))
     }
   }
-  return startPoller({ name: 'messages', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+  const poller = startPoller({ name: 'messages', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+  return {
+    ...poller,
+    stop: async () => {
+      stopped = true
+      await poller.stop()
+      await places.ended()
+    },
+  }
 }

@@ -82,6 +82,15 @@ describe('the Telegram adapter', () => {
     ]
     for (const [status, body, expected] of cases)
       assert.deepEqual(await send(answering(status, JSON.stringify(body))), expected)
+    // A bot's server may be a reseller's own: the vault keeps no chat that no chat can be.
+    for (const chat of ['x'.repeat(1_000_000), '12 34', 1e300, 0.5]) {
+      const moved = { ok: false, error_code: 400, parameters: { migrate_to_chat_id: chat } }
+      assert.equal(
+        (await send(answering(400, JSON.stringify(moved)))).kind,
+        'later',
+        String(chat).slice(0, 9),
+      )
+    }
     const page = await send(answering(502, '<html>Bad Gateway</html>'))
     assert.equal(page.kind, 'later')
   })

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { isoTime } from '../../src/clock.ts'
+import { orderStream } from '../../src/eventstore/streams.ts'
+import { newEventId, type OrderId } from '../../src/ids.ts'
+import type { SendOutcome } from '../../src/messaging/port.ts'
+import { startMessageWorker } from '../../src/messaging/worker.ts'
+import { silent } from '../projections/engine.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
+import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { planOrder } from '../support/world.ts'
+
+const nowMs = Date.parse('2026-11-21T12:00:00.000Z')
+
+type Bot = (chatId: string) => Promise<SendOutcome>
+
+/** Messages of resellers with a bot each, which the given functions are; the name of a reseller is its customers' chat. */
+const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>) => {
+  const { pool } = await testDatabase(t)
+  const log = createMemoryLog()
+  // What is read of orders that ended; all of them were taken over.
+  await pool.query(`create table read.order_outcomes
+    (order_id text, account_id text, customer_id text, outcome text, position bigint)`)
+  let nextMs = nowMs
+  const worker = startMessageWorker({
+    pool,
+    log,
+    botOf: async (reseller) => ({
+      messenger: { send: ({ chatId }) => bots[reseller]!(chatId) },
+      merchantName: null,
+    }),
+    clock: () => nextMs,
+    logger: silent,
+    intervalMs: 3_600_000,
+  })
+
+  t.after(() => worker.stop())
+
+  /** So many messages of a reseller, each due so long ago. */
+  const due = async (reseller: string, count: number, sinceMs: number): Promise<void> => {
+    const ids = Array.from({ length: count }, (_, n) => `ord_${reseller}_${n}` as OrderId)
+    await pool.query(
+      `with known as (insert into vault.customers (customer_id, account_id, ref, chat_id) values ($2, $1, $1, $1))
+       insert into work.messages (order_id, account_id, customer_id, outcome, next_at)
+       select id, $1, $2, 'placed', $4::timestamptz from unnest($3::text[]) id`,
+      [reseller, `cus_${reseller}`, ids, isoTime(nowMs - sinceMs)],
+    )
+    for (const id of ids)
+      await log.append(orderStream(id), 'noStream', [
+        {
+          id: newEventId(),
+          type: 'OrderPlaced',
+          data: JSON.stringify({ order: planOrder(id), balanceCents: 0 }),
+          metadata: JSON.stringify({
+            correlationId: 'test',
+            causationId: null,
+            actor: { kind: 'system', name: 'test' },
+            recordedAt: isoTime(nowMs),
+          }),
+        },
+      ])
+  }
+  const results = async (reseller: string) =>
+    (
+      await pool.query<{ result: string | null; next_at: string; done_at: string | null }>(
+        'select result, next_at, done_at from work.messages where account_id = $1 order by order_id',
+        [reseller],
+      )
+    ).rows
+  return { worker, due, results, now: () => nextMs, pass: (ms: number) => (nextMs += ms) }
+}
+
+test("a reseller's bot that hangs holds up no other's messages, however many and however old its own are", async (t) => {
+  const over = Promise.withResolvers<SendOutcome>()
+  let asked = 0
+  const { worker, due, results } = await openMessages(t, {
+    hangs: () => {
+      asked += 1
+      return over.promise
+    },
+    answers: async () => ({ kind: 'sent' }),
+  })
+  await due('hangs', 100, 3_600_000)
+  await due('answers', 40, 1_000)
+  t.after(() => over.resolve({ kind: 'sent' }))
+  void worker.runNow()
+  await until(async () => (await results('answers')).every(({ result }) => result === 'sent'), {
+    what: 'the messages of the bot that answers',
+  })
+  assert.equal(asked, 4, 'of the other one so many are on their way at once')
+  over.resolve({ kind: 'sent' })
+  // What waited for room follows without a round's pause.
+  await until(async () => (await results('hangs')).every(({ result }) => result === 'sent'))
+  assert.equal(asked, 100)
+})
+
+test('a chat that always moved is asked for ever more seldom, and given up in the end', async (t) => {
+  let asked = 0
+  const { worker, due, results, now, pass } = await openMessages(t, {
+    moves: async () => {
+      asked += 1
+      return { kind: 'moved', chatId: `-100${asked}` }
+    },
+  })
+  await due('moves', 1, 0)
+  const round = async (): Promise<void> => {
+    const before = asked
+    await worker.runNow()
+    // Claimed for a minute until it is put on record.
+    const leasedUntil = isoTime(now() + 60_000)
+    await until(async () => asked > before && (await results('moves'))[0]?.next_at !== leasedUntil)
+  }
+  await round()
+  assert.deepEqual(await results('moves'), [
+    { result: 'the chat moved', next_at: '2026-11-21T12:00:01.000Z', done_at: null },
+  ])
+  await worker.runNow()
+  assert.equal(asked, 1, 'not before its time')
+  for (let attempt = 2; attempt < 32; attempt += 1) {
+    pass(3_600_000)
+    await round()
+  }
+  pass(3_600_000)
+  await worker.runNow()
+  await until(async () => (await results('moves'))[0]?.result === 'given up: the chat moved')
+  pass(3_600_000)
+  await worker.runNow()
+  assert.equal(asked, 32)
+})
+
+test('a bot that wants to be asked again in ten thousand years is asked again in a day', async (t) => {
+  const { worker, due, results } = await openMessages(t, {
+    limits: async () => ({ kind: 'later', afterS: 3e11, why: 'error 429' }),
+  })
+  await due('limits', 1, 0)
+  await worker.runNow()
+  await until(async () => (await results('limits'))[0]?.result === 'error 429')
+  assert.equal((await results('limits'))[0]?.next_at, '2026-11-22T12:00:00.000Z')
+})
