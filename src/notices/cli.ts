@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { NoticeRow } from '../../projections/notices.ts'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../cli/output.ts'
+import { refuseUnmade } from '../cli/read-tables.ts'
 import { readText } from '../cli/read-text.ts'
 import { isoTime, isTime } from '../clock.ts'
 import { deriveId, type NoticeId, newId } from '../ids.ts'
@@ -92,12 +93,7 @@ const publish = async (context: CliContext, options: PublishOptions): Promise<Cl
 }
 
 const list = async ({ pool, clock }: CliContext, options: { readonly all?: boolean }): Promise<CliOutput> => {
-  const made = await pool.query<{ found: boolean }>(`select to_regclass('read.notices') is not null as found`)
-  if (made.rows[0]?.found !== true)
-    throw new CliRefusal(
-      'overloaded',
-      'the read tables are not made yet; start the server, which makes them, and ask again',
-    )
+  await refuseUnmade(pool, 'read.notices')
   const { rows } = await pool.query<NoticeRow>(
     `select * from read.notices where $1::boolean or expires_at is null or expires_at > $2::timestamptz
       order by published_at desc, notice_id desc`,

@@ -6,6 +6,7 @@ import { customerRefs } from '../customers/vault.ts'
 import { newId, type OrderId, type ProxyId } from '../ids.ts'
 import { reference } from '../ledger/cli.ts'
 import { createMeter } from '../plans/metering.ts'
+import { registerOrderList } from './cli-list.ts'
 import type { Order, Refund } from './fold.ts'
 import { readOrder } from './read-order.ts'
 import { orderRecord } from './record.ts'
@@ -98,9 +99,10 @@ Examples:
   farebox orders refund --order ord_… --cents 250 --reference "ticket 4711"
   farebox orders refund --order ord_… --proxy prx_… prx_…`
 
-/** `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`. */
+/** `orders list --account ID`, `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`. */
 export const registerOrders = (program: Command, cli: Cli): void => {
-  const orders = program.command('orders').description('look at orders and refund them')
+  const orders = program.command('orders').description('list orders, look at them and refund them')
+  registerOrderList(orders, cli)
 
   orders
     .command('show')

@@ -8,7 +8,7 @@ const maxNames = 300
  * Names statements by their text, so that Postgres parses and plans each once a session: most of what a small read
  * costs there.
  */
-export const createStatementNames = (): ((text: string) => Prepared) => {
+const createStatementNames = (): ((text: string) => Prepared) => {
   const names = new Map<string, string>()
   return (text) => {
     const known = names.get(text)

@@ -40,3 +40,43 @@ test("orders show tells each refund's time and what the operator gave as its ref
   assert.equal(unprintable.code, 2)
   await town.sound()
 })
+
+test("orders list pages through an account's orders, newest first, with whom each is for", async (t) => {
+  const town = await openTown(t)
+  const desk = deskOf(town.farebox.core, [registerOrders])
+  const { key, accountId } = town.reseller
+  await town.credit(accountId, 10_000)
+  const order = async (quantity: number, idempotencyKey: string): Promise<string> => {
+    const headers = { 'Idempotency-Key': idempotencyKey }
+    const body = { product_id: 'residential-premium', quantity }
+    return (await town.client.post('/api/v1/orders', body, { key, headers })).body.orderId
+  }
+  const ids = [await order(1, 'one'), await order(2, 'two'), await order(3, 'three')]
+  await town.client.get('/api/v1/orders', { key }) // which waits for the read tables
+  const list = async (...args: string[]) => await desk('orders', 'list', '--account', accountId, ...args)
+  const whole = await list()
+  assert.equal(whole.code, 0, whole.err)
+  assert.deepEqual(
+    whole.json.orders.map(({ orderId }: { orderId: string }) => orderId),
+    ids.toReversed(),
+  )
+  const { accountId: of, total, limit, offset } = whole.json
+  assert.deepEqual({ of, total, limit, offset }, { of: accountId, total: 3, limit: 50, offset: 0 })
+  const page = (await list('--limit', '1', '--offset', '1')).json
+  assert.deepEqual([page.orders[0].orderId, page.orders.length, page.total], [ids[1], 1, 3])
+
+  assert.equal((await desk('orders', 'refund', '--order', ids[0] ?? '')).code, 0)
+  await town.client.get('/api/v1/orders', { key })
+  const refunded = (await list('--status', 'refunded')).json
+  assert.deepEqual(
+    refunded.orders.map((row: { orderId: string; refundedCents: number; amountCents: number }) => [
+      row.orderId,
+      row.refundedCents === row.amountCents,
+    ]),
+    [[ids[0], true]],
+  )
+  assert.equal((await list('--status', 'lost')).code, 2)
+  const unknown = await desk('orders', 'list', '--account', 'acc_unknown')
+  assert.deepEqual([unknown.code, unknown.json.code], [2, 'not_found'])
+  await town.sound()
+})
