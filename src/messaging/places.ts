@@ -1,9 +1,9 @@
-/** Places for work that is under way at once, of which no owner has more than its share. */
+/** Places for work that is under way at once, counted by whose it is. */
 export type Places<Owner> = {
   /** How many are free. */
   free(): number
-  /** Who has its share. */
-  full(): readonly Owner[]
+  /** How many each owner has, of those who have any. */
+  taken(): ReadonlyMap<Owner, number>
   /** Takes a place until the work, which never rejects, is over. */
   begin(owner: Owner, work: () => Promise<void>): void
   /** Resolves when all that was begun is over. */
@@ -11,10 +11,7 @@ export type Places<Owner> = {
 }
 
 /** @param freed Told of each place that is free again */
-export const createPlaces = <Owner>(
-  limits: { readonly total: number; readonly each: number },
-  freed: () => void,
-): Places<Owner> => {
+export const createPlaces = <Owner>(total: number, freed: () => void): Places<Owner> => {
   const underWay = new Set<Promise<void>>()
   const taken = new Map<Owner, number>()
   const release = (owner: Owner): void => {
@@ -23,8 +20,8 @@ export const createPlaces = <Owner>(
     else taken.set(owner, left)
   }
   return {
-    free: () => limits.total - underWay.size,
-    full: () => [...taken].filter(([, count]) => count >= limits.each).map(([owner]) => owner),
+    free: () => total - underWay.size,
+    taken: () => taken,
     begin: (owner, work) => {
       taken.set(owner, (taken.get(owner) ?? 0) + 1)
       const over = work().finally(() => {

@@ -38,42 +38,51 @@ export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<num
 }
 
 /**
- * Messages whose turn it is, for this process alone until their lease is over: at most the given numbers, in all and of one
- * reseller, and none of the named resellers.
+ * Messages whose turn it is, for this process alone until their lease is over: at most `total` in all, and `each` of one
+ * reseller together with those that it has under way.
  */
 export const claimMessages = async (
   pool: pg.Pool,
   {
     total,
     each,
-    without,
+    underWay,
     nowMs,
   }: {
     readonly total: number
     readonly each: number
-    readonly without: readonly AccountId[]
+    readonly underWay: ReadonlyMap<AccountId, number>
     readonly nowMs: number
   },
 ): Promise<readonly DueMessage[]> => {
   const { rows } = await pool.query<DueMessage>({
     name: 'claim-messages',
     text: `with resellers as materialized (
-             select distinct account_id from work.messages
-              where done_at is null and next_at <= $1::timestamptz and account_id <> all ($5::text[])
+             select distinct account_id, $4::integer - coalesce(count, 0) as room
+               from work.messages
+               left join unnest($5::text[], $6::integer[]) as under_way (account_id, count) using (account_id)
+              where done_at is null and next_at <= $1::timestamptz
            ), due as (
              select entry.order_id
                from resellers cross join lateral (
                       select order_id, next_at from work.messages own
                        where own.account_id = resellers.account_id
                          and done_at is null and next_at <= $1::timestamptz
-                       order by next_at limit $4::integer for update skip locked
+                       order by next_at limit resellers.room for update skip locked
                     ) entry
               order by entry.next_at limit $3::integer
            )
            update work.messages m set attempts = m.attempts + 1, next_at = $2::timestamptz
              from due where m.order_id = due.order_id
            returning m.order_id, m.account_id, m.customer_id, m.outcome, m.attempts`,
-    values: [isoTime(nowMs), isoTime(nowMs + leaseMs), total, each, without],
+    values: [
+      isoTime(nowMs),
+      isoTime(nowMs + leaseMs),
+      total,
+      each,
+      [...underWay.keys()],
+      [...underWay.values()],
+    ],
   })
   return rows
 }

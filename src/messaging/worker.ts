@@ -100,17 +100,17 @@ export const startMessageWorker = (deps: Deps & { readonly intervalMs?: number }
     woken = true
     void poller.runNow().catch(() => undefined) // logged by the poller, which comes back to it
   }
-  const places = createPlaces<AccountId>(atOnce, wake)
+  const places = createPlaces<AccountId>(atOnce.total, wake)
   /** Begins what is due and has room, and waits for none of it: what hangs ends by itself. */
   const work = async (): Promise<void> => {
     woken = false
     while ((await collectMessages(pool, clock())) > 0);
     for (;;) {
       const total = places.free()
-      const without = places.full()
-      more = total <= 0 || without.length > 0
+      const underWay = places.taken()
+      more = total <= 0 || [...underWay.values()].some((count) => count >= atOnce.each)
       if (total <= 0) return
-      const due = await claimMessages(pool, { total, each: atOnce.each, without, nowMs: clock() })
+      const due = await claimMessages(pool, { total, each: atOnce.each, underWay, nowMs: clock() })
       if (due.length === 0) return
       for (const message of due) places.begin(message.account_id, () => one(message))
     }

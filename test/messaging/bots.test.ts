@@ -37,11 +37,11 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
 
   t.after(() => worker.stop())
 
-  /** So many messages of a reseller, each due so long ago. */
-  const due = async (reseller: string, count: number, sinceMs: number): Promise<void> => {
-    const ids = Array.from({ length: count }, (_, n) => `ord_${reseller}_${n}` as OrderId)
+  /** So many messages of a reseller, each due so long ago; `from` is how many it had before. */
+  const due = async (reseller: string, count: number, sinceMs: number, from = 0): Promise<void> => {
+    const ids = Array.from({ length: count }, (_, n) => `ord_${reseller}_${from + n}` as OrderId)
     await pool.query(
-      `with known as (insert into vault.customers (customer_id, account_id, ref, chat_id) values ($2, $1, $1, $1))
+      `with known as (insert into vault.customers (customer_id, account_id, ref, chat_id) values ($2, $1, $1, $1) on conflict do nothing)
        insert into work.messages (order_id, account_id, customer_id, outcome, next_at)
        select id, $1, $2, 'placed', $4::timestamptz from unnest($3::text[]) id`,
       [reseller, `cus_${reseller}`, ids, isoTime(nowMs - sinceMs)],
@@ -93,6 +93,31 @@ test("a reseller's bot that hangs holds up no other's messages, however many and
   // What waited for room follows without a round's pause.
   await until(async () => (await results('hangs')).every(({ result }) => result === 'sent'))
   assert.equal(asked, 100)
+})
+
+test('what a reseller has under way counts against its share of the next round', async (t) => {
+  const over = Promise.withResolvers<SendOutcome>()
+  let asked = 0
+  const { worker, due, results } = await openMessages(t, {
+    hangs: () => {
+      asked += 1
+      return over.promise
+    },
+    answers: async () => ({ kind: 'sent' }),
+  })
+  try {
+    await due('hangs', 3, 3_600_000)
+    await worker.runNow()
+    await until(() => asked === 3)
+    await due('hangs', 8, 1_000, 3)
+    await due('answers', 5, 0)
+    await worker.runNow()
+    await until(async () => (await results('answers')).every(({ result }) => result === 'sent'))
+    await worker.runNow()
+    assert.equal(asked, 4)
+  } finally {
+    over.resolve({ kind: 'sent' })
+  }
 })
 
 test('a chat that always moved is asked for ever more seldom, and given up in the end', async (t) => {
