@@ -1,5 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import ipaddr from 'ipaddr.js'
 
 /** What may be dialled beside public addresses over https (for webhooks `FAREBOX_WEBHOOK_ALLOW_LOOPBACK`). */
@@ -98,6 +99,22 @@ export const createResolve = (): Resolve => {
 }
 
 /**
+ * How long a registration waits for the name. Its name server may be anybody's, and one that never answers would hold the
+ * request's place among those of all customers for nine seconds.
+ */
+const registrationMs = 1_000
+
+const orLate = async (asked: Promise<unknown>): Promise<void> => {
+  const over = new AbortController()
+  const late = sleep(registrationMs, undefined, { signal: over.signal }).catch(() => undefined)
+  try {
+    await Promise.race([asked, late])
+  } finally {
+    over.abort()
+  }
+}
+
+/**
  * The check at registration: what the text says, and where the name leads just now. A host that does not resolve in time
  * is taken (decisions.md); every connection checks again.
  * @throws TargetRefused
@@ -110,7 +127,7 @@ export const checkTarget = async (
   const host = hostOf(url)
   if (isIP(host) !== 0) return url
   try {
-    await allowedAddresses(host, resolve, rules)
+    await orLate(allowedAddresses(host, resolve, rules))
   } catch (error) {
     if (error instanceof TargetRefused) throw error
   }

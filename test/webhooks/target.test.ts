@@ -103,6 +103,15 @@ test('a name that leads to a private address is refused where it is dialled, wha
   assert.equal(listener.connections(), 0)
 })
 
+test('a registration does not wait for a name server that never answers: its name is looked up when it is dialled', async () => {
+  const url = 'https://slow.example.com/hook'
+  const silent = Promise.withResolvers<string[]>()
+  assert.equal((await checkTarget(url, { resolve: () => silent.promise, rules: strict })).href, url)
+  // What it says after all changes nothing any more, and is nobody's fault.
+  silent.resolve(['127.0.0.1'])
+  await assert.rejects(checkTarget(url, { resolve: () => silent.promise, rules: strict }), TargetRefused)
+})
+
 test('the name is resolved once a connection, so that what was checked is what is dialled', async (t) => {
   const listener = await privateListener(t)
   let asked = 0
