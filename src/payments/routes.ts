@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Clock, MonotonicClock } from '../clock.ts'
 import type { CrashHooks } from '../crash.ts'
-import { refuse } from '../http/errors.ts'
+import { refuse, refuseUntil } from '../http/errors.ts'
 import { createRateLimiter } from '../http/rate-limit.ts'
 import { type Route, route } from '../http/route.ts'
 import type { Inbox } from './inbox.ts'
@@ -16,6 +16,11 @@ export const callbackPath = (gatewayId: string): string => `/callbacks/${gateway
  */
 const callbacksAtOnce = { total: 256, perAddress: 64 }
 const callbackRate = { burst: 500, perSecond: 50 }
+/**
+ * Of one reseller's gateway, from all addresses: whoever has its secret can sign any number, each of which is kept for a month
+ * and asks its server again. An invoice has about four.
+ */
+const resellerRate = { burst: 500, perSecond: 10 }
 
 /**
  * The providers' callbacks. The signature is checked over the raw bytes, where to look is stored, and only then comes
@@ -31,6 +36,7 @@ export const callbackRoutes = (deps: {
   readonly monotonicMs: MonotonicClock
 }): readonly Route[] => {
   const limiter = createRateLimiter(callbackRate, deps.monotonicMs)
+  const byReseller = createRateLimiter(resellerRate, deps.monotonicMs)
   return [
     route({
       method: 'POST',
@@ -57,6 +63,9 @@ export const callbackRoutes = (deps: {
           log().warn({ gatewayId, provider, why: verdict.why, address }, 'a callback was refused')
           throw refuse('unauthorized', 'the signature does not fit the body, or is too old')
         }
+        // Only what is signed counts: nobody else can use a reseller's share up.
+        const waitS = live.owner === null ? 0 : byReseller.take(live.gatewayId)
+        if (waitS > 0) throw refuseUntil('rate_limited', 'too many callbacks of this gateway', waitS)
         const { eventId, reference } = verdict.callback
         if (reference !== null && (await deps.inbox.store(live.gatewayId, { eventId, reference })))
           deps.stored()
