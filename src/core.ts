@@ -45,7 +45,7 @@ export type Core = {
   /** Whether this process may decide: its clock is right, and reads no month that is closed. */
   readonly clockGuard: Pick<ClockGuard, 'problem' | 'check'>
   readonly logger: Logger
-  /** Settles when the embedded Postgres ended by itself. */
+  /** Settles when the embedded Postgres ended by itself, or the log lost events that this process knows. */
   readonly failed: Promise<Error>
   /** Finishes what runs, then closes everything in turn. */
   close(): Promise<void>
@@ -65,6 +65,7 @@ const openLog = (
   options: CoreOptions,
   pool: pg.Pool,
   connection: PoolOptions,
+  onSetBack: (error: Error) => void,
 ): Promise<EventLog> | EventLog => {
   const { config, logger } = options
   const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
@@ -73,6 +74,7 @@ const openLog = (
     pool,
     connection: clientConfig(connection),
     onTrouble,
+    onSetBack,
   })
 }
 
@@ -149,7 +151,8 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   })
   closing.add(clockGuard.stop)
 
-  const { log, health: appends } = watchAppends(await openLog(options, pool, connection), {
+  const setBack = Promise.withResolvers<Error>()
+  const { log, health: appends } = watchAppends(await openLog(options, pool, connection, setBack.resolve), {
     onChange: (problem) =>
       problem === null
         ? logger.warn('the log takes appends again')
@@ -201,7 +204,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     lulls,
     clockGuard: timeGuard,
     logger,
-    failed: postgres.failed,
+    failed: Promise.race([postgres.failed, setBack.promise]),
     close: closing.close,
   }
 }

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { expectedFrom } from '../../src/eventstore/checks.ts'
-import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
+import type { EventLog, Expected, StreamName } from '../../src/eventstore/port.ts'
 import { createOwnTails } from '../../src/eventstore/postgres/own-tails.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { allAfter, freshStream, someEvents, streamOf } from './contract/events.ts'
 import { openLog } from './open-postgres.ts'
+import { setBack } from './set-back.ts'
 
 /** Appends at an expectation; gives the revision where the stream ended, or what the conflict says that it is at. */
 const tryAppend = async (log: EventLog, stream: StreamName, after: number, count: number) => {
@@ -57,27 +58,25 @@ test('whoever of two processes appended last, an append lands at the end of its 
   )
 })
 
-test('what a process appended before its log was restored to an earlier point is not taken for granted', async (t) => {
+test('a log that was set back under a process takes nothing from it any more, and tells so once', async (t) => {
   const { url, pool } = await testDatabase(t)
-  const log = await openLog(url)
+  const told: Error[] = []
+  const log = await openLog(url, { onSetBack: (error) => told.push(error) })
   t.after(() => log.close())
   const stream = freshStream()
   for (const after of [-1, 0, 1])
     assert.deepEqual(await tryAppend(log, stream, after, 1), { landed: after + 1 })
-  // A restore ends every connection and takes the last event away.
-  await pool.query(`
-    alter table log.events disable trigger append_only;
-    delete from log.events where position = 3;
-    alter table log.events enable trigger append_only;
-    update log.head set last_position = 2;
-    select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = current_database() and application_name = 'farebox-append'`)
-  const answer = await until(async () => {
-    const append = { stream, expected: 2, events: someEvents(1) }
-    const [outcome] = await log.appendAll([{ appends: [append] }])
-    return outcome!.status === 'unavailable' || outcome!.status === 'unknown' ? null : outcome
+  await setBack(pool, 2)
+  const append = async (to: StreamName, expected: Expected) =>
+    (await log.appendAll([{ appends: [{ stream: to, expected, events: someEvents(1) }] }]))[0]!
+  await until(async () => {
+    await append(stream, 2)
+    return told.length > 0
   })
-  assert.deepEqual(answer, { status: 'conflict', stream, actual: 1, landed: [] })
+  for (const outcome of [await append(stream, 1), await append(freshStream(), 'noStream')])
+    assert.deepEqual(outcome, { status: 'unavailable', cause: told[0], landed: [] })
+  assert.equal(told.length, 1)
+  assert.equal(await log.head(), 2)
 })
 
 test('a stream is known to reach what landed on it, until somebody else appends to it as well', () => {

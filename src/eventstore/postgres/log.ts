@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { Append, Appended, EventLog, ItemOutcome } from '../port.ts'
 import { type BatchReport, createGroupCommit } from './group-commit.ts'
+import { createNewestSeen } from './newest-seen.ts'
 import { createReads } from './reads.ts'
 import { createRecent } from './recent.ts'
 import { createSender } from './sender.ts'
@@ -21,6 +22,8 @@ export type PostgresLogOptions = {
   readonly pollMs?: number
   /** Told of every batch written, for metrics. */
   readonly onBatch?: (report: BatchReport) => void
+  /** Told, once, that the log lost events that this process has seen. Nothing is appended from then on. */
+  readonly onSetBack?: (error: Error) => void
   /** Told of connections that broke and of reads that failed; all of it is tried again. */
   readonly onTrouble?: (what: string, error: Error) => void
 }
@@ -59,7 +62,8 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
   const answerTimeoutMs = options.answerTimeoutMs ?? statementTimeoutMs + 5_000
   const onTrouble = options.onTrouble ?? (() => undefined)
   const closing = new AbortController()
-  const reads = createReads(pool)
+  const seen = createNewestSeen()
+  const reads = createReads(pool, seen)
   const recent = createRecent()
   const waker = createWaker({ connection, pollMs, onTrouble })
   const sender = createSender({
@@ -68,6 +72,8 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
     answerTimeoutMs,
     onHead: waker.saw,
     onLanded: recent.landed,
+    seen,
+    onSetBack: options.onSetBack ?? (() => undefined),
     onTrouble,
   })
   const send: typeof sender.send = (items) => {

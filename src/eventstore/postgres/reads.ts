@@ -3,6 +3,7 @@ import { createGathered } from '../../postgres/gathered.ts'
 import { LogUnavailable } from '../errors.ts'
 import type { Appended, EventLog, StoredEvent, StreamName } from '../port.ts'
 import { int8Array, textArray } from './arrays.ts'
+import type { NewestSeen } from './newest-seen.ts'
 
 const pageSize = 1_000
 
@@ -28,7 +29,7 @@ type Reads = Pick<
  * The reading half of the log: one prepared statement each, over the pool. Rows travel as arrays: less to parse. A read
  * that fails throws LogUnavailable with the driver's error as its cause.
  */
-export const createReads = (pool: pg.Pool): Reads => {
+export const createReads = (pool: pg.Pool, seen: Pick<NewestSeen, 'read'>): Reads => {
   const rows = async <Row extends unknown[]>(
     name: string,
     text: string,
@@ -42,8 +43,11 @@ export const createReads = (pool: pg.Pool): Reads => {
     }
   }
 
-  const events = async (name: string, text: string, values: unknown[]): Promise<StoredEvent[]> =>
-    (await rows<EventRow>(name, text, values)).map(stored)
+  const events = async (name: string, text: string, values: unknown[]): Promise<StoredEvent[]> => {
+    const found = (await rows<EventRow>(name, text, values)).map(stored)
+    seen.read(found)
+    return found
+  }
 
   const streamPage = async (stream: StreamName, from: number): Promise<StoredEvent[]> => {
     const text = `

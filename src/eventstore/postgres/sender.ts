@@ -4,6 +4,7 @@ import type { AppendItem, ItemOutcome } from '../port.ts'
 import { batchOutcomes, batchSteps, judgedParameters, judgedSql, type Verdict } from './batch.ts'
 import { answered, type Connection, connect } from './connection.ts'
 import { failureOf, isDuplicate } from './failure.ts'
+import type { NewestSeen } from './newest-seen.ts'
 import { createOwnTails, type OwnTails } from './own-tails.ts'
 
 export type SenderOptions = {
@@ -16,6 +17,10 @@ export type SenderOptions = {
   readonly onHead: (position: number) => void
   /** Told, before that, of a batch whose items all landed, and of the position before it. */
   readonly onLanded: (base: number, items: readonly AppendItem[]) => void
+  /** The newest event that this process knows: a log without it is another one than the process decides on. */
+  readonly seen: Pick<NewestSeen, 'sent' | 'newest'>
+  /** Told, once, that the log does not have it; nothing is appended from then on. */
+  readonly onSetBack: (error: Error) => void
   /** Told of connections that broke. */
   readonly onTrouble: (what: string, error: Error) => void
 }
@@ -45,13 +50,36 @@ const failed = (
   cause: Error,
 ): ItemOutcome[] => items.map(() => ({ status, cause, landed: [] }))
 
+/** The log lost events that this process knows: a standby that lagged took over, or an older backup was restored. */
+class LogSetBack extends Error {
+  override readonly name = 'LogSetBack'
+}
+
 /** Writes batches over one connection of its own, opened when it is first needed and anew after it broke. */
 export const createSender = (options: SenderOptions): Sender => {
-  const { statementTimeoutMs, answerTimeoutMs, onHead, onLanded, onTrouble } = options
+  const { statementTimeoutMs, answerTimeoutMs, seen, onSetBack, onHead, onLanded, onTrouble } = options
   let session: Session | null = null
+  let setBack: LogSetBack | null = null
+
+  /** No log is set back under a connection: a fail-over and a restore end all of them. */
+  const refuseSetBack = async (client: pg.Client): Promise<void> => {
+    const known = seen.newest()
+    if (known === null) return
+    const { rows } = await client.query<{ id: string }>(
+      'select id from log.events where position = $1::bigint',
+      [known.position],
+    )
+    if (rows[0]?.id === known.id) return
+    setBack = new LogSetBack(
+      `the log was set back under this process: it does not have event ${known.id} at position ${known.position}. Nothing is appended any more; start the process again`,
+    )
+    onSetBack(setBack)
+    throw setBack
+  }
 
   const open = async (): Promise<Session> => {
     if (session?.connection.isOpen()) return session
+    if (setBack !== null) throw setBack
     const opened = await connect(
       { ...options.connection, application_name: 'farebox-append', statement_timeout: statementTimeoutMs },
       (error) => {
@@ -60,6 +88,7 @@ export const createSender = (options: SenderOptions): Sender => {
     )
     try {
       await answered(opened.client.query(sessionSql), answerTimeoutMs)
+      await answered(refuseSetBack(opened.client), answerTimeoutMs)
     } catch (error) {
       opened.destroy()
       throw error
@@ -127,6 +156,7 @@ export const createSender = (options: SenderOptions): Sender => {
     }
     try {
       const { outcomes, head } = await write(current, items)
+      seen.sent(items, outcomes)
       onHead(head)
       return outcomes
     } catch (error) {
