@@ -12,7 +12,7 @@ import { createPool } from '../../src/postgres/pool.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
-import { logInPostgres } from '../support/service.ts'
+import { skipWithoutPostgresLog } from '../support/service.ts'
 import { assertVerified } from '../support/verify.ts'
 import { playBusiness } from './business.ts'
 import { type Audited, allEvents, appendEach, auditWorld, sealedHistory, tamper, testKey } from './world.ts'
@@ -461,7 +461,7 @@ describe('of the read tables', () => {
   }
 
   test('every changed cell, added row and removed row of every table is found and named', {
-    skip: logInPostgres ? false : 'its logs are read from Postgres: FAREBOX_TEST_LOG is eventstoredb',
+    skip: skipWithoutPostgresLog,
   }, async (t) => {
     const seen = new Set<string>()
     await t.test('of a log of every kind of event', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { testDatabase } from '../support/postgres.ts'
-import { startService } from '../support/service.ts'
+import { skipWithoutPostgresLog, startService } from '../support/service.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -13,7 +13,9 @@ const behindProxy = async (t: TestContext) => {
   return { proxy, ...service }
 }
 
-test('a log that takes nothing makes the service unready and is told of once, until an append lands', async (t) => {
+test('a log that takes nothing makes the service unready and is told of once, until an append lands', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
   const { url, pool } = await testDatabase(t)
   const lines: { msg: string }[] = []
   const { baseUrl, buyer } = await startService(

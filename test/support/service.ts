@@ -39,6 +39,11 @@ export type ServiceParts = {
 /** Which log the services of these tests keep: FAREBOX_TEST_LOG. */
 export const logInPostgres = (process.env.FAREBOX_TEST_LOG ?? 'postgres') === 'postgres'
 
+/** For tests that reach into the log's tables. */
+export const skipWithoutPostgresLog = logInPostgres
+  ? false
+  : 'reaches into the log in Postgres: FAREBOX_TEST_LOG is eventstoredb'
+
 /** With FAREBOX_TEST_LOG=eventstoredb every service of these tests keeps its log in a server of its own. */
 const logSettings = async (t: TestContext): Promise<Readonly<Record<string, string>>> => {
   if (logInPostgres) return {}
