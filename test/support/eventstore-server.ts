@@ -68,7 +68,8 @@ export const startEventStore = async (t: TestContext, dataDir?: string): Promise
   const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
   const child = spawn(program, [...first, '--insecure', '--disable-log-file', ...args], {
     stdio: 'ignore',
-    env: { ...process.env, EVENTSTORE_TELEMETRY_OPTOUT: 'true' },
+    // The server takes every EVENTSTORE_… for an option of its own, and does not start with one that it has not.
+    env: { ...process.env, EVENTSTORE_URL: undefined, EVENTSTORE_TELEMETRY_OPTOUT: 'true' },
   })
   const ended = once(child, 'close')
   const end = (signal: NodeJS.Signals) => async () => {
