@@ -12,6 +12,7 @@ import { type Core, openCore } from './core.ts'
 import { crashHooks } from './crash.ts'
 import type { DemoFile } from './demo/file.ts'
 import { seedDemo } from './demo/seed.ts'
+import { waitForLog } from './eventstore/reachable.ts'
 import { registerGauge, registerRuntimeMetrics } from './http/runtime-metrics.ts'
 import { shutDown } from './http/shutdown.ts'
 import { listen, urlOf } from './listen.ts'
@@ -60,10 +61,13 @@ const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
   },
 })
 
+/** As long as a database is waited for. */
+const logWaitMs = 10_000
+
 /**
  * Wires and starts one process of Farebox: everything is made here and handed on, nothing is looked up.
- * @throws SettingsRefused, DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused, ProjectionsRefused: the start is
- * to stop with their message
+ * @throws SettingsRefused, DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused, StartRefused, ProjectionsRefused:
+ * the start is to stop with their message
  */
 export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
   opening((closing) => openInto(closing, options))
@@ -84,6 +88,11 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     metrics: createRunnerMetrics(registry),
   })
   closing.add(opened.close)
+  if (config.eventStoreUrl !== null)
+    await waitForLog(opened.log, {
+      withinMs: logWaitMs,
+      onWait: (reason) => logger.warn({ reason }, 'the log does not answer yet: waiting for it'),
+    })
   const projecting = await startProjecting(opened, { folds: has('projections'), hooks })
   closing.add(projecting.stop)
   const reads = createReads({ progress: projecting.progress, log: opened.log, group: hot.name })
