@@ -21,7 +21,10 @@ export type Settling = {
    * @throws GatewayUnavailable, CommandOverload
    */
   settle(depositId: DepositId, cause: Cause): Promise<DepositState>
-  /** Applies what the provider said of the deposit's own invoice. */
+  /**
+   * Applies what the provider said of the deposit's own invoice.
+   * @throws GatewayUnavailable for more payments than one deposit takes; CommandOverload
+   */
   receive(depositId: DepositId, reported: ReportedInvoice, cause: Cause): Promise<DepositState>
   /** Closes a deposit that nobody can pay any more; one that has money stays as it is. */
   close(deposit: Deposit, reason: DepositFailed['data']['reason'], cause: Cause): Promise<DepositState>
@@ -29,7 +32,8 @@ export type Settling = {
 
 /** Clocks of providers differ. */
 const graceMs = 10 * 60_000
-const maxPaymentsARun = 1_000
+/** A payer pays in a handful of parts. A server that names others with each answer would have all of them in the log. */
+const maxPayments = 500
 
 /** The stream of one deposit, as a command names it. */
 export const depositRef = (depositId: DepositId) => ({
@@ -60,11 +64,14 @@ export const createSettling = (deps: {
   const receive: Settling['receive'] = async (depositId, reported, cause) => {
     let deposit = await read(depositId, cause)
     if (!deposit) return null
-    const { details } = deposit
+    const { details, payments } = deposit
+    const news = reported.payments.filter(({ paymentId }) => !payments.has(paymentId))
+    if (payments.size + news.length > maxPayments)
+      throw new GatewayUnavailable(`${details.provider}: more than ${maxPayments} payments of ${depositId}`)
     const order = details.pending?.order
     const canOrder = order === undefined || (await orderable(order, cause))
     const crediting = creditingOf(details, canOrder) as Crediting<StreamRefs>
-    for (let run = 0; run < maxPaymentsARun; run += 1) {
+    for (let run = 0; run <= maxPayments; run += 1) {
       const { answer } = await runner.run({
         name: 'receive-payment',
         streams: {
