@@ -61,8 +61,8 @@ const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
   },
 })
 
-/** As long as a database is waited for. */
-const logWaitMs = 10_000
+/** Longer than for a database: an EventStoreDB on a busy machine may need ten seconds from its start to its first answer. */
+const logWaitMs = 30_000
 
 /**
  * Wires and starts one process of Farebox: everything is made here and handed on, nothing is looked up.

@@ -16,7 +16,7 @@ test('an EventStoreDB that does not answer is waited for, then stops the start w
   assert.match(err, /the log does not answer yet: waiting for it/)
   assert.match(
     err,
-    /^Farebox does not start: the log gave no answer within 10 s \(.*ECONNREFUSED.*\)\. Is EventStoreDB running, and is EVENTSTORE_URL right\?$/m,
+    /^Farebox does not start: the log gave no answer within 30 s \(.*ECONNREFUSED.*\)\. Is EventStoreDB running, and is EVENTSTORE_URL right\?$/m,
   )
   assert.doesNotMatch(err, /\n {4}at /)
 })
