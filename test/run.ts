@@ -47,7 +47,7 @@ const runShort = async (): Promise<number> => {
     process.execPath,
     [
       '--test',
-      '--test-concurrency=3',
+      '--test-concurrency=2',
       // A test that hangs fails by its name; it never holds the run up for ever.
       `--test-timeout=${5 * minutes}`,
       ...flags,
