@@ -60,12 +60,15 @@ export const createLiveTerms = (deps: { readonly pool: pg.Pool; readonly logger:
   let table = 0
 
   // The rows of one stream change one after another, and positions of different streams appear in the tables in order.
-  // A table that was made anew is read again from the start: what stood in the former one may have been wrong.
+  // A table that was made anew is read again from the start: what stood in the former one may have been wrong. Which one it
+  // is says where to begin, so that the index on positions serves: this is asked five times a second.
   const load = async (): Promise<void> => {
     const { rows } = await pool.query<ResellerTermsRow & { readonly table: number }>({
       name: 'reseller-terms-since',
       text: `select reseller_id, terms, revision, position, tableoid::bigint as table from read.reseller_terms
-             where position > $1::bigint or tableoid::bigint <> $2::bigint order by position`,
+             where position > case when to_regclass('read.reseller_terms')::oid::bigint = $2::bigint
+                                   then $1::bigint else -1 end
+             order by position`,
       values: [seen, table],
     })
     const [first] = rows
