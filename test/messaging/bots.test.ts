@@ -71,53 +71,48 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   return { worker, due, results, now: () => nextMs, pass: (ms: number) => (nextMs += ms) }
 }
 
-test("a reseller's bot that hangs holds up no other's messages, however many and however old its own are", async (t) => {
+/** As `openMessages`, with one bot that answers and one that does not before it is told to, nor holds up the test's end. */
+const openHanging = async (t: TestContext) => {
   const over = Promise.withResolvers<SendOutcome>()
+  const answer = (): void => over.resolve({ kind: 'sent' })
+  t.after(answer)
   let asked = 0
-  const { worker, due, results } = await openMessages(t, {
+  const messages = await openMessages(t, {
     hangs: () => {
       asked += 1
       return over.promise
     },
     answers: async () => ({ kind: 'sent' }),
   })
+  const allSent = (reseller: string) => async (): Promise<boolean> =>
+    (await messages.results(reseller)).every(({ result }) => result === 'sent')
+  return { ...messages, answer, asked: () => asked, allSent }
+}
+
+test("a reseller's bot that hangs holds up no other's messages, however many and however old its own are", async (t) => {
+  const { worker, due, answer, asked, allSent } = await openHanging(t)
   await due('hangs', 100, 3_600_000)
   await due('answers', 40, 1_000)
-  t.after(() => over.resolve({ kind: 'sent' }))
   void worker.runNow()
-  await until(async () => (await results('answers')).every(({ result }) => result === 'sent'), {
-    what: 'the messages of the bot that answers',
-  })
-  assert.equal(asked, 4, 'of the other one so many are on their way at once')
-  over.resolve({ kind: 'sent' })
+  await until(allSent('answers'), { what: 'the messages of the bot that answers' })
+  assert.equal(asked(), 4, 'of the other one so many are on their way at once')
+  answer()
   // What waited for room follows without a round's pause.
-  await until(async () => (await results('hangs')).every(({ result }) => result === 'sent'))
-  assert.equal(asked, 100)
+  await until(allSent('hangs'))
+  assert.equal(asked(), 100)
 })
 
 test('what a reseller has under way counts against its share of the next round', async (t) => {
-  const over = Promise.withResolvers<SendOutcome>()
-  let asked = 0
-  const { worker, due, results } = await openMessages(t, {
-    hangs: () => {
-      asked += 1
-      return over.promise
-    },
-    answers: async () => ({ kind: 'sent' }),
-  })
-  try {
-    await due('hangs', 3, 3_600_000)
-    await worker.runNow()
-    await until(() => asked === 3)
-    await due('hangs', 8, 1_000, 3)
-    await due('answers', 5, 0)
-    await worker.runNow()
-    await until(async () => (await results('answers')).every(({ result }) => result === 'sent'))
-    await worker.runNow()
-    assert.equal(asked, 4)
-  } finally {
-    over.resolve({ kind: 'sent' })
-  }
+  const { worker, due, asked, allSent } = await openHanging(t)
+  await due('hangs', 3, 3_600_000)
+  await worker.runNow()
+  await until(() => asked() === 3)
+  await due('hangs', 8, 1_000, 3)
+  await due('answers', 5, 0)
+  await worker.runNow()
+  await until(allSent('answers'))
+  await worker.runNow()
+  assert.equal(asked(), 4)
 })
 
 test('a chat that always moved is asked for ever more seldom, and given up in the end', async (t) => {
