@@ -35,6 +35,11 @@ test('what was read from wrong rows is answered by no process once the tables we
     }
     return answers
   }
+  // Terms show on a process some moments after the command.
+  await until(
+    async () =>
+      (await ask(stage.client, 51))['/api/v1/products/residential-premium/price?quantity=5'] === 2475,
+  )
   // Asked in other words, so that nothing of it is kept for those who ask below.
   const truth = await ask(stage.client, 51)
   const rightOnes = (answers: typeof truth) =>
