@@ -67,6 +67,7 @@ const durabilitySettings = [
   'fsync',
   'synchronous_commit',
   'full_page_writes',
+  'wal_init_zero',
   'shared_buffers',
   'max_wal_size',
 ]
