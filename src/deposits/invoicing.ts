@@ -5,6 +5,7 @@ import { CommandOverload, type CommandRunner } from '../eventstore/commands/comm
 import type { Cause } from '../eventstore/event.ts'
 import type { DepositId } from '../ids.ts'
 import type { LiveGateway } from '../payments/port.ts'
+import { createTally } from '../under-way/tally.ts'
 import { decideInvoice } from './decide.ts'
 import type { Deposit } from './fold.ts'
 import { watchDeposit } from './looks.ts'
@@ -32,12 +33,12 @@ const maxWaiting = 64
 
 /** Waits until nobody else, in any process, makes the deposit's invoice. */
 const createClaim = (pool: pg.Pool): ((depositId: DepositId, gatewayId: string) => Promise<void>) => {
-  const waiting = new Map<string, number>()
+  const waiting = createTally<string>()
   return async (depositId, gatewayId) => {
     if (await claimDeposit(pool, depositId)) return
-    const others = waiting.get(gatewayId) ?? 0
-    if (others >= maxWaiting) throw new CommandOverload('many requests wait for this gateway; try again', 2)
-    waiting.set(gatewayId, others + 1)
+    if (waiting.of(gatewayId) >= maxWaiting)
+      throw new CommandOverload('many requests wait for this gateway; try again', 2)
+    waiting.add(gatewayId)
     try {
       for (let wait = 0; wait < claimWaits; wait += 1) {
         await sleep(claimWaitMs)
@@ -45,9 +46,7 @@ const createClaim = (pool: pg.Pool): ((depositId: DepositId, gatewayId: string) 
       }
       throw new CommandOverload('the invoice is being made; try again', 2)
     } finally {
-      const left = (waiting.get(gatewayId) ?? 1) - 1
-      if (left === 0) waiting.delete(gatewayId)
-      else waiting.set(gatewayId, left)
+      waiting.remove(gatewayId)
     }
   }
 }

@@ -11,7 +11,8 @@ import {
   type InvoiceReport,
   type LiveGateway,
 } from '../payments/port.ts'
-import { type Poller, startPoller } from '../poller.ts'
+import { startPoller } from '../poller.ts'
+import { type FairQueue, startFairQueue } from '../under-way/fair-queue.ts'
 import { bearDispute } from './disputes.ts'
 import type { Deposits } from './service.ts'
 
@@ -24,9 +25,8 @@ type Deps = {
   readonly logger: Logger
 }
 
-/** Callbacks that are worked on at once, and those of one gateway that are begun together. */
-const atOnce = 64
-const eachAtOnce = 8
+/** Callbacks that are worked on at once, and those of one gateway. */
+const atOnce = { total: 64, each: 8 }
 
 const actor = { kind: 'system', name: 'payments' } as const
 
@@ -81,9 +81,9 @@ const defaultSweepMs = 3_600_000
  */
 export const startCallbackReactor = (
   deps: Deps & { readonly intervalMs?: number; readonly sweepMs?: number },
-): Poller & { /** Something was stored: do not wait for the next round. */ wake(): void } => {
+): FairQueue => {
   const { inbox, logger } = deps
-  const one = async (entry: InboxEntry): Promise<void> => {
+  const tried = async (entry: InboxEntry): Promise<void> => {
     const { gatewayId, reference } = entry
     try {
       const outcome = await take(deps, entry)
@@ -96,43 +96,19 @@ export const startCallbackReactor = (
       await inbox.failed(entry, (error as Error).message.slice(0, 200))
     }
   }
-  const underWay = new Set<Promise<void>>()
-  const busy = new Map<string, number>()
-  /** Something may be due that was not begun for want of room. */
-  let more = false
-  const begin = (entry: InboxEntry): void => {
-    const { gatewayId, eventId } = entry
-    busy.set(gatewayId, (busy.get(gatewayId) ?? 0) + 1)
-    const done = one(entry)
-      .catch((error) =>
-        logger.error({ err: error, gatewayId, eventId }, 'a payment callback waits for its lease'),
-      )
-      .finally(() => {
-        underWay.delete(done)
-        const left = (busy.get(gatewayId) ?? 1) - 1
-        if (left === 0) busy.delete(gatewayId)
-        else busy.set(gatewayId, left)
-        if (more) wake()
-      })
-    underWay.add(done)
-  }
-  /** Begins what is due and has room, and waits for none of it: what hangs ends by itself. */
-  const work = async (): Promise<void> => {
-    woken = false
-    for (;;) {
-      const total = atOnce - underWay.size
-      const without = [...busy].filter(([, count]) => count >= eachAtOnce).map(([gatewayId]) => gatewayId)
-      more = total <= 0 || without.length > 0
-      if (total <= 0) return
-      const entries = await inbox.claim({ total, each: eachAtOnce, without })
-      if (entries.length === 0) return
-      for (const entry of entries) begin(entry)
-    }
-  }
-  const poller = startPoller({
+  const queue = startFairQueue<string, InboxEntry>({
     name: 'payment-callbacks',
     intervalMs: deps.intervalMs ?? 500,
-    work,
+    atOnce,
+    claim: inbox.claim,
+    ownerOf: ({ gatewayId }) => gatewayId,
+    work: (entry) =>
+      tried(entry).catch((error) =>
+        logger.error(
+          { err: error, gatewayId: entry.gatewayId, eventId: entry.eventId },
+          'a payment callback waits for its lease',
+        ),
+      ),
     logger,
   })
   const sweeper = startPoller({
@@ -141,20 +117,10 @@ export const startCallbackReactor = (
     work: inbox.sweep,
     logger,
   })
-  let woken = false
-  let stopped = false
-  const wake = (): void => {
-    if (woken || stopped) return
-    woken = true
-    void poller.runNow().catch(() => undefined) // logged by the poller, which comes back to it
-  }
   return {
-    ...poller,
+    ...queue,
     stop: async () => {
-      stopped = true
-      await Promise.all([poller.stop(), sweeper.stop()])
-      await Promise.all(underWay)
+      await Promise.all([queue.stop(), sweeper.stop()])
     },
-    wake,
   }
 }

@@ -228,7 +228,7 @@ const errorTable = {
   rate_limited: entry({
     status: 429,
     retry: 'later',
-    help: 'Too many requests from this key or address. Wait for Retry-After seconds. A request that got 429 was never processed.',
+    help: 'Too many requests from this key or address, or of this account at once. Wait for Retry-After seconds. A request that got 429 was never processed.',
   }),
   internal_error: entry({
     status: 500,

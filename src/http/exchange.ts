@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
+import type { AccountId } from '../ids.ts'
 import type { Caller, FinanceCaller } from './auth.ts'
 import type { ErrorCode } from './error-table.ts'
 import type { ApiError } from './errors.ts'
@@ -33,6 +34,8 @@ export type Exchange = {
   code: ErrorCode | null
   /** Whether it is counted among the requests in work. */
   hasPlace: boolean
+  /** The account that it is counted for among them. */
+  countedFor: AccountId | null
   /** Whether a handler is at work for it. */
   atWork: boolean
   /** Whether its end was logged and measured. */

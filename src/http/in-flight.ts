@@ -1,3 +1,5 @@
+import type { AccountId } from '../ids.ts'
+import { createTally, type Tally } from '../under-way/tally.ts'
 import { refuseUntil } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import type { HttpMetrics } from './http-metrics.ts'
@@ -11,18 +13,30 @@ import type { AtOnce } from './route.ts'
 export type InFlight = {
   /** @throws overloaded when all places are taken */
   enter(exchange: Exchange): void
+  /**
+   * Counts a request that entered for its account, however many keys and addresses that one asks from.
+   * @throws rate_limited when the account has its share of the places
+   */
+  enterFor(exchange: Exchange, accountId: AccountId): void
   /** Gives the place back, once. */
   leave(exchange: Exchange): void
 }
 
-type Places = { readonly atOnce: AtOnce; taken: number; readonly byAddress: Map<string, number> }
+type Places = { readonly atOnce: AtOnce; taken: number; readonly byAddress: Tally<string> }
 
-const placesFor = (atOnce: AtOnce): Places => ({ atOnce, taken: 0, byAddress: new Map() })
+const placesFor = (atOnce: AtOnce): Places => ({ atOnce, taken: 0, byAddress: createTally() })
 
-/** @param total Places of all routes that have none of their own; one address may take them all */
-export const createInFlight = (total: number, metrics: HttpMetrics): InFlight => {
+export type InFlightLimits = {
+  /** Places of all routes that have none of their own; one address may take them all. */
+  readonly total: number
+  /** Requests of one account in work at once, on all routes. */
+  readonly perAccount: number
+}
+
+export const createInFlight = ({ total, perAccount }: InFlightLimits, metrics: HttpMetrics): InFlight => {
   const shared = placesFor({ total, perAddress: Number.POSITIVE_INFINITY })
   const own = new Map<AtOnce, Places>()
+  const byAccount = createTally<AccountId>()
 
   const placesOf = ({ route }: Exchange): Places => {
     const atOnce = route?.route.atOnce
@@ -34,28 +48,37 @@ export const createInFlight = (total: number, metrics: HttpMetrics): InFlight =>
 
   const count = (places: Places, { address }: Exchange, change: 1 | -1): void => {
     places.taken += change
-    if (places === shared) {
-      metrics.inFlight(places.taken)
-      return
-    }
-    const left = (places.byAddress.get(address) ?? 0) + change
-    if (left === 0) places.byAddress.delete(address)
-    else places.byAddress.set(address, left)
+    if (places === shared) metrics.inFlight(places.taken)
+    else if (change === 1) places.byAddress.add(address)
+    else places.byAddress.remove(address)
   }
 
   return {
     enter: (exchange) => {
       const places = placesOf(exchange)
       const { atOnce, byAddress } = places
-      if (places.taken >= atOnce.total || (byAddress.get(exchange.address) ?? 0) >= atOnce.perAddress)
+      if (places.taken >= atOnce.total || byAddress.of(exchange.address) >= atOnce.perAddress)
         throw refuseUntil('overloaded', 'the service is answering as many requests as it can', 1)
       count(places, exchange, 1)
       exchange.hasPlace = true
+    },
+    enterFor: (exchange, accountId) => {
+      if (!exchange.hasPlace) return
+      if (byAccount.of(accountId) >= perAccount)
+        throw refuseUntil(
+          'rate_limited',
+          `${perAccount} requests of this account are in work, which is as many as may be; await the answers of some`,
+          1,
+        )
+      byAccount.add(accountId)
+      exchange.countedFor = accountId
     },
     leave: (exchange) => {
       if (!exchange.hasPlace) return
       exchange.hasPlace = false
       count(placesOf(exchange), exchange, -1)
+      if (exchange.countedFor !== null) byAccount.remove(exchange.countedFor)
+      exchange.countedFor = null
     },
   }
 }

@@ -36,10 +36,14 @@ export type HttpServerOptions = {
   readonly trusted?: TrustedProxies
   /** Requests that may be in work at once; more are answered 503 before anything is done for them. */
   readonly maxInFlight?: number
+  /** Those of one account; more are answered 429. Not bounded where limits are switched off. */
+  readonly maxInFlightPerAccount?: number
 }
 
 const bodyLimitBytes = 256 * 1024
 const defaultMaxInFlight = 2_000
+/** Four accounts at the least share the places: one whose requests all hang leaves most of them to others. */
+const defaultMaxInFlightPerAccount = 500
 /** Open connections; more are closed at once. */
 const maxConnections = 10_000
 
@@ -123,7 +127,15 @@ const readBodies = (app: FastifyInstance): void => {
 export const createHttpServer = (options: HttpServerOptions): FastifyInstance => {
   const { routes, directory, logger, metrics, limits, monotonicMs } = options
   const trusted = options.trusted ?? noTrustedProxies
-  const inFlight = createInFlight(options.maxInFlight ?? defaultMaxInFlight, metrics)
+  const inFlight = createInFlight(
+    {
+      total: options.maxInFlight ?? defaultMaxInFlight,
+      perAccount: limits
+        ? (options.maxInFlightPerAccount ?? defaultMaxInFlightPerAccount)
+        : Number.POSITIVE_INFINITY,
+    },
+    metrics,
+  )
   const paths = pathTable(routes)
 
   const app = Fastify({
@@ -204,6 +216,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       reader: null,
       code: null,
       hasPlace: false,
+      countedFor: null,
       atWork: false,
       ended: false,
     }
@@ -212,7 +225,9 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     checkHost(request)
     if (compiled?.route.unlimited) return undefined
     if (compiled === undefined) return unrouted(request, reply)
-    request.exchange.caller = await admit(compiled.route, request, directory, limits)
+    const caller = await admit(compiled.route, request, directory, limits)
+    request.exchange.caller = caller
+    if (caller !== null) inFlight.enterFor(request.exchange, caller.accountId)
     if (compiled.route.access === 'finance') {
       if (!options.financeDirectory) throw new Error('a route of finance without a directory of its tokens')
       request.exchange.reader = await admitFinance(request, options.financeDirectory, limits)

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { hot } from '../../projections/groups.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId, CustomerId, OrderId } from '../ids.ts'
+import type { Room } from '../under-way/fair-queue.ts'
 
 /** A message that is due and for a while this process's to send. */
 export type DueMessage = {
@@ -37,23 +38,11 @@ export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<num
   return rows[0]?.came ?? 0
 }
 
-/**
- * Messages whose turn it is, for this process alone until their lease is over: at most `total` in all, and `each` of one
- * reseller together with those that it has under way.
- */
+/** Messages whose turn it is, for this process alone until their lease is over. An owner is a reseller. */
 export const claimMessages = async (
   pool: pg.Pool,
-  {
-    total,
-    each,
-    underWay,
-    nowMs,
-  }: {
-    readonly total: number
-    readonly each: number
-    readonly underWay: ReadonlyMap<AccountId, number>
-    readonly nowMs: number
-  },
+  { total, each, underWay }: Room<AccountId>,
+  nowMs: number,
 ): Promise<readonly DueMessage[]> => {
   const { rows } = await pool.query<DueMessage>({
     name: 'claim-messages',

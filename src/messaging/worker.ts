@@ -5,8 +5,8 @@ import { changeCustomer, findCustomer } from '../customers/vault.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { AccountId } from '../ids.ts'
 import { readOrder } from '../orders/read-order.ts'
-import { type Poller, startPoller } from '../poller.ts'
-import { createPlaces } from './places.ts'
+import type { Poller } from '../poller.ts'
+import { startFairQueue } from '../under-way/fair-queue.ts'
 import type { Messenger } from './port.ts'
 import { claimMessages, collectMessages, type DueMessage, finishMessage, postponeMessage } from './queue.ts'
 import { orderText } from './texts.ts'
@@ -91,37 +91,16 @@ export const startMessageWorker = (deps: Deps & { readonly intervalMs?: number }
       logger.error({ err: error, ...fields }, 'a message failed and is tried again')
     }
   }
-  let stopped = false
-  let woken = false
-  /** Something may be due that was not begun for want of room. */
-  let more = false
-  const wake = (): void => {
-    if (!more || woken || stopped) return
-    woken = true
-    void poller.runNow().catch(() => undefined) // logged by the poller, which comes back to it
-  }
-  const places = createPlaces<AccountId>(atOnce.total, wake)
-  /** Begins what is due and has room, and waits for none of it: what hangs ends by itself. */
-  const work = async (): Promise<void> => {
-    woken = false
-    while ((await collectMessages(pool, clock())) > 0);
-    for (;;) {
-      const total = places.free()
-      const underWay = places.taken()
-      more = total <= 0 || [...underWay.values()].some((count) => count >= atOnce.each)
-      if (total <= 0) return
-      const due = await claimMessages(pool, { total, each: atOnce.each, underWay, nowMs: clock() })
-      if (due.length === 0) return
-      for (const message of due) places.begin(message.account_id, () => one(message))
-    }
-  }
-  const poller = startPoller({ name: 'messages', intervalMs: deps.intervalMs ?? 1_000, work, logger })
-  return {
-    ...poller,
-    stop: async () => {
-      stopped = true
-      await poller.stop()
-      await places.ended()
+  return startFairQueue<AccountId, DueMessage>({
+    name: 'messages',
+    intervalMs: deps.intervalMs ?? 1_000,
+    atOnce,
+    before: async () => {
+      while ((await collectMessages(pool, clock())) > 0);
     },
-  }
+    claim: (room) => claimMessages(pool, room, clock()),
+    ownerOf: ({ account_id }) => account_id,
+    work: one,
+    logger,
+  })
 }

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { Room } from '../under-way/fair-queue.ts'
 import type { Callback } from './port.ts'
 
 /** A stored callback whose turn it is. */
@@ -13,15 +14,8 @@ export type InboxEntry = {
 export type Inbox = {
   /** Resolves when it is durable. False: this event was stored before. */
   store(gatewayId: string, callback: Callback & { readonly reference: string }): Promise<boolean>
-  /**
-   * Claims entries that are due, for this caller alone for half a minute: at most the given numbers, in all and of one
-   * gateway, and none of the named gateways, so that one whose provider hangs takes nobody else's turn.
-   */
-  claim(limits: {
-    readonly total: number
-    readonly each: number
-    readonly without: readonly string[]
-  }): Promise<readonly InboxEntry[]>
+  /** Claims entries that are due, for this caller alone for half a minute. An owner is a gateway. */
+  claim(room: Room<string>): Promise<readonly InboxEntry[]>
   done(entry: InboxEntry, outcome: string): Promise<void>
   /** Tried again later: after a second, doubling to five minutes. */
   failed(entry: InboxEntry, outcome: string): Promise<void>
@@ -45,7 +39,7 @@ export const createInbox = (pool: pg.Pool): Inbox => ({
     })
     return rowCount === 1
   },
-  claim: async ({ total, each, without }) => {
+  claim: async ({ total, each, underWay }) => {
     const { rows } = await pool.query<{
       gateway_id: string
       event_id: string
@@ -54,15 +48,17 @@ export const createInbox = (pool: pg.Pool): Inbox => ({
     }>({
       name: 'claim-callbacks',
       text: `with gateways as materialized (
-               select distinct gateway_id from work.gateway_inbox
-                where done_at is null and next_at <= clock_timestamp() and gateway_id <> all ($3::text[])
+               select distinct gateway_id, $2::integer - coalesce(count, 0) as room
+                 from work.gateway_inbox
+                 left join unnest($3::text[], $4::integer[]) as under_way (gateway_id, count) using (gateway_id)
+                where done_at is null and next_at <= clock_timestamp()
              ), due as (
                select entry.gateway_id, entry.event_id
                  from gateways cross join lateral (
                         select gateway_id, event_id, next_at from work.gateway_inbox inbox
                          where inbox.gateway_id = gateways.gateway_id
                            and done_at is null and next_at <= clock_timestamp()
-                         order by next_at limit $2::integer for update skip locked
+                         order by next_at limit gateways.room for update skip locked
                       ) entry
                 order by entry.next_at limit $1::integer
              )
@@ -70,7 +66,7 @@ export const createInbox = (pool: pg.Pool): Inbox => ({
                 set attempts = attempts + 1, next_at = clock_timestamp() + make_interval(secs => ${leaseS})
                from due where entry.gateway_id = due.gateway_id and entry.event_id = due.event_id
              returning entry.gateway_id, entry.event_id, entry.reference, entry.attempts`,
-      values: [total, each, without],
+      values: [total, each, [...underWay.keys()], [...underWay.values()]],
     })
     return rows.map((row) => ({
       gatewayId: row.gateway_id,

@@ -6,6 +6,7 @@ import { Registry } from 'prom-client'
 import { z } from 'zod'
 import { createHttpMetrics } from '../../src/http/http-metrics.ts'
 import { createLogger } from '../../src/http/logging.ts'
+import { createRateLimiter } from '../../src/http/rate-limit.ts'
 import { route } from '../../src/http/route.ts'
 import type { HttpServerOptions } from '../../src/http/server.ts'
 import { until } from '../support/until.ts'
@@ -123,4 +124,26 @@ test('a route with places of its own neither takes those of others nor gives one
   assert.equal(await me(), 200)
   for (const socket of stalled) socket.destroy()
   await until(async () => (await ask()) === 201)
+})
+
+test('an account has a share of the places, whatever its requests wait for, and leaves the rest to others', async (t) => {
+  const many = createRateLimiter({ burst: 1_000, perSecond: 1_000 }, () => 0)
+  const { dial, client, inFlight, me } = await openSmall(t, {
+    maxInFlight: 4,
+    maxInFlightPerAccount: 2,
+    limits: { perAddress: many, perKey: many },
+  })
+  const stalled = [await dial(halfAnOrder()), await dial(halfAnOrder())]
+  await until(async () => (await inFlight()) === 2)
+  const refused = await client.get('/api/v1/me', { key: 'buyer-key' })
+  assert.equal(refused.status, 429)
+  assert.equal(refused.body.code, 'rate_limited')
+  assert.match(String(refused.body.error), /2 requests of this account are in work/)
+  assert.equal(refused.headers.get('retry-after'), '1')
+  assert.equal((await client.get('/api/v1/me', { key: 'reseller-key' })).status, 200)
+  assert.equal(await inFlight(), 2, 'what was refused has no place')
+  stalled[0]?.destroy()
+  await until(async () => (await me()) === 200)
+  stalled[1]?.destroy()
+  await until(async () => (await inFlight()) === 0)
 })
