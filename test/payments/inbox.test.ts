@@ -30,3 +30,25 @@ test('callbacks that were done a month ago are forgotten, what waits is kept for
   await until(async () => !(await kept()).includes('old'), { what: 'the old callback to be gone' })
   assert.deepEqual(await kept(), ['new', 'waits'])
 })
+
+test('what a gateway has under way counts against its share, and what others have does not', async (t) => {
+  const { pool } = await testDatabase(t)
+  const inbox = createInbox(pool)
+  for (let n = 0; n < 12; n += 1)
+    for (const gatewayId of ['gw_hangs', 'gw_full', 'gw_answers'])
+      await inbox.store(gatewayId, { eventId: `evt_${n}`, reference: 'in_1' })
+  const underWay = new Map([
+    ['gw_hangs', 6],
+    ['gw_full', 8],
+  ])
+  const claimed = async (total: number) => {
+    const entries = await inbox.claim({ total, each: 8, underWay })
+    return Object.fromEntries(
+      Map.groupBy(entries, ({ gatewayId }) => gatewayId)
+        .entries()
+        .map(([gatewayId, { length }]) => [gatewayId, length]),
+    )
+  }
+  assert.deepEqual(await claimed(64), { gw_hangs: 2, gw_answers: 8 })
+  assert.deepEqual(await claimed(3), { gw_hangs: 2, gw_answers: 1 }, 'the oldest of each, and so many in all')
+})
