@@ -104,6 +104,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const payments = await openPayments(core, closing, {
     serves: has('http'),
     baseUrl: where,
+    monotonicMs,
     hooks,
   })
   const reactors = has('reactors')

@@ -14,6 +14,7 @@ import { decideOpen } from './decide.ts'
 import type { PendingOrder } from './events.ts'
 import { type Deposit, type DepositState, isClosed } from './fold.ts'
 import { createInvoicing } from './invoicing.ts'
+import type { OpeningLimits } from './opening-limits.ts'
 import { keepReturnUrl, readPages } from './pages.ts'
 import { createSettling, depositRef, type Settling } from './settling.ts'
 
@@ -46,7 +47,7 @@ export type Deposits = Omit<Settling, 'close'> & {
   /**
    * Opens a deposit with an invoice at the gateway, or answers the open one of its key; a closed one is followed by a
    * new one. A gateway that is down leaves it logged, and a retry goes on with it.
-   * @throws ApiError: idempotency_conflict, deposits_not_available, gateway_unavailable; CommandOverload
+   * @throws ApiError: idempotency_conflict, deposits_not_available, rate_limited, gateway_unavailable; CommandOverload
    */
   open(request: DepositRequest, cause: Cause): Promise<OpenDeposit>
   /** The pay page of a deposit's invoice; null while it has none. */
@@ -71,6 +72,7 @@ export const createDeposits = (deps: {
   readonly runner: CommandRunner
   readonly pool: pg.Pool
   readonly gateways: Gateways
+  readonly openingLimits: OpeningLimits
   /** The address that callbacks of a gateway are sent to. */
   readonly callbackUrl: (gatewayId: string) => string
   /** Whether the product of an order can be ordered just now. */
@@ -79,7 +81,7 @@ export const createDeposits = (deps: {
   readonly logger: Logger
   readonly hooks: CrashHooks
 }): Deposits => {
-  const { log, runner, pool, gateways, clock, logger, hooks } = deps
+  const { log, runner, pool, gateways, openingLimits, clock, logger, hooks } = deps
   const { read, receive, settle, close } = createSettling(deps)
   const invoice = createInvoicing({ ...deps, read })
 
@@ -127,6 +129,7 @@ export const createDeposits = (deps: {
     const owner = customerId === null ? null : accountId
     const live = await gateways.forRail(owner, rail)
     if (!live) throw noGateway(rail, await gateways.liveRails(owner))
+    openingLimits.take(accountId, owner === null)
     const { gatewayId, provider, merchantName } = live
     const amountCents = Math.max(request.amountCents, floorCents(rail))
     await keepReturnUrl(pool, depositId, request.returnUrl)

@@ -29,8 +29,11 @@ export const gcra = (state: GcraState, nowMs: number, cost: number, rate: Rate):
 }
 
 export type RateLimiter = {
-  /** Counts one request of a subject. @returns 0 when accepted, else the seconds to wait */
-  take(subject: string): number
+  /**
+   * Counts one request of a subject, which takes `cost` tokens: 1 unless said otherwise, at most the burst.
+   * @returns 0 when accepted, else the seconds to wait
+   */
+  take(subject: string, cost?: number): number
 }
 
 /** Subjects remembered at once; the one that was quiet for longest is forgotten, which can only favour it. */
@@ -40,8 +43,8 @@ const maxSubjects = 100_000
 export const createRateLimiter = (rate: Rate, monotonicMs: MonotonicClock): RateLimiter => {
   const states = new LRUCache<string, number>({ max: maxSubjects })
   return {
-    take(subject) {
-      const result = gcra(states.get(subject), Math.floor(monotonicMs()), 1, rate)
+    take(subject, cost = 1) {
+      const result = gcra(states.get(subject), Math.floor(monotonicMs()), cost, rate)
       if (!result.accepted) return result.waitMs / 1000
       states.set(subject, result.state)
       return 0

@@ -1,6 +1,8 @@
+import type { MonotonicClock } from '../clock.ts'
 import type { Closing } from '../closing.ts'
 import type { Core } from '../core.ts'
 import type { CrashHooks } from '../crash.ts'
+import { createOpeningLimits, noOpeningLimits } from '../deposits/opening-limits.ts'
 import { createDeposits, type Deposits } from '../deposits/service.ts'
 import { createOrderable } from '../orders/orderable.ts'
 import { StartRefused } from '../postgres/start-refused.ts'
@@ -67,6 +69,7 @@ export const openPayments = async (
     readonly serves: boolean
     /** Where this process listens, once it does. */
     readonly baseUrl: () => string
+    readonly monotonicMs: MonotonicClock
     readonly hooks: CrashHooks
   },
 ): Promise<Payments> => {
@@ -100,6 +103,7 @@ export const openPayments = async (
       runner,
       pool,
       gateways,
+      openingLimits: config.rates ? createOpeningLimits(parts.monotonicMs) : noOpeningLimits,
       callbackUrl,
       orderable: createOrderable(runner),
       clock,

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { TestContext } from 'node:test'
 import type pg from 'pg'
 import { startDepositReactor } from '../../src/deposits/look-again.ts'
+import { noOpeningLimits } from '../../src/deposits/opening-limits.ts'
 import { createDeposits } from '../../src/deposits/service.ts'
 import { startCallbackReactor } from '../../src/deposits/take-callbacks.ts'
 import type { EventLog } from '../../src/eventstore/port.ts'
@@ -57,6 +58,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     runner,
     pool,
     gateways,
+    openingLimits: noOpeningLimits,
     callbackUrl: (gatewayId) => `${publicUrl}${callbackPath(gatewayId)}`,
     orderable: async () => true,
     clock: Date.now,
