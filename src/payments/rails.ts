@@ -42,7 +42,8 @@ const railRoutes: Readonly<Record<Rail, readonly RailRoute[]>> = {
 export const railNames: readonly Rail[] = rails
 
 /** The rails that a reseller's own gateways may serve (spec.md, "Reseller deposits"). */
-export const resellerRails = ['crypto', 'card'] as const satisfies readonly Rail[]
+export const resellerRails = ['card', 'crypto'] as const satisfies readonly Rail[]
+export type ResellerRail = (typeof resellerRails)[number]
 
 /** Smaller amounts are raised to this, whole cents (spec.md, "Limits"; other rails: decisions.md, "Deposits"). */
 export const floorCents = (rail: Rail): number => (rail === 'crypto' ? 300 : 1_000)

@@ -1,9 +1,9 @@
 import type pg from 'pg'
 import type { AccountId } from '../ids.ts'
 import type { ResellerCredentials } from '../resellers/credentials.ts'
-import type { ResellerRail } from '../resellers/events.ts'
 import { plainSettings, type Terms } from '../resellers/fold.ts'
 import type { ResellerGateways, StoredGateway } from './gateways.ts'
+import type { ResellerRail } from './rails.ts'
 
 /** What a reseller's pay pages call it before it has a name. */
 const unnamed = 'Shop'

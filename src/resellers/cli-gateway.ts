@@ -1,13 +1,13 @@
 import { type Command, Option } from 'commander'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import type { AccountId } from '../ids.ts'
+import { type Provider, type ResellerRail, resellerRails } from '../payments/rails.ts'
 import {
   credentialFields,
   type GatewayCredentials,
   providersOf,
   realCredentials,
 } from './credential-forms.ts'
-import { type GatewayProvider, type ResellerRail, resellerRails } from './events.ts'
 import { readCredentials } from './input.ts'
 import { changeOutput } from './output.ts'
 import type { Resellers } from './service.ts'
@@ -15,7 +15,7 @@ import type { Resellers } from './service.ts'
 type Gateway = {
   readonly account: AccountId
   readonly rail: ResellerRail
-  readonly provider?: GatewayProvider
+  readonly provider?: Provider
   readonly credentials?: string
   readonly sandbox?: true
   readonly remove?: true
@@ -37,7 +37,7 @@ Examples:
 
 /** Null: none, which takes the gateway away. */
 const credentialsOf = async (
-  provider: GatewayProvider | undefined,
+  provider: Provider | undefined,
   file: string | undefined,
   sandbox: true | undefined,
 ): Promise<GatewayCredentials | null> => {

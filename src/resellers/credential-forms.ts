@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { GatewayProvider, ResellerRail } from './events.ts'
+import type { Provider, ResellerRail } from '../payments/rails.ts'
 
 const loopback = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
@@ -26,13 +26,13 @@ export const botCredentials = z.strictObject({
 export type BotCredentials = z.infer<typeof botCredentials>
 
 /** Which provider can serve a reseller's rail. */
-export const providersOf: { readonly [Rail in ResellerRail]: readonly GatewayProvider[] } = {
+export const providersOf: { readonly [Rail in ResellerRail]: readonly Provider[] } = {
   card: ['stripe'],
   crypto: ['btcpay', 'nowpayments'],
 }
 
 /** The fields of a provider's credentials, as an operator is told them. */
-export const credentialFields: Readonly<Record<GatewayProvider, string>> = {
+export const credentialFields: Readonly<Record<Provider, string>> = {
   stripe: '{"secretKey", "webhookSecret"}',
   btcpay: '{"url", "storeId", "apiKey", "webhookSecret"}',
   nowpayments: '{"apiKey", "ipnSecret", "email", "password"}',

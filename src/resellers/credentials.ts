@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { type AccountId, newId } from '../ids.ts'
+import type { ResellerRail } from '../payments/rails.ts'
 import type { Vault } from '../vault/seal.ts'
 import {
   type BotCredentials,
@@ -8,7 +9,6 @@ import {
   type GatewayCredentials,
   gatewayCredentials,
 } from './credential-forms.ts'
-import type { ResellerRail } from './events.ts'
 import type { BotRef, GatewayRef } from './fold.ts'
 
 /** A reseller's own gateway with what signs in to it. Never log it. */

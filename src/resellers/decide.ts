@@ -3,7 +3,8 @@ import { createCatalog } from '../catalog/catalog.ts'
 import type { CatalogState } from '../catalog/fold.ts'
 import { isDedicated, type Product } from '../catalog/product.ts'
 import { countriesOf, periodsOf } from '../catalog/rates.ts'
-import type { ResellerRail, RetailPrice, Shop, TermsEvent } from './events.ts'
+import type { ResellerRail } from '../payments/rails.ts'
+import type { RetailPrice, Shop, TermsEvent } from './events.ts'
 import { type BotRef, type GatewayRef, samePriced, type Terms } from './fold.ts'
 
 /** Off the list price, in basis points: at 10,000 nothing would be left to pay. */

@@ -1,10 +1,5 @@
 import type { DomainEvent } from '../eventstore/event.ts'
-
-/** Rails that a reseller's own gateway can serve (spec.md, "Reseller deposits"). */
-export const resellerRails = ['card', 'crypto'] as const
-export type ResellerRail = (typeof resellerRails)[number]
-
-export type GatewayProvider = 'stripe' | 'btcpay' | 'nowpayments'
+import type { Provider, ResellerRail } from '../payments/rails.ts'
 
 /** The price of one unit that a reseller asks. Micro-dollars: 1 cent is 10,000. */
 export type RetailPrice = {
@@ -54,7 +49,7 @@ export type ShopChanged = DomainEvent<'ShopChanged', Shop>
 
 export type GatewaySet = DomainEvent<
   'GatewaySet',
-  { readonly rail: ResellerRail; readonly provider: GatewayProvider; readonly reference: string }
+  { readonly rail: ResellerRail; readonly provider: Provider; readonly reference: string }
 >
 export type GatewayRemoved = DomainEvent<'GatewayRemoved', { readonly rail: ResellerRail }>
 export type MessagingBotSet = DomainEvent<

@@ -1,8 +1,9 @@
 import type { Fold } from '../eventstore/fold.ts'
-import type { GatewayProvider, ResellerRail, RetailPrice, Shop, TermsEvent } from './events.ts'
+import type { Provider, ResellerRail } from '../payments/rails.ts'
+import type { RetailPrice, Shop, TermsEvent } from './events.ts'
 
 /** A third party's account; its credentials stand in the vault under `reference` and never change there. */
-export type GatewayRef = { readonly provider: GatewayProvider; readonly reference: string }
+export type GatewayRef = { readonly provider: Provider; readonly reference: string }
 export type BotRef = { readonly provider: 'telegram'; readonly reference: string }
 
 /** A `terms-{reseller}` stream: a JSON value, kept as it is in the read table. */

@@ -1,7 +1,7 @@
 import { CliMisuse, type CliOutput, fields, table } from '../cli/output.ts'
 import type { AccountId } from '../ids.ts'
+import { resellerRails } from '../payments/rails.ts'
 import type { TermsRefusal } from './decide.ts'
-import { resellerRails } from './events.ts'
 import type { Terms } from './fold.ts'
 import type { TermsResult } from './service.ts'
 

@@ -4,10 +4,10 @@ import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Cause } from '../eventstore/event.ts'
 import { accountStream, catalogStream, termsStream } from '../eventstore/streams.ts'
 import type { AccountId } from '../ids.ts'
+import type { ResellerRail } from '../payments/rails.ts'
 import type { BotCredentials, GatewayCredentials } from './credential-forms.ts'
 import type { ResellerCredentials } from './credentials.ts'
 import { decideTerms, type TermsChange, type TermsRefusal } from './decide.ts'
-import type { ResellerRail } from './events.ts'
 import { type Terms, termsFold } from './fold.ts'
 
 /** `changed` is false when what was asked for stood already. */

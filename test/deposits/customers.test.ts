@@ -51,7 +51,7 @@ describe("a deposit for a reseller's customer", () => {
         { key: acme.key, headers: customer('c-3') },
       )
       assert.deepEqual([refused.status, refused.body.code], [400, 'unsupported_method'])
-      assert.match(refused.body.error, /crypto, card/)
+      assert.match(refused.body.error, /card, crypto/)
     })
 
     await t.test('the payer lands at the given address, else the website, else the storefront', async () => {
