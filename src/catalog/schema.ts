@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isStorable, storableText } from '../storable.ts'
 import { isCountry } from './countries.ts'
 import type { ProductTerms } from './product.ts'
 
@@ -13,7 +14,8 @@ const maxGatewayQuantity = 100_000
 /** One order's addresses stand in one event, far below the 1 MiB that an append may have. */
 const maxAddressQuantity = 1_000
 
-const text = (maxLength: number) => z.string().trim().min(1).max(maxLength)
+const text = (maxLength: number) =>
+  z.string().trim().min(1).max(maxLength).refine(isStorable, { error: storableText })
 const slug = (expected: string) =>
   z
     .string()

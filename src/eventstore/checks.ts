@@ -1,3 +1,4 @@
+import { isStorable } from '../storable.ts'
 import { AppendRejected } from './errors.ts'
 import { type Append, type AppendItem, type Expected, maxAppendBytes, type StreamName } from './port.ts'
 
@@ -8,8 +9,6 @@ const uuidBytes = 36
 export const revisionBefore = (expected: Expected): number => (expected === 'noStream' ? -1 : expected)
 
 export const expectedFrom = (lastRevision: number): Expected => (lastRevision < 0 ? 'noStream' : lastRevision)
-
-const storable = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
 /** What one append weighs: UTF-8 bytes of types, ids, data and metadata, as `maxAppendBytes` counts them. */
 export const appendBytes = (append: Append): number => {
@@ -27,10 +26,10 @@ export const refusalOf = (append: Append, bytes: number): AppendRejected | null 
   const refused = (why: string) => new AppendRejected(`append to ${append.stream} refused: ${why}`)
   if (append.events.length === 0) return refused('it has no events')
   if (bytes > maxAppendBytes) return refused(`it has ${bytes} bytes, at most ${maxAppendBytes} are taken`)
-  if (append.stream === '' || !storable(append.stream)) return refused('its stream has no storable name')
+  if (append.stream === '' || !isStorable(append.stream)) return refused('its stream has no storable name')
   for (const { id, type, data, metadata } of append.events) {
     if (!uuidPattern.test(id)) return refused(`event id ${JSON.stringify(id)} is no lower-case uuid`)
-    if (!(storable(type) && storable(data) && storable(metadata)))
+    if (!(isStorable(type) && isStorable(data) && isStorable(metadata)))
       return refused(`event ${id} holds NUL or a lone surrogate`)
   }
   return null

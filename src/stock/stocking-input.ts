@@ -3,16 +3,20 @@ import { z } from 'zod'
 import type { Problem } from '../catalog/problem.ts'
 import { type DedicatedProduct, isDedicated, type Product } from '../catalog/product.ts'
 import { countriesOf, ratesIn } from '../catalog/rates.ts'
+import { isStorable, storableText } from '../storable.ts'
 import type { StockedAddress } from './events.ts'
 import { canonicalIp } from './ip.ts'
 import type { Stocking } from './stocking.ts'
 
+const name = (maxLength: number) =>
+  z.string().min(1).max(maxLength).refine(isStorable, { error: storableText })
+
 /** One address as an operator's file names it; what is left out comes from the command's options. */
 const addressEntry = z.strictObject({
   ip: z.string(),
-  city: z.string().min(1).max(80).nullish(),
+  city: name(80).nullish(),
   asn: z.int().min(1).max(4_294_967_295).nullish(),
-  asnOrg: z.string().min(1).max(120).nullish(),
+  asnOrg: name(120).nullish(),
   carrierId: z.string().nullish(),
   service: z.enum(['dedicated', 'shared']).nullish(),
 })

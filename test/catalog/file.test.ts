@@ -235,6 +235,16 @@ const cases: readonly {
     expected: /\.name: found ""; expected at least 1 character$/,
   },
   {
+    name: 'a NUL character in a text, which would stop the read tables of everybody',
+    edit: (f) => (f.products[isp].features = ['fast', 'fi\0ne']),
+    expected: /\.features\[1\]: found .*; expected text without NUL characters/,
+  },
+  {
+    name: 'half of a surrogate pair in a text',
+    edit: (f) => (f.products[mobile].carriers[0].name = 'AT\ud83dT'),
+    expected: /\.carriers\[0\]\.name: found .*halves of surrogate pairs$/,
+  },
+  {
     name: 'no products',
     edit: (f) => (f.products = []),
     expected: /^products: found \[\]; expected at least 1$/,

@@ -47,6 +47,16 @@ const refused: readonly [string, ReturnType<typeof parseStocking>, RegExp][] = [
   ['broken JSON', parse('isp-static', '[{]'), /one address a line, or a JSON array/],
   ['an unknown field', parse('isp-static', '[{"ip": "198.18.0.1", "port": 80}]'), /^\[0\]/],
   [
+    'a city that Postgres cannot hold',
+    parse('isp-static', '[{"ip": "198.18.0.1", "city": "Dal\\u0000las"}]'),
+    /^\[0\]\.city: found .*; expected text without NUL characters/,
+  ],
+  [
+    'half of a surrogate pair',
+    parse('isp-static', '[{"ip": "198.18.0.1", "asnOrg": "\\ud83d"}]'),
+    /^\[0\]\.asnOrg: found .*halves of surrogate pairs$/,
+  ],
+  [
     'a name',
     parse('isp-static', '198.18.0.1\nexample.com'),
     /^line 2: found "example.com"; expected an IPv4/,

@@ -1,0 +1,8 @@
+/**
+ * Whether Postgres takes a text in every type of column: `text` refuses NUL, `jsonb` half of a surrogate pair too. An event
+ * that holds such a text stops the read tables of everybody, so it is refused where it comes in.
+ */
+export const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
+
+/** How a refusal names such a text. */
+export const storableText = 'text without NUL characters and halves of surrogate pairs'
