@@ -38,6 +38,24 @@ export const workOnEach = async <Item>(
 }
 
 /**
+ * A list that is looked at piece by piece, each round where the one before ended and from its start again after its end: so
+ * what cannot be decided and stays keeps nothing behind it from its turn, however much of it there is.
+ *
+ * @param find at most `limit` items in an order that stays, behind `after`, or the first ones
+ */
+export const inTurns = <Item>(
+  limit: number,
+  find: (after: Item | null) => Promise<readonly Item[]>,
+): (() => Promise<readonly Item[]>) => {
+  let after: Item | null = null
+  return async () => {
+    const found = await find(after)
+    after = found.length < limit ? null : (found.at(-1) ?? null)
+    return found
+  }
+}
+
+/**
  * Runs `work` again and again with a pause between, never twice at once. A failed run is logged and the pause grows to
  * at most ten times its length: what it left undone is found by the next one, since work is found by looking, not
  * handed over.

@@ -2,11 +2,11 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../clock.ts'
 import { type AccountId, newId } from '../ids.ts'
-import { handlersTimeMs, type Poller, startPoller, workOnEach } from '../poller.ts'
+import { handlersTimeMs, inTurns, type Poller, startPoller, workOnEach } from '../poller.ts'
 import type { ManualMovement } from './manual-events.ts'
 import type { Wallets } from './service.ts'
 
-type OpenMovement = { movement_id: string; movement: ManualMovement }
+type OpenMovement = { movement_id: string; movement: ManualMovement; opened_at: string }
 
 const maxMovementsARun = 100
 
@@ -23,14 +23,19 @@ export const startMovementReactor = (deps: {
 }): Poller => {
   const { pool, wallets, clock, logger } = deps
   const actor = { kind: 'system', name: 'open-movements' } as const
-  const work = async (): Promise<void> => {
+  const open = inTurns<OpenMovement>(maxMovementsARun, async (after) => {
     const { rows } = await pool.query<OpenMovement>({
       name: 'open-movements',
-      text: `select movement_id, movement from read.open_movements
-              where opened_at <= $1::timestamptz order by opened_at limit ${maxMovementsARun}`,
-      values: [isoTime(clock() - handlersTimeMs)],
+      text: `select movement_id, movement, opened_at from read.open_movements
+              where opened_at <= $1::timestamptz
+                and (opened_at, movement_id) > (coalesce($2::timestamptz, '-infinity'), $3::text)
+              order by opened_at, movement_id limit ${maxMovementsARun}`,
+      values: [isoTime(clock() - handlersTimeMs), after?.opened_at ?? null, after?.movement_id ?? ''],
     })
-    await workOnEach(rows, async ({ movement_id: movementId, movement }) => {
+    return rows
+  })
+  const work = async (): Promise<void> => {
+    await workOnEach(await open(), async ({ movement_id: movementId, movement }) => {
       const answer = await wallets.resume(movement, { actor, correlationId: newId('run') })
       const outcome = answer.outcome === 'refused' ? answer.refusal.code : answer.outcome
       const fields = { movementId, accountId: movement.accountId as AccountId, outcome }

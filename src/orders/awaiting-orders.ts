@@ -9,7 +9,7 @@ import { accountStream, depositStream, ledgerStream, orderStream } from '../even
 import { newId, type OrderId } from '../ids.ts'
 import { ledgerFold } from '../ledger/fold.ts'
 import { microsPerCent } from '../ledger/money.ts'
-import { type Poller, startPoller, workOnEach } from '../poller.ts'
+import { inTurns, type Poller, startPoller, workOnEach } from '../poller.ts'
 import { arbiterOf } from './arbiter.ts'
 import { decideAwaitedAlone, decideCancellation } from './awaited.ts'
 import { orderFold } from './fold.ts'
@@ -24,6 +24,9 @@ type Deps = {
   readonly clock: Clock
   readonly logger: Logger
 }
+
+type ClosedOrder = { readonly order_id: OrderId }
+type HeldOrder = ClosedOrder & { readonly held_until: string }
 
 const maxOrdersARun = 100
 const actor = { kind: 'system', name: 'awaiting-orders' } as const
@@ -86,38 +89,41 @@ const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<bo
  */
 export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number }): Poller => {
   const { pool, clock, logger } = deps
-  const find = async (
-    name: string,
-    text: string,
-    values: readonly unknown[],
-  ): Promise<readonly OrderId[]> => {
-    const { rows } = await pool.query<{ order_id: OrderId }>({ name, text, values: [...values] })
-    return rows.map(({ order_id }) => order_id)
-  }
+  const heldOrders = inTurns<HeldOrder>(maxOrdersARun, async (after) => {
+    const { rows } = await pool.query<HeldOrder>({
+      name: 'held-orders',
+      // Only what can be placed or has to end: orders that stay held would keep younger ones waiting for their turn.
+      text: `
+        select p.order_id, p.held_until
+          from read.order_payments p
+          join read.orders o using (order_id)
+          join read.balances b on b.account_id = p.account_id
+          left join read.customers c on c.customer_id = p.customer_id
+         where p.waits and p.held_until is not null
+           and (p.held_until <= $1::timestamptz
+                or (b.available_micros >= p.wallet_micros
+                    and c.credit_micros >= ${microsPerCent} * (o.details::jsonb ->> 'amountCents')::bigint))
+           and (p.held_until, p.order_id) > (coalesce($2::timestamptz, '-infinity'), $3::text)
+         order by p.held_until, p.order_id limit ${maxOrdersARun}`,
+      values: [isoTime(clock()), after?.held_until ?? null, after?.order_id ?? ''],
+    })
+    return rows
+  })
+  const closedOrders = inTurns<ClosedOrder>(maxOrdersARun, async (after) => {
+    const { rows } = await pool.query<ClosedOrder>({
+      name: 'orders-of-closed-invoices',
+      text: `
+        select p.order_id from read.order_payments p join read.deposits d using (deposit_id)
+         where p.waits and p.customer_id is null
+           and d.status in ('paid', 'partially_paid', 'expired', 'failed') and p.order_id > $1::text
+         order by p.order_id limit ${maxOrdersARun}`,
+      values: [after?.order_id ?? ''],
+    })
+    return rows
+  })
   const work = async (): Promise<void> => {
-    const held = await find(
-      'held-orders',
-      // Only what can be placed or has to end: orders that stay held would keep younger ones from ever being tried.
-      `select p.order_id
-         from read.order_payments p
-         join read.orders o using (order_id)
-         join read.balances b on b.account_id = p.account_id
-         left join read.customers c on c.customer_id = p.customer_id
-        where p.waits and p.held_until is not null
-          and (p.held_until <= $1::timestamptz
-               or (b.available_micros >= p.wallet_micros
-                   and c.credit_micros >= ${microsPerCent} * (o.details::jsonb ->> 'amountCents')::bigint))
-        order by p.held_until limit ${maxOrdersARun}`,
-      [isoTime(clock())],
-    )
-    const closed = await find(
-      'orders-of-closed-invoices',
-      `select p.order_id from read.order_payments p join read.deposits d using (deposit_id)
-        where p.waits and p.customer_id is null
-          and d.status in ('paid', 'partially_paid', 'expired', 'failed')
-        limit ${maxOrdersARun}`,
-      [],
-    )
+    const held = await heldOrders()
+    const closed = await closedOrders()
     const tryAgain = async (orderId: OrderId): Promise<void> => {
       const outcome = await tryHeld(deps, orderId)
       logger.info({ orderId, outcome }, 'an order that waits for its reseller was tried again')
@@ -127,7 +133,18 @@ export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number
         logger.info({ orderId }, 'an order was canceled: its invoice closed')
     }
     await workOnEach(
-      [...held.map((orderId) => () => tryAgain(orderId)), ...closed.map((orderId) => () => cancel(orderId))],
+      [
+        ...held.map(
+          ({ order_id: orderId }) =>
+            () =>
+              tryAgain(orderId),
+        ),
+        ...closed.map(
+          ({ order_id: orderId }) =>
+            () =>
+              cancel(orderId),
+        ),
+      ],
       (step) => step(),
     )
   }

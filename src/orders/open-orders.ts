@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import { isoTime } from '../clock.ts'
 import type { AccountId, OrderId } from '../ids.ts'
-import { handlersTimeMs, type Poller, startPoller, workOnEach } from '../poller.ts'
+import { handlersTimeMs, inTurns, type Poller, startPoller, workOnEach } from '../poller.ts'
 import type { CompleteOrder } from './completion.ts'
 
 type OpenOrder = { order_id: OrderId; account_id: AccountId | null; debit_revision: number | null }
@@ -22,15 +22,18 @@ export const startCompletionReactor = (deps: {
   readonly intervalMs?: number
 }): Poller => {
   const { pool, complete, clock, logger } = deps
-  const work = async (): Promise<void> => {
+  const open = inTurns<OpenOrder>(maxOrdersARun, async (after) => {
     const { rows } = await pool.query<OpenOrder>({
       name: 'open-orders',
       text: `select distinct on (order_id) order_id, account_id, debit_revision
-               from read.open_orders where opened_at <= $1::timestamptz
+               from read.open_orders where opened_at <= $1::timestamptz and order_id > $2::text
               order by order_id, step desc limit ${maxOrdersARun}`,
-      values: [isoTime(clock() - handlersTimeMs)],
+      values: [isoTime(clock() - handlersTimeMs), after?.order_id ?? ''],
     })
-    await workOnEach(rows, async (row) => {
+    return rows
+  })
+  const work = async (): Promise<void> => {
+    await workOnEach(await open(), async (row) => {
       const debit =
         row.account_id === null || row.debit_revision === null
           ? null

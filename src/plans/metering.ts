@@ -6,10 +6,17 @@ import type { Actor } from '../eventstore/event.ts'
 import { recall } from '../eventstore/remembered.ts'
 import { planStream } from '../eventstore/streams.ts'
 import { type AccountId, newId, type PlanId } from '../ids.ts'
+import { inTurns } from '../poller.ts'
 import { alarmsOf, decideMetering, meteringIntervalMs, remainingBytes } from './decide.ts'
 import type { PlanEvent } from './events.ts'
 import { type PlanState, planFold } from './fold.ts'
-import { type Counter, createTrafficCounters, type Settled, type TrafficBatch } from './traffic-counters.ts'
+import {
+  type Counter,
+  createTrafficCounters,
+  type DueCounter,
+  type Settled,
+  type TrafficBatch,
+} from './traffic-counters.ts'
 
 export type BatchAnswer =
   | {
@@ -101,6 +108,11 @@ export const createMeter = (deps: {
     return answer
   }
 
+  const due = inTurns<DueCounter>(sweptAtOnce, async (after) => {
+    const nowMs = clock()
+    return counters.due({ sinceMs: nowMs - meteringIntervalMs, nowMs, after }, sweptAtOnce)
+  })
+
   /** The plan as the log has it. */
   const look = (planId: PlanId) => run(planId, null, () => [])
 
@@ -176,10 +188,13 @@ export const createMeter = (deps: {
     },
     settle: (planId) => log([planId], true),
     sweep: async () => {
-      const nowMs = clock()
-      const due = await counters.due(nowMs - meteringIntervalMs, nowMs, sweptAtOnce)
-      if (due.length > 0) await log(due, false)
-      return due.length
+      const found = await due()
+      if (found.length > 0)
+        await log(
+          found.map(({ plan_id: planId }) => planId),
+          false,
+        )
+      return found.length
     },
     forget: () => counters.forget(clock()),
   }

@@ -14,6 +14,9 @@ export type TrafficBatch = {
   readonly traffic: ReadonlyMap<PlanId, number>
 }
 
+/** A counter that is to be written to the log, and since when it is ahead of it (ISO 8601). */
+export type DueCounter = { readonly plan_id: PlanId; readonly counted_since: string }
+
 export type Counter = { readonly planId: PlanId; readonly accountId: AccountId; readonly usedBytes: number }
 
 /** What a counter is to become once the log has been written. */
@@ -104,17 +107,24 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
     }))
   },
 
-  /** Plans whose counter is to be written to the log now: counted before `sinceMs`, or past an alarm. */
-  due: async (sinceMs: number, nowMs: number, limit: number): Promise<readonly PlanId[]> => {
-    const { rows } = await pool.query<{ plan_id: PlanId }>({
+  /**
+   * Counters that are to be written to the log now, oldest first, behind `after`: counted before `sinceMs`, or past an
+   * alarm.
+   */
+  due: async (
+    { sinceMs, nowMs, after }: { sinceMs: number; nowMs: number; after: DueCounter | null },
+    limit: number,
+  ): Promise<readonly DueCounter[]> => {
+    const { rows } = await pool.query<DueCounter>({
       name: 'traffic-due',
-      text: `select plan_id from work.traffic
+      text: `select plan_id, counted_since from work.traffic
               where counted_since is not null
                 and (counted_since <= $1::timestamptz or alarm_at <= $2::timestamptz or used_bytes >= alarm_bytes)
-              order by counted_since limit $3::int`,
-      values: [iso(sinceMs), iso(nowMs), limit],
+                and (counted_since, plan_id) > (coalesce($3::timestamptz, '-infinity'), $4::text)
+              order by counted_since, plan_id limit $5::int`,
+      values: [iso(sinceMs), iso(nowMs), after?.counted_since ?? null, after?.plan_id ?? '', limit],
     })
-    return rows.map(({ plan_id: planId }) => planId)
+    return rows
   },
 
   /**

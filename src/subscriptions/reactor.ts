@@ -4,12 +4,15 @@ import { type Clock, isoTime } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { OrderId, SubscriptionId } from '../ids.ts'
 import { readOrder } from '../orders/read-order.ts'
-import { handlersTimeMs, type Poller, startPoller, workOnEach } from '../poller.ts'
+import { handlersTimeMs, inTurns, type Poller, startPoller, workOnEach } from '../poller.ts'
 import type { Renewals } from './renewals.ts'
 import type { Subscriptions } from './service.ts'
 
 const maxARun = 200
 const atOnce = 8
+
+type OpenPeriod = { readonly order_id: OrderId; readonly opened_at: string }
+type Due = { readonly subscription_id: SubscriptionId; readonly due_at: string }
 
 /**
  * Renews, cancels and expires subscriptions when they are due, and tells subscriptions of periods that a crash left
@@ -28,24 +31,30 @@ export const startRenewals = (deps: {
 }): Poller => {
   const { pool, log, subscriptions, renewals, refresh, clock, logger } = deps
 
-  const finishOpen = async (): Promise<void> => {
-    const { rows } = await pool.query<{ order_id: OrderId }>({
+  const open = inTurns<OpenPeriod>(maxARun, async (after) => {
+    const { rows } = await pool.query<OpenPeriod>({
       name: 'open-periods',
-      text: `select order_id from read.open_periods where opened_at <= $1::timestamptz
-              order by opened_at limit ${maxARun}`,
-      values: [isoTime(clock() - handlersTimeMs)],
+      text: `select order_id, opened_at from read.open_periods
+              where opened_at <= $1::timestamptz
+                and (opened_at, order_id) > (coalesce($2::timestamptz, '-infinity'), $3::text)
+              order by opened_at, order_id limit ${maxARun}`,
+      values: [isoTime(clock() - handlersTimeMs), after?.opened_at ?? null, after?.order_id ?? ''],
     })
-    await workOnEach(rows, async ({ order_id: orderId }) => {
+    return rows
+  })
+
+  const finishOpen = async (): Promise<void> => {
+    await workOnEach(await open(), async ({ order_id: orderId }) => {
       const order = await readOrder(log, orderId)
       if (order) await subscriptions.finish(order)
     })
   }
 
-  const due = async (): Promise<readonly SubscriptionId[]> => {
-    const { rows } = await pool.query<{ subscription_id: SubscriptionId }>({
+  const due = inTurns<Due>(maxARun, async (after) => {
+    const { rows } = await pool.query<Due>({
       name: 'subscriptions-due',
       text: `
-        select s.subscription_id
+        select s.subscription_id, s.due_at
           from read.subscriptions s
           left join work.renewals r on r.subscription_id = s.subscription_id
                                    and r.period_start = s.current_period_end
@@ -53,14 +62,15 @@ export const startRenewals = (deps: {
          where s.ended_as is null and s.due_at <= $1::timestamptz
            and (s.cancel_at_period_end or r.subscription_id is null or r.retry_at <= $1::timestamptz
                 or b.available_micros >= r.needed_micros)
-         order by s.due_at limit ${maxARun}`,
-      values: [isoTime(clock())],
+           and (s.due_at, s.subscription_id) > (coalesce($2::timestamptz, '-infinity'), $3::text)
+         order by s.due_at, s.subscription_id limit ${maxARun}`,
+      values: [isoTime(clock()), after?.due_at ?? null, after?.subscription_id ?? ''],
     })
-    return rows.map(({ subscription_id: id }) => id)
-  }
+    return rows
+  })
 
   const renewDue = async (): Promise<void> => {
-    const waiting = [...(await due())]
+    const waiting = (await due()).map(({ subscription_id: id }) => id)
     if (waiting.length === 0) return
     await refresh()
     let failure: { readonly error: unknown } | null = null

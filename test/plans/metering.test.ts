@@ -176,6 +176,21 @@ test('traffic counted while the log is down is there when it is back', async (t)
   assert.deepEqual(await loggedOf(log, plan), { usedBytes: gb + 1, metered: 1, ranLow: 1, exhausted: 1 })
 })
 
+test('counted traffic is written to the log, however many counters before it are of plans that the log has not', async (t) => {
+  const { runner, log, pool, meterOver, wait } = await metered(t)
+  // As after the log alone was restored to an earlier point.
+  await pool.query(
+    `insert into work.traffic (plan_id, account_id, used_bytes, counted_since)
+     select 'pln_lost_' || n, 'acc_buyer', 1, '2026-01-01T00:00:00Z'::timestamptz from generate_series(1, 500) n`,
+  )
+  const meter = meterOver(runner)
+  const plan = await openPlan(runner, 'a', 10 * gb)
+  await meter.report({ reporter: 'g', sequence: 1, traffic: new Map([[plan, gb]]) })
+  wait(meteringIntervalMs)
+  assert.deepEqual([await meter.sweep(), await meter.sweep()], [500, 1])
+  assert.equal((await loggedOf(log, plan)).usedBytes, gb)
+})
+
 test('random batches over two processes that lose answers and die come to the sum', async (t) => {
   const { runner, other, log, meterOver, wait } = await metered(t)
   const faults = ['none', 'none', 'none', 'before', 'after'] as const
