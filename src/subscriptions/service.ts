@@ -93,7 +93,8 @@ export const createSubscriptions = (deps: {
 
   const finish: Subscriptions['finish'] = async (order) => {
     const { orderId, accountId, subscription } = order.details
-    if (!subscription || order.status !== 'completed') return
+    // One that was refunded since is the period's all the same, as it would be had its subscription heard of it at once.
+    if (!subscription || order.fulfilledAt === null) return
     const cause = { actor: subscriptionsActor, correlationId: newId('run'), account: accountId }
     const { answer: welcome } = await change(
       'record-period',

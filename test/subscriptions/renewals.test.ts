@@ -13,6 +13,7 @@ import type { LedgerEvent } from '../../src/ledger/events.ts'
 import { createWallets } from '../../src/ledger/service.ts'
 import { createCompletion } from '../../src/orders/completion.ts'
 import { readOrder } from '../../src/orders/read-order.ts'
+import { refundOrder } from '../../src/orders/refund-service.ts'
 import { createOrderService } from '../../src/orders/service.ts'
 import { addAddresses } from '../../src/stock/stocking.ts'
 import { orderIdsOfSchedule } from '../../src/subscriptions/orders.ts'
@@ -377,6 +378,43 @@ test('many processes at once place one renewal', async (t) => {
   for (const process of processes) await process.end()
   const last = await audit(shop, accountId, id)
   assert.ok(await shop.log.lastOf(orderStream(last!.orderId as OrderId)))
+})
+
+test('a period whose order was refunded before its subscription heard of it counts as paid, as it would have a moment later', async (t) => {
+  const shop = await openShop(t, createMemoryLog())
+  const accountId = await shop.account()
+  await shop.credit(accountId, 10 * priceCents)
+  const operator = shop.start(shop.log)
+  const { subscription } = await shop.subscribe(operator, accountId)
+  const id = subscription.terms.subscriptionId as SubscriptionId
+  const renew = async () => {
+    const process = shop.start(shop.log)
+    await process.renewals.renew(id)
+    await process.end()
+  }
+  shop.wait(31 * dayMs)
+  // Ledger, plan and order are written; the subscription is not told.
+  const { log, died } = mortal(prefixLog(shop.log, stopAtAppend(2, { kind: 'crash', written: true })))
+  const cut = shop.start(log)
+  await Promise.race([cut.renewals.renew(id).catch(() => undefined), died])
+  await cut.end()
+  const orderId = orderIdsOfSchedule(id, {
+    startedAt: subscription.terms.startedAt,
+    period: subscription.terms.period,
+    currentPeriodEnd: subscription.currentPeriodEnd,
+  })[1]!
+  const refunded = await refundOrder(
+    { log: shop.log, runner: operator.runner, settleTraffic: async () => undefined },
+    { orderId, refundId: 'ref_by_hand', request: { kind: 'whole' }, ...cause },
+  )
+  assert.equal(refunded?.kind, 'refunded')
+  await operator.end()
+  await renew()
+  const process = shop.start(shop.log)
+  const state = await process.subscriptions.read(id)
+  await process.end()
+  assert.deepEqual([state?.periods, state?.orderId], [2, orderId])
+  assert.equal((await readOrder(shop.log, orderId))?.status, 'refunded')
 })
 
 /** A subscription of two addresses. No read table is ever written here, and every process starts cold. */
