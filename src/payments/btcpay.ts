@@ -83,12 +83,15 @@ export const settledPayments = (methods: z.input<typeof PaymentMethods>): readon
   )
 }
 
-/** Payers are sent there, and a reseller's own server may name anything: only a page, and no less safe than the API. */
+/**
+ * Payers are sent there, and a reseller's own server may name anything: only a page, and no less safe than the API. As it
+ * was read: a NUL, which no table holds, is written out as %00.
+ */
 const payPage = (link: string, { protocol }: URL): string => {
   const page = link.length <= maxUrlLength ? URL.parse(link) : null
   if (page?.protocol !== protocol || page.username !== '' || page.password !== '')
     throw new GatewayUnavailable(`btcpay: a checkout link that is no ${protocol.slice(0, -1)} address`)
-  return link
+  return page.href
 }
 
 const created = (invoice: z.output<typeof Invoice>, server: URL): CreatedInvoice => {

@@ -146,6 +146,7 @@ test("payers are sent to a page by https and nowhere else, whatever a reseller's
     } as never)
   const elsewhere = 'https://checkout.example.org/i/1'
   assert.equal((await create(elsewhere)).payUrl, elsewhere)
+  assert.equal((await create(`${elsewhere}\0x`)).payUrl, `${elsewhere}%00x`, 'no table holds a NUL')
   for (const odd of [
     'javascript:alert(1)',
     'http://pay.example.com/i/1',
