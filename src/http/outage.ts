@@ -18,9 +18,13 @@ const sqlStates = /^(08...|53...|57014|57P0.|55P03|40001|40P01)$/
 const driverMessages =
   /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/
 
+/** Whether it is the log that is away, wherever it is kept; its error names the server. */
+export const isLogOutage = (error: unknown): boolean =>
+  error instanceof LogUnavailable || error instanceof OutcomeUnknown
+
 /** Whether an error is an outage that a retry outlives (503), not a bug (500). */
 export const isOutage = (error: unknown): boolean => {
-  if (error instanceof LogUnavailable || error instanceof OutcomeUnknown) return true
+  if (isLogOutage(error)) return true
   if (!(error instanceof Error)) return false
   const { code } = error as { code?: unknown }
   if (typeof code === 'string') return socketCodes.includes(code) || sqlStates.test(code)

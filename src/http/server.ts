@@ -242,7 +242,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
   })
 
   app.setErrorHandler((error, request: HttpRequest, reply) => {
-    const refusal = refusalOf(error, () => logOf(request))
+    const refusal = refusalOf(error, logger, request.exchange.requestId)
     request.exchange.code = refusal.code
     inFlight.leave(request.exchange)
     sendRefusal(reply, request.exchange.requestId, request.exchange.route?.route ?? null, refusal)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { LogUnavailable } from '../../src/eventstore/errors.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { until } from '../support/until.ts'
 import { sampleServer } from './sample.ts'
@@ -101,6 +102,45 @@ describe('A trouble that lasts', () => {
     for (const write of lines) write()
     for (const write of lines) write()
     assert.equal(told().length, lines.length)
+  })
+
+  for (const [what, error, name] of [
+    ['the log', new LogUnavailable('EventStoreDB cannot be reached: connect ECONNREFUSED'), 'log'],
+    ['the database', Object.assign(away(), { code: 'ECONNREFUSED' }), 'database'],
+  ] as const)
+    test(`is one for all requests that meet it: ${what} that is away is named, and told once with their number`, async (t) => {
+      const { at, logger, told } = troubled()
+      const directory = { byKey: () => Promise.reject(error) }
+      const { client } = await sampleServer(t, { logger, directory })
+      for (const nowMs of [0, 1, 2, 60_000]) {
+        at.nowMs = nowMs
+        const { status, body } = await client.get('/api/v1/me', { key: 'buyer-key' })
+        assert.deepEqual([status, body.error], [503, `the service cannot reach its ${name}; try again`])
+      }
+      const lines = await until(() => (told().length === 6 ? told() : null))
+      assert.deepEqual(
+        lines.filter(({ err }) => err).map(({ msg, err, leftOut }) => [msg, err.message, leftOut]),
+        [
+          [`the ${name} does not answer`, error.message, undefined],
+          [`the ${name} does not answer`, error.message, 2],
+        ],
+      )
+    })
+
+  test('is told for each request where it is a bug: its id is all that the client can send', async (t) => {
+    const { logger, told } = troubled()
+    const directory = { byKey: () => Promise.reject(new Error('no such column')) }
+    const { baseUrl } = await sampleServer(t, { logger, directory })
+    const ids: string[] = []
+    for (const _ of [1, 2]) {
+      const answer = await fetch(`${baseUrl}/api/v1/me`, { headers: { 'x-api-key': 'buyer-key' } })
+      ids.push(((await answer.json()) as { requestId: string }).requestId)
+    }
+    const lines = await until(() => (told().length === 4 ? told() : null))
+    assert.deepEqual(
+      lines.filter(({ err }) => err).map(({ requestId }) => requestId),
+      ids,
+    )
   })
 
   test('is never kept from the log when it ends the process, nor a line without an error', () => {

@@ -15,7 +15,7 @@ const take = async (feed: Feed, after: number, limit: number, timeoutMs: number)
     const { events, caughtUp } = feed.pull(limit - taken.length)
     for (const event of events) if (event.position > after) taken.push(event)
     if (taken.length === limit || caughtUp) return taken
-    const late = () => new LogUnavailable(`the log gave nothing for ${timeoutMs} ms`)
+    const late = () => new LogUnavailable(`EventStoreDB gave nothing for ${timeoutMs} ms`)
     if (events.length === 0) await within(feed.changed(), timeoutMs, late)
   }
 }

@@ -18,7 +18,10 @@ export const collect = async <Value>(read: StreamingRead<Value>, timeoutMs: numb
   let timer: NodeJS.Timeout | undefined
   try {
     await new Promise<void>((resolve, reject) => {
-      timer = setTimeout(() => reject(new LogUnavailable(`a read took more than ${timeoutMs} ms`)), timeoutMs)
+      timer = setTimeout(
+        () => reject(new LogUnavailable(`EventStoreDB did not answer a read within ${timeoutMs} ms`)),
+        timeoutMs,
+      )
       read.on('data', (value: Value) => values.push(value))
       read.once('end', resolve)
       // Never taken off: an error that nobody listens to ends the process.
