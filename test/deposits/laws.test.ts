@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { accountFold } from '../../src/accounts/fold.ts'
 import { creditingOf } from '../../src/deposits/crediting.ts'
 import { decideFailure, decideInvoice, decideOpen, decideReceipt } from '../../src/deposits/decide.ts'
-import type { DepositDetails, DepositEvent } from '../../src/deposits/events.ts'
+import type { DepositDetails } from '../../src/deposits/events.ts'
 import { type Deposit, depositFold } from '../../src/deposits/fold.ts'
 import type { Decision } from '../../src/eventstore/commands/command.ts'
 import { recall, rememberedMs } from '../../src/eventstore/remembered.ts'
@@ -20,6 +20,7 @@ import {
   buyer,
   credit,
   customer,
+  customerCredit,
   emptyWorld,
   forCustomer,
   stateOf,
@@ -308,6 +309,8 @@ test('whatever of what a provider says is heard, in whatever order, as often and
             const { appends } = decideFailure(deposit, 'no_invoice', nowMs)
             if (appends.length > 0) abandoned.add(one.at)
             if (deposit.payments.size > 0) assert.deepEqual(appends, [], 'money is never abandoned')
+            if (closed.includes(deposit.status))
+              assert.deepEqual(appends, [], 'what is closed is closed once')
             take(appends)
             break
           }
@@ -349,21 +352,45 @@ test('whatever of what a provider says is heard, in whatever order, as often and
   assert.ok(seen.cuts > 50 && seen.credits > 100 && seen.orders > 20, JSON.stringify(seen))
 })
 
-test('a payment that was recorded, never moved and is forgotten by the ledger is told to an operator and moves nothing', () => {
-  const [details] = deposits as readonly [DepositDetails]
-  const report: Said = { status: 'paid', payments: [{ id: 'p', micros: 10_000_000 }] }
-  const cut = appendTo(opened(), hear(opened(), details, report, start).appends.slice(0, 1), start)
+/** What deposits move: the wallet or a customer's credit, by itself or with the order that it was raised by. */
+for (const [what, details, paidMicros] of [
+  ['of a wallet', deposits[0]!, 10_000_000],
+  ['of a customer', deposits[2]!, 10_000_000],
+  ['for an own order', deposits[4]!, 7_000_000],
+  ["for a customer's order", deposits[5]!, 6_500_000],
+] as const) {
+  const report: Said = { status: 'paid', payments: [{ id: 'p', micros: paidMicros }] }
   const weekLater = start + rememberedMs + 60_000
-  // Within the week the ledger knows that it has not moved.
-  assert.equal(hear(cut, details, report, start + rememberedMs - 60_000).appends.length, 2)
-  // Other movements since then make the ledger forget what was before.
-  const forgot = credit(credit(cut, 1, start + 1_000), 1, weekLater)
-  const { appends, answer } = hear(forgot, details, report, weekLater)
-  assert.deepEqual([appends, answer.unconfirmed, answer.more], [[], ['p'], false])
-  // It holds nothing else up.
-  const more: Said = { status: 'open', payments: [...report.payments, { id: 'q', micros: 5 }] }
-  const next = hear(forgot, details, more, weekLater)
-  const types = next.appends.flatMap(({ events }) => events.map(({ type }) => type as DepositEvent['type']))
-  assert.deepEqual(types, ['DepositPaymentReceived', 'WalletCredited', 'DepositPaymentCredited'])
-  assert.deepEqual(next.answer.unconfirmed, ['p'])
-})
+  const typesOf = ({ appends }: Decision<unknown>) =>
+    appends.flatMap(({ events }) => events.map(({ type }) => type))
+  const credited = details.customerId === null ? 'WalletCredited' : 'CustomerCredited'
+  /** Other movements since then make the ledger forget what was before. */
+  const forgetting = (world: World): World =>
+    [start + 1_000, weekLater, weekLater + 1].reduce(
+      (now, atMs) => customerCredit(credit(now, 1, atMs), 1, atMs),
+      world,
+    )
+
+  test(`a payment ${what} that was recorded, never moved and is forgotten by the ledger is told to an operator and moves nothing`, () => {
+    const cut = appendTo(opened(), hear(opened(), details, report, start).appends.slice(0, 1), start)
+    // Within the week the ledger knows that it has not moved.
+    assert.ok(typesOf(hear(cut, details, report, start + rememberedMs - 60_000)).includes(credited))
+    const forgot = forgetting(cut)
+    const { appends, answer } = hear(forgot, details, report, weekLater)
+    assert.deepEqual([appends, answer.unconfirmed, answer.more], [[], ['p'], false])
+    // It holds nothing else up.
+    const more: Said = { status: 'open', payments: [...report.payments, { id: 'q', micros: 5 }] }
+    const next = hear(forgot, details, more, weekLater)
+    assert.deepEqual(typesOf(next).slice(0, 2), ['DepositPaymentReceived', credited])
+    assert.deepEqual(next.answer.unconfirmed, ['p'])
+  })
+
+  test(`a payment ${what} that is new is credited, whatever the ledger has forgotten`, () => {
+    const forgot = forgetting(opened())
+    const { appends, answer } = hear(forgot, details, report, weekLater)
+    assert.deepEqual(answer.unconfirmed, [])
+    const after = appendTo(forgot, appends, weekLater)
+    assert.deepEqual([...creditedIn(after, details)], [['p', paidMicros]])
+    assert.equal(depositIn(after, details).status, 'paid')
+  })
+}
