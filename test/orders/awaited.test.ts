@@ -225,6 +225,38 @@ describe('a payment that places an order', () => {
     }
   })
 
+  for (const says of ['open', 'processing', 'paid'] as const)
+    test(`that came after the invoice closed is credited only, though its provider calls it ${says} again`, () => {
+      for (const order of [own, forAlice]) {
+        const world = invoiced(funded, order)
+        const { appends } = receive(world, order, { status: 'expired', payments: [] }, start)
+        const expired = appendTo(world, appends, start)
+        const late = appendTo(expired, receive(expired, order, paid(1_000, says), later).appends, later)
+        const end = ends(late, order)
+        assert.deepEqual([end.status, end.deposit], ['awaiting_payment', 'paid'])
+        const micros = order === own ? end.availableMicros - 2_000 * 10_000 : end.creditMicros
+        assert.equal(micros, 1_000 * 10_000)
+      }
+    })
+
+  test('in parts that are heard of together is credited part by part, and the part that makes it whole places the order', () => {
+    const parts = [400, 600].map((cents, n) => ({ paymentId: `pi_${n}`, amountMicros: cents * 10_000 }))
+    const reported: ReportedInvoice = { status: 'paid', payments: parts }
+    let world = invoiced(funded, forAlice)
+    const seen: unknown[] = []
+    for (let more = true; more; ) {
+      const { appends, answer } = receive(world, forAlice, reported, start)
+      world = appendTo(world, appends, start)
+      more = answer.more
+      const { status, creditMicros, deposit } = ends(world, forAlice)
+      seen.push([status, creditMicros / 10_000, deposit])
+    }
+    assert.deepEqual(seen, [
+      ['awaiting_payment', 400, 'awaiting_payment'],
+      ['completed', 350, 'paid'],
+    ])
+  })
+
   for (const status of ['expired', 'failed'] as const)
     for (const order of [own, forAlice])
       test(`of ${order === own ? 'its own' : 'a customer'} that is first heard of together with the closing, ${status}, is credited only`, () => {
@@ -357,6 +389,12 @@ describe('an own order whose invoice closed', () => {
       const arbiter = arbiterOf(own)
       const { rentals } = stateOf(end, arbiter.stream, arbiter.fold) as { rentals: { size: number } }
       assert.equal(rentals.size, 0)
+      // It takes back what the stock gave: nothing where the stock never heard of the order.
+      const whole = decideCompletion(statesFor(canceled, own), debitOf(canceled, own)!, later)
+      assert.deepEqual(
+        whole.answer.refunds.map(({ amountCents, proxyIds }) => [amountCents, proxyIds.length]),
+        [[500, kept === 3 ? 2 : 0]],
+      )
     }
   })
 })
