@@ -349,4 +349,35 @@ describe('over a log that stops after a prefix', () => {
     await slow.end()
     await rival.end()
   })
+
+  test('an extension that is paid and whose rentals are refunded meanwhile says that they ended, and is refunded', async () => {
+    const at = await setTheScene(world, { ...flows['an extension']!, reactor: 'is not asked' })
+    const proxyIds = await proxyIdsOf(at, orderOf(at, 'bought'))
+    let raced = false
+    const slow = createShopProcess(
+      prefixLog(world.log, async ({ append }) => {
+        if (raced || !append.stream.startsWith('stock-')) return null
+        raced = true
+        const refunded = await at.other.refund(orderOf(at, 'bought'), 'once', { kind: 'whole' })
+        assert.equal(refunded?.kind, 'refunded')
+        return null
+      }),
+      clock,
+    )
+    const goods = { kind: 'extension', productId: at.productId, proxyIds } as const
+    const { order } = await slow.order(at.accountId, key, goods)
+    assert.ok(raced)
+    assert.deepEqual([order.status, order.failureReason], ['refunded', 'rental_ended'])
+    const refusals: unknown[] = []
+    for await (const stored of world.log.readStream(stockStream(at.productId, 'USA'))) {
+      const { type, data } = decode(stored)
+      if (type === 'AllocationRefused') refusals.push(data)
+    }
+    assert.deepEqual(refusals, [{ orderId: order.details.orderId, reason: 'rental_ended' }])
+    const cause = { actor: { kind: 'system', name: 'test' }, correlationId: '' } as const
+    const wallet = await slow.wallets.read(at.accountId, cause)
+    assert.equal(wallet.availableMicros, credited * 10_000)
+    assert.deepEqual((await tablesOf(at)).open, [])
+    await slow.end()
+  })
 })

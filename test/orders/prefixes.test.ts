@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Decision } from '../../src/eventstore/commands/command.ts'
+import { recall } from '../../src/eventstore/remembered.ts'
 import { customerCreditOf } from '../../src/ledger/state.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
@@ -8,6 +9,7 @@ import type { OrderDetails } from '../../src/orders/details.ts'
 import { RefundForgotten } from '../../src/orders/land-refund.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
 import { decideRefund } from '../../src/orders/refund.ts'
+import type { PlanState } from '../../src/plans/fold.ts'
 import type { StockState } from '../../src/stock/fold.ts'
 import {
   addressOrder,
@@ -36,14 +38,14 @@ const debitOf = (order: OrderDetails, world: World) => {
 }
 
 /** Completes until nothing is left to do; a flow that never ends would be a bug. */
-const completed = (world: World, order: OrderDetails): World => {
+const completed = (world: World, order: OrderDetails, atMs = later): World => {
   const debit = debitOf(order, world)
   let now = world
   for (let step = 0; step < 10; step += 1) {
-    const { appends } = decideCompletion(statesFor(now, order), debit, later)
+    const { appends } = decideCompletion(statesFor(now, order), debit, atMs)
     if (appends.length === 0) return now
     // One append a step is the slowest crash of all.
-    now = appendTo(now, appends.slice(0, 1), later)
+    now = appendTo(now, appends.slice(0, 1), atMs)
   }
   throw new Error('the order is never completed')
 }
@@ -130,6 +132,33 @@ describe('every prefix of a placed order', () => {
     const { rentals } = statesFor(completed(restocked, order), order).arbiter as StockState
     assert.equal(rentals.size, 0)
   })
+
+  const day = 24 * 60 * 60 * 1000
+  const rented = addressOrder('ord_rented')
+  const held = planOrder('ord_held', { periodDays: 30 })
+  const before = (first: OrderDetails): World => {
+    const world = stock(credit(emptyWorld, 5_000, start), ['198.18.0.1', '198.18.0.2'], start)
+    return appendTo(world, place(world, first).appends, start)
+  }
+  const { proxyIds = [] } = ends(before(rented), rented)
+  const extension = { kind: 'extension', proxyIds } as const
+  for (const [reason, first, order] of [
+    ['rental_ended', rented, addressOrder('ord_x', extension)],
+    ['plan_expired', held, planOrder('ord_x', { kind: 'topup', planId: held.planId })],
+  ] as const)
+    test(`that is paid when it can no longer be fulfilled says why, ${reason}, also on its arbiter's record, and is refunded whole`, () => {
+      const world = before(first)
+      const { appends, answer } = place(world, order)
+      assert.equal(answer.kind, 'placed')
+      const debited = appendTo(world, appends.slice(0, 1), start)
+      const after = completed(debited, order, start + 40 * day)
+      const { order: failed, arbiter, ledger } = statesFor(after, order)
+      assert.deepEqual([failed?.status, failed?.failureReason], ['refunded', reason])
+      assert.equal(failed?.refundedCents, order.amountCents)
+      assert.equal(ledger.availableMicros, statesFor(world, order).ledger.availableMicros)
+      const { answers } = arbiter as StockState | PlanState
+      assert.deepEqual(recall<unknown>(answers, order.orderId), { outcome: 'refused', reason })
+    })
 })
 
 describe('every prefix of a refund', () => {
