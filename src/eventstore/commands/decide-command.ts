@@ -1,4 +1,5 @@
 import { isoTime } from '../../clock.ts'
+import { isStorableJson } from '../../storable.ts'
 import { appendBytes } from '../checks.ts'
 import { AppendRejected } from '../errors.ts'
 import type { DomainEvent, EventMetadata } from '../event.ts'
@@ -47,6 +48,11 @@ const write = (
   for (const event of events) {
     const id = newEventId()
     const encoded = codec.encode(event, metadata)
+    // The log would take it; no read table could, and what reads the log stands still at what it cannot write.
+    if (!isStorableJson(encoded.data))
+      throw new AppendRejected(
+        `${event.type} for ${slot.stream} holds a text with NUL or half of a surrogate pair`,
+      )
     written.push({ id, type: encoded.type, data: encoded.data, metadata: encoded.metadata })
     point = advance(slot.fold, point, event, id, nowMs)
   }
@@ -66,7 +72,8 @@ const write = (
 
 /**
  * Decides one command on the overlay and encodes what it appends. The overlay stays as it is.
- * @throws what `decide` throws; Error when it breaks its contract; AppendRejected above 1 MiB in one append
+ * @throws what `decide` throws; Error when it breaks its contract; AppendRejected above 1 MiB in one
+ * append, or for a text that no read table takes
  */
 export const decideCommand = (deps: DecideDeps, pending: Pending, overlay: Overlay): Decided => {
   const { command, uses } = pending
