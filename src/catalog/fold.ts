@@ -44,10 +44,35 @@ export const evolveCatalog = (state: CatalogState, event: CatalogEvent): Catalog
   }
 }
 
-/** The fold of the `catalog` stream. Imports are rare, so it is never snapshotted. */
+/** Whether a catalogue can be what the event left, by what the event says of it. */
+const agrees = ({ digest, importedAt, products }: CatalogState, event: CatalogEvent): boolean => {
+  if (event.type === 'CatalogImported')
+    return (
+      digest === event.data.digest &&
+      importedAt === event.data.importedAt &&
+      products.length === event.data.products.length
+    )
+  const { productId, state, since } = event.data
+  return products.some(
+    (product) => product.id === productId && product.state === state && product.since === since,
+  )
+}
+
+/**
+ * The fold of the `catalog` stream. An import holds the whole catalogue, up to 900 KiB, and a job may import new prices
+ * every day or hour: a process that began with the first one would after some hundreds of them take longer than a read may.
+ */
 export const catalogFold: Fold<CatalogState, CatalogEvent> = {
   name: 'catalog',
   version: 1,
   initial: emptyCatalog,
   evolve: evolveCatalog,
+  snapshot: {
+    toText: (state) => JSON.stringify(state),
+    fromText: (text) => JSON.parse(text) as CatalogState,
+    agrees: (state, event) => agrees(state, event as CatalogEvent),
+    entries: ({ products }) =>
+      products.reduce((sum, product) => sum + 5 + ('rates' in product ? product.rates.length : 0), 0),
+    everyEvents: 10,
+  },
 }

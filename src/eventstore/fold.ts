@@ -36,5 +36,7 @@ export type Fold<State, Event extends DomainEvent = DomainEvent> = {
      * least), and this is its weight in the cache of folds.
      */
     entries(state: State): number
+    /** After how many new events the next snapshot is due, where events are long. Left out: after as many as `entries`. */
+    readonly everyEvents?: number
   }
 }

@@ -28,10 +28,11 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
   const isDue = (slot: Slot): boolean => {
     const { fold, point } = slot
     if (fold.snapshot === undefined || point === null) return false
+    const { everyEvents } = fold.snapshot
     const events = point.revision - slot.snapshotRevision
-    if (events <= limits.snapshotMinEvents) return false
+    if (events <= (everyEvents ?? limits.snapshotMinEvents)) return false
     if (deps.monotonicMs() - slot.snapshotAtMs < limits.snapshotEveryMs) return false
-    return events > fold.snapshot.entries(point.state)
+    return everyEvents !== undefined || events > fold.snapshot.entries(point.state)
   }
 
   const write = async (to: SnapshotStore, { slot, point }: Due): Promise<void> => {
