@@ -41,12 +41,40 @@ const evolveEndpoints: Fold<EndpointsState, EndpointEvent>['evolve'] = (state, e
   }
 }
 
-/** The state of `webhooks-{accountId}`. Few events an account, so it is never snapshotted. */
+/** Whether endpoints can be what the event left, by what the event says of its own. */
+const endpointsAgree = (state: EndpointsState, { type, data }: EndpointEvent): boolean => {
+  const endpoint = state.get(data.endpointId)
+  if (type === 'EndpointRemoved') return endpoint === undefined
+  if (!endpoint) return false
+  switch (type) {
+    case 'EndpointRegistered':
+      return endpoint.urlId === data.urlId && endpoint.secretId === data.secretId
+    case 'EndpointChanged':
+      return (
+        (data.urlId ?? endpoint.urlId) === endpoint.urlId &&
+        (data.status ?? endpoint.status) === endpoint.status
+      )
+    case 'EndpointDisabled':
+      return endpoint.status === 'disabled'
+    case 'SecretRotated':
+      return endpoint.secretId === data.secretId
+    default:
+      return type satisfies never
+  }
+}
+
+/** The state of `webhooks-{accountId}`: at most 100 endpoints, and as many events as its owner cares to make. */
 export const endpointsFold: Fold<EndpointsState, EndpointEvent> = {
   name: 'webhooks',
   version: 1,
   initial: ImmutableMap(),
   evolve: evolveEndpoints,
+  snapshot: {
+    toText: (state) => JSON.stringify([...state]),
+    fromText: (text) => ImmutableMap(JSON.parse(text) as [string, Endpoint][]),
+    agrees: (state, event) => endpointsAgree(state, event as EndpointEvent),
+    entries: (state) => state.size,
+  },
 }
 
 /** One delivery: the round that runs or ran last, and whether it has its outcome. Null before it is enqueued. */
