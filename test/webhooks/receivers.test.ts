@@ -5,7 +5,16 @@ import { type TestContext, test } from 'node:test'
 import { createSender } from '../../src/webhooks/sender.ts'
 import { until } from '../support/until.ts'
 import { startReceiver, status } from './receiver.ts'
-import { type Delivery, hookTo, openHooks, ping, startReactor, startWorker, untilDelivery } from './world.ts'
+import {
+  type Delivery,
+  deliveriesOf,
+  hookTo,
+  openHooks,
+  ping,
+  startReactor,
+  startWorker,
+  untilDelivery,
+} from './world.ts'
 
 /** A receiver that speaks below HTTP: it gets the socket once a whole request has arrived. */
 const rawReceiver = async (t: TestContext, speak: (socket: Socket) => void) => {
@@ -216,4 +225,30 @@ test('receivers that hang hold up nobody else', async (t) => {
   }
   assert.ok(hanging >= 12, `${hanging} requests hang meanwhile`)
   assert.ok(hanging <= 11 + 4, `${hanging} requests hang: one endpoint has more than four`)
+})
+
+test('an endpoint of which a kept value is damaged holds up no other, and is sent to once it is mended', async (t) => {
+  const stage = await openHooks(t)
+  startReactor(t, stage)
+  const receiver = await startReceiver(t)
+  const damaged = await hookTo(stage, receiver.url)
+  const others = [await hookTo(stage, receiver.url), await hookTo(stage, receiver.url)]
+  const { pool } = stage.farebox.core
+  const flip = () =>
+    pool.query(
+      `update vault.webhook_values set sealed = set_byte(sealed, 20, get_byte(sealed, 20) # 1) where endpoint_id = $1`,
+      [damaged.id],
+    )
+  await flip()
+  const waiting = await ping(stage, damaged)
+  const sent = await Promise.all(others.map((hook) => ping(stage, hook)))
+  let aheadMs = 0
+  startWorker(t, stage, { clock: () => Date.now() + aheadMs })
+  for (const [n, hook] of others.entries())
+    await untilDelivery(stage, hook, sent[n]!, ({ status }) => status === 'succeeded')
+  const [left] = await deliveriesOf(stage, damaged)
+  assert.deepEqual([left?.status, left?.attempts], ['pending', []])
+  await flip()
+  aheadMs = 61_000
+  await untilDelivery(stage, damaged, waiting, ({ status }) => status === 'succeeded')
 })

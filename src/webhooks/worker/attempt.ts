@@ -84,7 +84,7 @@ export const canceledResult = (delivery: DueDelivery, nowMs: number): Result => 
 
 const postponedMs = 60_000
 
-/** An endpoint without URL or secret is just being removed; should it stay so, it is looked at once a minute. */
+/** An endpoint without a URL or secret that can be read is just being removed, or damaged: it is looked at once a minute. */
 export const postponedResult = (delivery: DueDelivery, nowMs: number): Result => ({
   delivery,
   attempt: null,

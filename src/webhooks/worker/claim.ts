@@ -1,3 +1,4 @@
+import type { Logger } from 'pino'
 import type { WebhookEventName } from '../event-names.ts'
 import type { WebhookValues } from '../vault.ts'
 import type { Db } from './membership.ts'
@@ -29,8 +30,11 @@ export type Lease = {
   readonly endpointId: string
   /** Attempts that failed in a row. */
   readonly failures: number
-  /** `removed`: the endpoint is no more. `erased`: it is just being removed, and nothing can be sent. */
-  readonly destination: Destination | 'removed' | 'erased'
+  /**
+   * `removed`: the endpoint is no more. `unreadable`: nothing can be sent just now, for it is just being removed or what is
+   * kept of it cannot be opened.
+   */
+  readonly destination: Destination | 'removed' | 'unreadable'
   readonly deliveries: readonly DueDelivery[]
 }
 
@@ -124,21 +128,33 @@ export type Claim = (options: {
 export const createClaim = (deps: {
   readonly db: Db
   readonly values: Pick<WebhookValues, 'open'>
+  readonly logger: Logger
   /** The groups of read models that must have passed a delivery before it is sent (design section 7). */
   readonly groups: readonly string[]
 }): Claim => {
-  const { db, values, groups } = deps
+  const { db, values, groups, logger } = deps
 
-  const destinationOf = (row: DestinationRow | undefined): Lease['destination'] => {
-    if (row === undefined) return 'removed'
-    const { url, secret, previous, previous_secret_id } = row
-    if (url === null || secret === null) return 'erased'
-    const hasPrevious = previous_secret_id !== null && previous !== null
+  const opened = (row: DestinationRow, url: Buffer, secret: Buffer): Destination => {
+    const { previous, previous_secret_id: previousId } = row
+    const hasPrevious = previousId !== null && previous !== null
     return {
       url: values.open(row.url_id, url),
       secret: values.open(row.secret_id, secret),
-      previousSecret: hasPrevious ? values.open(previous_secret_id, previous) : null,
+      previousSecret: hasPrevious ? values.open(previousId, previous) : null,
       previousUntil: row.previous_until,
+    }
+  }
+
+  const destinationOf = (row: DestinationRow | undefined): Lease['destination'] => {
+    if (row === undefined) return 'removed'
+    const { endpoint_id: endpointId, url, secret } = row
+    if (url === null || secret === null) return 'unreadable'
+    try {
+      return opened(row, url, secret)
+    } catch (error) {
+      // A damaged value is its own endpoint's trouble, and not that of all that were claimed with it.
+      logger.error({ err: error, endpointId }, 'what is kept of a webhook endpoint cannot be opened')
+      return 'unreadable'
     }
   }
 

@@ -90,7 +90,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
 
   const attemptOne = async (lease: Lease, delivery: DueDelivery, state: LeaseState): Promise<void> => {
     const { destination } = lease
-    if (destination === 'erased') return settle(postponedResult(delivery, clock()))
+    if (destination === 'unreadable') return settle(postponedResult(delivery, clock()))
     if (destination === 'removed') return settle(canceledResult(delivery, clock()))
     const slot = await slots.acquire()
     let result: Result
