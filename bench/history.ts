@@ -134,7 +134,7 @@ const createShop = (): Shop => {
     }
     const debit = { order, amountMicros: 15_000_000, availableAfterMicros }
     const proxyIds = rents ? allocations.map(({ proxyId }) => proxyId) : []
-    const fulfilled = { orderId, accountId, planId, proxyIds, fulfilledAt: at }
+    const balanceCents = Math.floor(availableAfterMicros / 10_000)
     const arbiter = planId === null ? stockStream('isp-static', 'USA') : planStream(planId)
     const credit: DomainEvent = {
       type: 'WalletCredited',
@@ -164,8 +164,7 @@ const createShop = (): Shop => {
         ]),
         append(metadata, arbiter, [...(rents ? [stocked] : []), fulfilment()]),
         append(metadata, orderStream(orderId), [
-          { type: 'OrderPlaced', data: { order, balanceCents: Math.floor(availableAfterMicros / 10_000) } },
-          { type: 'OrderFulfilled', data: fulfilled },
+          { type: 'OrderCompleted', data: { order, balanceCents, proxyIds, fulfilledAt: at } },
         ]),
       ],
     }

@@ -34,7 +34,7 @@ const openOrdersTable: Table<OpenOrderRow> = {
  */
 export const openOrders: ReadModel = {
   name: 'open-orders',
-  version: 3,
+  version: 4,
   tables: [openOrdersTable],
   reads: () => [],
   apply: (recorded, rows) => {
@@ -49,6 +49,8 @@ export const openOrders: ReadModel = {
           debit_revision: event.revision,
           opened_at: event.metadata.recordedAt,
         })
+      case 'OrderCompleted':
+        return rows.remove(openOrdersTable, [event.data.order.orderId, 'outcome'])
       case 'OrderFulfilled':
       case 'OrderFailed':
         return rows.remove(openOrdersTable, [event.data.orderId, 'outcome'])

@@ -111,12 +111,13 @@ const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: Orde
 /** Orders with their money and their end, and how many an account has in each status. */
 export const orders: ReadModel = {
   name: 'orders',
-  version: 7,
+  version: 8,
   tables: [ordersTable, orderCountsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<OrderEvent>
     const counts = (accountId: string) => ({ table: orderCountsTable.name, key: [accountId] })
     switch (event.type) {
+      case 'OrderCompleted':
       case 'OrderPlaced':
         return [counts(event.data.order.accountId)]
       case 'OrderAwaitingPayment': {
@@ -143,6 +144,12 @@ export const orders: ReadModel = {
       if (next.status !== row.status) count(rows, row.account_id, row.status, next.status)
     }
     switch (event.type) {
+      case 'OrderCompleted': {
+        const { order, balanceCents, proxyIds, fulfilledAt } = event.data
+        const row = rowOf(order, balanceCents, 'completed')
+        rows.insert(ordersTable, { ...row, proxy_ids: proxyIds, fulfilled_at: fulfilledAt })
+        return count(rows, order.accountId, null, 'completed')
+      }
       case 'OrderPlaced': {
         const { order, balanceCents } = event.data
         rows.insert(ordersTable, rowOf(order, balanceCents, 'processing'))

@@ -82,6 +82,7 @@ const dueAt = (end: string, target: Target | null): string =>
 /** What an order's event does to the open periods. On a log whose items land whole, no row outlives its batch. */
 const applyOrder = (event: RecordedEvent<OrderEvent>, rows: Rows) => {
   switch (event.type) {
+    case 'OrderCompleted':
     case 'OrderPlaced': {
       const { orderId, subscription } = event.data.order
       if (subscription)
@@ -159,7 +160,7 @@ const applySubscription = (event: RecordedEvent<SubscriptionEvent>, rows: Rows) 
 /** Subscriptions, and the paid periods that a crash on a log without atomic items left without theirs. */
 export const subscriptions: ReadModel = {
   name: 'subscriptions',
-  version: 1,
+  version: 2,
   tables: [subscriptionsTable, openPeriodsTable],
   reads: (event) =>
     event.stream.startsWith(prefix) && event.type !== 'SubscriptionStarted'

@@ -24,12 +24,8 @@ const fact = (event: DomainEvent) => encode(event, metadata, newEventId())
 const placed = (accountId: AccountId): AppendItem => {
   const orderId = newId<OrderId>('ord')
   const order = planOrder(orderId, { accountId })
-  const fulfilledAt = metadata.recordedAt
-  const data = { orderId, accountId, planId: order.planId, proxyIds: [], fulfilledAt }
-  const events = [
-    fact({ type: 'OrderPlaced', data: { order, balanceCents: 0 } }),
-    fact({ type: 'OrderFulfilled', data }),
-  ]
+  const data = { order, balanceCents: 0, proxyIds: [], fulfilledAt: metadata.recordedAt }
+  const events = [fact({ type: 'OrderCompleted', data })]
   return { appends: [{ stream: orderStream(orderId), expected: 'noStream', events }] }
 }
 

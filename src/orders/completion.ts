@@ -45,7 +45,8 @@ export const createCompletion = (deps: {
   const paidOrder = async (orderId: OrderId, debit: DebitPlace | null): Promise<PaidOrder | null> => {
     const placed = (await eventAt(orderStream(orderId), 0)) as OrderEvent | null
     // The balance is in the order already and is not looked at again.
-    if (placed?.type === 'OrderPlaced') return { order: placed.data.order, availableAfterMicros: 0 }
+    if (placed?.type === 'OrderPlaced' || placed?.type === 'OrderCompleted')
+      return { order: placed.data.order, availableAfterMicros: 0 }
     const awaited = placed && (await readOrder(log, orderId))
     if (awaited?.paid) return { order: awaited.details, availableAfterMicros: 0 }
     if (!debit) return null

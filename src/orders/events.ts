@@ -3,7 +3,23 @@ import type { ProxyId } from '../ids.ts'
 import type { StockRefusal } from '../stock/events.ts'
 import type { OrderDetails } from './details.ts'
 
-/** An `order-{id}` stream: the life of one order (design sections 5 and 6). Times are ISO 8601 UTC. */
+/**
+ * An `order-{id}` stream: the life of one order (design sections 5 and 6). Times are ISO 8601 UTC.
+ *
+ * Paid by what was there and fulfilled, in the one decision that placed it: nearly every order, and nothing else is ever
+ * said of it. It says what `OrderPlaced` and `OrderFulfilled` say together (docs/decisions/0040-orders-in-one-event.md).
+ */
+export type OrderCompleted = DomainEvent<
+  'OrderCompleted',
+  {
+    readonly order: OrderDetails
+    /** The floor of the wallet's available cents right after the debit. */
+    readonly balanceCents: number
+    readonly proxyIds: readonly ProxyId[]
+    readonly fulfilledAt: string
+  }
+>
+/** Paid by what was there. Logs from before `OrderCompleted` have it for fulfilled orders too. */
 export type OrderPlaced = DomainEvent<
   'OrderPlaced',
   {
@@ -108,6 +124,7 @@ export type OrderRefunded = DomainEvent<
 >
 
 export type OrderEvent =
+  | OrderCompleted
   | OrderPlaced
   | OrderAwaitingPayment
   | OrderPaid

@@ -90,6 +90,10 @@ const fresh = (order: OrderDetails, balanceCents: number): Order => ({
 
 const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
   if (event.type === 'OrderPlaced') return fresh(event.data.order, event.data.balanceCents)
+  if (event.type === 'OrderCompleted') {
+    const { order, balanceCents, proxyIds, fulfilledAt } = event.data
+    return { ...fresh(order, balanceCents), status: 'completed', proxyIds, fulfilledAt }
+  }
   if (event.type === 'OrderAwaitingPayment') {
     const { order, depositId, balanceCents } = event.data
     const awaiting = { depositId, heldUntil: null }

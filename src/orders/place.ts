@@ -75,19 +75,15 @@ export const placedEvents = (
   balanceCents: number,
   verdict: Extract<Verdict, { outcome: 'fulfilled' }>,
   awaited = false,
-): readonly OrderEvent[] => [
-  paidEvent(awaited, order, balanceCents),
-  {
-    type: 'OrderFulfilled',
-    data: {
-      orderId: order.orderId,
-      accountId: order.accountId,
-      planId: order.planId,
-      proxyIds: verdict.proxyIds,
-      fulfilledAt: verdict.at,
-    },
-  },
-]
+): readonly OrderEvent[] => {
+  const { proxyIds, at: fulfilledAt } = verdict
+  if (!awaited) return [{ type: 'OrderCompleted', data: { order, balanceCents, proxyIds, fulfilledAt } }]
+  const { orderId, accountId, planId } = order
+  return [
+    paidEvent(awaited, order, balanceCents),
+    { type: 'OrderFulfilled', data: { orderId, accountId, planId, proxyIds, fulfilledAt } },
+  ]
+}
 
 /**
  * Decides a wallet order over ledger, arbiter and order stream, written in that order, so that a crash on a log without

@@ -1,7 +1,7 @@
 import type { DomainEvent, RecordedEvent } from '../eventstore/event.ts'
 import type { NoticePublished } from '../notices/events.ts'
 import type { Audience } from '../notices/notice.ts'
-import type { OrderEvent } from '../orders/events.ts'
+import type { OrderCompleted, OrderEvent } from '../orders/events.ts'
 import type { SubscriptionCanceled, SubscriptionExpired } from '../subscriptions/events.ts'
 import type { WebhookEventName } from './event-names.ts'
 
@@ -25,21 +25,29 @@ type SubscriptionEnded = SubscriptionCanceled | SubscriptionExpired
 
 type CauseOf<Event extends DomainEvent> = (event: RecordedEvent<Event>) => Cause | null
 
+type AboutOrder = { readonly orderId: string; readonly accountId: string }
+
+const aboutOrder = (
+  event: WebhookEventName,
+  { orderId, accountId }: AboutOrder,
+  throughRevision: number,
+): Cause => ({
+  event,
+  resource: orderId,
+  to: { accountId },
+  data: { kind: 'order', orderId, throughRevision },
+})
+
 const orderCause =
-  <Event extends Extract<OrderEvent, { data: { accountId: string } }>>(
+  <Event extends Extract<OrderEvent, { data: AboutOrder }>>(
     name: WebhookEventName,
     happened: (event: RecordedEvent<Event>) => boolean = () => true,
   ): CauseOf<Event> =>
-  (event) => {
-    if (!happened(event)) return null
-    const { orderId, accountId } = event.data
-    return {
-      event: name,
-      resource: orderId,
-      to: { accountId },
-      data: { kind: 'order', orderId, throughRevision: event.revision },
-    }
-  }
+  (event) =>
+    happened(event) ? aboutOrder(name, event.data, event.revision) : null
+
+const completedCause: CauseOf<OrderCompleted> = ({ data, revision }) =>
+  aboutOrder('order.fulfilled', data.order, revision)
 
 const subscriptionCause =
   (name: WebhookEventName): CauseOf<SubscriptionEnded> =>
@@ -74,6 +82,7 @@ const noticeCause: CauseOf<NoticePublished> = ({ data: { noticeId, title, kind, 
  */
 export const causes: ReadonlyMap<string, (event: RecordedEvent) => Cause | null> = new Map(
   Object.entries({
+    OrderCompleted: completedCause,
     OrderFulfilled: orderCause('order.fulfilled'),
     OrderFailed: orderCause('order.failed'),
     // An order that is refunded in parts is refunded once nothing of it is left.

@@ -155,4 +155,9 @@ export const migrations: Migrations = {
   '0905_webhook_reactor_version': `
     alter table work.webhook_reactor add column version integer not null default 1;
   `,
+  // Version 2 knows `OrderCompleted`.
+  '0906_webhook_reactor_version_2': `
+    alter table work.webhook_reactor alter column version set default 2;
+    update work.webhook_reactor set version = 2;
+  `,
 }

@@ -136,7 +136,7 @@ test('every answer that the interface description declares is given', async (t) 
       }
       played.add(await play({ operation, answer: '429 rate_limited', how: 'at once', send: refused }))
     }
-    const placed = (await log.readAll(before, 1_000)).filter(({ type }) => type === 'OrderPlaced')
+    const placed = (await log.readAll(before, 1_000)).filter(({ type }) => type === 'OrderCompleted')
     assert.equal(placed.length, ordered, 'a request that was refused was processed')
   })
 

@@ -167,7 +167,7 @@ const completedByReactor = async (): Promise<number> => {
   const stored = await log.readAll(0, 1_000_000)
   await log.close()
   return stored
-    .filter(({ type }) => type === 'OrderPlaced')
+    .filter(({ type }) => type === 'OrderCompleted' || type === 'OrderPlaced')
     .filter(({ metadata }) => JSON.parse(metadata).actor.name === 'completion').length
 }
 

@@ -72,7 +72,7 @@ const bought =
     at.other.order(at.accountId, 'bought', goodsOf(at))
 
 const proxyIdsOf = async ({ world }: Case, orderId: OrderId) => {
-  for await (const stored of world.log.readStream(orderStream(orderId), 1))
+  for await (const stored of world.log.readStream(orderStream(orderId), 0))
     return (decode(stored).data as { proxyIds: OrderDetailsProxyIds }).proxyIds
   throw new Error(`${orderId} is not fulfilled`)
 }

@@ -91,17 +91,17 @@ const changes: readonly (readonly [
   ],
   [
     'the order is placed at another price',
-    'OrderPlaced',
+    'OrderCompleted',
     0,
     (data) => (data.order.amountCents -= 1),
-    'OrderPlaced margin-order',
+    'OrderCompleted margin-order',
   ],
   [
     'the order is placed at another cost',
-    'OrderPlaced',
+    'OrderCompleted',
     0,
     (data) => (data.order.costCents += 1),
-    'OrderPlaced margin-order',
+    'OrderCompleted margin-order',
   ],
   [
     'more of the price is decided than was paid',
@@ -160,7 +160,7 @@ for (const [what, type, nth, change, found] of changes)
 test('an order that awaited its payment is held against what it was paid at', () => {
   const paid = (cents: number) =>
     history().map((event) => {
-      if (event.type !== 'OrderPlaced') return event
+      if (event.type !== 'OrderCompleted') return event
       const { order, balanceCents } = event.data as { order: OrderDetails; balanceCents: number }
       const { orderId, accountId } = order
       return {

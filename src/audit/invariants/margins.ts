@@ -4,7 +4,13 @@ import type { AccountId } from '../../ids.ts'
 import type { CustomerCharged, CustomerRefunded } from '../../ledger/customer-events.ts'
 import { centsToMicros } from '../../ledger/money.ts'
 import { postingsOf, resellerBook, serviceBook } from '../../ledger/postings.ts'
-import type { OrderPaid, OrderPlaced, OrderRefunded, RefundDecided } from '../../orders/events.ts'
+import type {
+  OrderCompleted,
+  OrderPaid,
+  OrderPlaced,
+  OrderRefunded,
+  RefundDecided,
+} from '../../orders/events.ts'
 import { inDollars, violate } from './violation.ts'
 
 /** Both sides of an order for a customer. Micro-dollars. */
@@ -47,7 +53,7 @@ const ordersTable: Table<OrderRow> = {
 }
 
 type Ledger = RecordedEvent<CustomerCharged | CustomerRefunded>
-type Known = Ledger | RecordedEvent<OrderPlaced | OrderPaid | RefundDecided | OrderRefunded>
+type Known = Ledger | RecordedEvent<OrderCompleted | OrderPlaced | OrderPaid | RefundDecided | OrderRefunded>
 
 const ledgerPrefix = 'ledger-'
 
@@ -60,6 +66,7 @@ const orderIdOf = (event: Known): string | null => {
       return event.data.order.orderId
     case 'CustomerRefunded':
       return event.data.orderId
+    case 'OrderCompleted':
     case 'OrderPlaced':
     case 'OrderPaid':
       return event.data.order.customerId === null ? null : event.data.order.orderId
@@ -156,7 +163,11 @@ const ofReturned = (row: OrderRow, event: RecordedEvent<CustomerRefunded>, say: 
   return { ...row, returned_revenue, returned_cost }
 }
 
-const ofPlaced = (row: OrderRow, event: RecordedEvent<OrderPlaced | OrderPaid>, say: Say): OrderRow => {
+const ofPlaced = (
+  row: OrderRow,
+  event: RecordedEvent<OrderCompleted | OrderPlaced | OrderPaid>,
+  say: Say,
+): OrderRow => {
   const { revenue, cost } = sidesOf(event.data.order)
   return checkPaid({ ...row, placed_revenue: revenue, placed_cost: cost }, say)
 }
@@ -190,6 +201,7 @@ const after = (before: OrderRow, event: Known, say: Say): OrderRow => {
       return ofCharged(before, event, say)
     case 'CustomerRefunded':
       return ofReturned(before, event, say)
+    case 'OrderCompleted':
     case 'OrderPlaced':
     case 'OrderPaid':
       return ofPlaced(before, event, say)

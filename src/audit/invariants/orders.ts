@@ -56,6 +56,7 @@ const orderIdOf = (event: Known): string | null => {
   switch (event.type) {
     case 'WalletDebited':
     case 'CustomerCharged':
+    case 'OrderCompleted':
     case 'OrderPlaced':
     case 'OrderAwaitingPayment':
       return event.data.order.orderId
@@ -194,7 +195,7 @@ const land = (row: OrderRow, event: Extract<Known, { type: 'OrderRefunded' }>, s
 
 const place = (
   row: OrderRow,
-  event: Extract<Known, { type: 'OrderPlaced' | 'OrderPaid' }>,
+  event: Extract<Known, { type: 'OrderCompleted' | 'OrderPlaced' | 'OrderPaid' }>,
   say: Say,
 ): OrderRow => {
   const { order } = event.data
@@ -222,6 +223,8 @@ const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
     case 'OrderPlaced':
     case 'OrderPaid':
       return place(row, event, say)
+    case 'OrderCompleted':
+      return end(place(row, event, say), 'fulfilled', say)
     case 'AddressesAllocated':
     case 'AddressesExtended':
     case 'PlanActivated':
