@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { ApiError } from './errors.ts'
-import { refuse } from './errors.ts'
+import { refuse, refuseUnknownPath } from './errors.ts'
 import type { CompiledRoute, HttpRequest } from './exchange.ts'
 import { customerRefOf, idempotencyKeyOf, positionOf } from './header-forms.ts'
 import type { Answer, Route } from './route.ts'
@@ -30,7 +30,7 @@ const checkParams = (schema: z.ZodObject | null, params: unknown): unknown => {
   if (schema === null) return {}
   const checked = schema.safeParse(params)
   const readable = Object.values(params as Record<string, string>).every((value) => !value.includes('\u0000'))
-  if (!checked.success || !readable) throw refuse('not_found', 'nothing has this path')
+  if (!checked.success || !readable) throw refuseUnknownPath()
   return checked.data
 }
 

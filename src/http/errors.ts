@@ -43,6 +43,10 @@ export const refuse = <Code extends ErrorCode>(
   ...[extra]: ExtraArguments<Code>
 ): ApiError => new ApiError(code, message, extra as Readonly<Record<string, unknown>> | undefined)
 
+/** The refusal of a path that is none of ours. */
+export const refuseUnknownPath = (): ApiError =>
+  refuse('not_found', 'nothing has this path; /docs shows what there is')
+
 /** A refusal that tells the client when to come back: `retryAfterS` is rounded up to whole seconds, at least 1. */
 export const refuseUntil = (
   code: 'rate_limited' | 'overloaded',

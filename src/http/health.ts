@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
-import { ApiError, refuse } from './errors.ts'
+import { ApiError, refuseUnknownPath } from './errors.ts'
 import type { ApiRequest, Route } from './route.ts'
 import { route } from './route.ts'
 
@@ -127,7 +127,7 @@ const metrics = ({ registry, token }: MetricsAccess): Route =>
     responses: { 200: { description: 'The measurements.', text: { mediaType: 'text/plain', example: '' } } },
     errors: ['not_found'],
     async handler(request) {
-      if (!mayRead(token, request)) throw refuse('not_found', 'nothing has this path')
+      if (!mayRead(token, request)) throw refuseUnknownPath()
       return {
         status: 200,
         text: await registry.metrics(),

@@ -10,7 +10,7 @@ import type { TrustedProxies } from './client-address.ts'
 import { clientAddress, noTrustedProxies } from './client-address.ts'
 import { compileRoute } from './compile.ts'
 import { hangUpIdleOnClose } from './connections.ts'
-import { ApiError, refuse } from './errors.ts'
+import { ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import { refusalOf, unsupportedMediaType } from './fault.ts'
 import type { Limits } from './gate.ts'
@@ -86,7 +86,7 @@ const checkHost = ({ raw, headers }: HttpRequest): void => {
 /** OPTIONS of a path that exists, 405 for its other methods, 404 for the rest. */
 const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply): HttpReply => {
   const match = paths(request.url.split('?', 1)[0] ?? '')
-  if (match === null) throw refuse('not_found', 'nothing has this path')
+  if (match === null) throw refuseUnknownPath()
   reply.header('allow', match.allow)
   if (request.method !== 'OPTIONS')
     throw refuse('method_not_allowed', `this path does not have ${request.method}; it has: ${match.allow}`)
@@ -153,7 +153,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
         reply as HttpReply,
         requestIdOf(request as HttpRequest, undefined),
         null,
-        refuse('not_found', 'nothing has this path'),
+        refuseUnknownPath(),
       ),
     routerOptions: { ignoreTrailingSlash: false },
   })

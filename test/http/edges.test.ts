@@ -37,8 +37,11 @@ describe('Paths and methods', () => {
       '/api/v1/orders/a/b',
       '/api/v1/orders/%ff',
       '/api/v1/orders/%',
-    ])
-      assert.equal((await client.get(path)).body.code, 'not_found', path)
+    ]) {
+      const { code, error } = (await client.get(path)).body
+      const told = { code: 'not_found', error: 'nothing has this path; /docs shows what there is' }
+      assert.deepEqual({ code, error }, told, path)
+    }
     const posted = await client.call('POST', '/nowhere', {
       raw: '{',
       headers: { 'content-type': 'text/plain' },
