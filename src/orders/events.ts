@@ -6,8 +6,9 @@ import type { OrderDetails } from './details.ts'
 /**
  * An `order-{id}` stream: the life of one order (design sections 5 and 6). Times are ISO 8601 UTC.
  *
- * Paid by what was there and fulfilled, in the one decision that placed it: nearly every order, and nothing else is ever
- * said of it. It says what `OrderPlaced` and `OrderFulfilled` say together (docs/decisions/0040-orders-in-one-event.md).
+ * Paid by what was there and fulfilled, in the one decision that placed it: the first event of nearly every order, and
+ * mostly its only one. It says what `OrderPlaced` and `OrderFulfilled` say together
+ * (docs/decisions/0040-orders-in-one-event.md).
  */
 export type OrderCompleted = DomainEvent<
   'OrderCompleted',
