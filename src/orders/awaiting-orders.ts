@@ -132,21 +132,11 @@ export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number
       if (await cancelClosed(deps, orderId))
         logger.info({ orderId }, 'an order was canceled: its invoice closed')
     }
-    await workOnEach(
-      [
-        ...held.map(
-          ({ order_id: orderId }) =>
-            () =>
-              tryAgain(orderId),
-        ),
-        ...closed.map(
-          ({ order_id: orderId }) =>
-            () =>
-              cancel(orderId),
-        ),
-      ],
-      (step) => step(),
-    )
+    const steps = [
+      ...held.map(({ order_id: orderId }) => ({ orderId, take: tryAgain })),
+      ...closed.map(({ order_id: orderId }) => ({ orderId, take: cancel })),
+    ]
+    await workOnEach(steps, ({ orderId, take }) => take(orderId))
   }
   return startPoller({ name: 'awaiting-orders', intervalMs: deps.intervalMs ?? 1_000, work, logger })
 }

@@ -9,7 +9,6 @@ import { ledgerFold } from '../ledger/fold.ts'
 import { arbiterOf } from './arbiter.ts'
 import { decideCompletion } from './complete.ts'
 import type { OrderDetails } from './details.ts'
-import type { OrderEvent } from './events.ts'
 import { type Order, orderFold } from './fold.ts'
 import { readOrder } from './read-order.ts'
 import { withRefundEvidence } from './refund-evidence.ts'
@@ -43,12 +42,9 @@ export const createCompletion = (deps: {
 
   /** The whole order from its own stream, else from the debit that carries it. */
   const paidOrder = async (orderId: OrderId, debit: DebitPlace | null): Promise<PaidOrder | null> => {
-    const placed = (await eventAt(orderStream(orderId), 0)) as OrderEvent | null
+    const standing = await readOrder(log, orderId)
     // The balance is in the order already and is not looked at again.
-    if (placed?.type === 'OrderPlaced' || placed?.type === 'OrderCompleted')
-      return { order: placed.data.order, availableAfterMicros: 0 }
-    const awaited = placed && (await readOrder(log, orderId))
-    if (awaited?.paid) return { order: awaited.details, availableAfterMicros: 0 }
+    if (standing?.paid) return { order: standing.details, availableAfterMicros: 0 }
     if (!debit) return null
     const paid = (await eventAt(ledgerStream(debit.accountId), debit.revision)) as LedgerEvent | null
     const pays = paid?.type === 'WalletDebited' || paid?.type === 'CustomerCharged'

@@ -6,8 +6,7 @@ import { parseCatalog } from '../../src/catalog/file.ts'
 import { type CatalogState, catalogFold, emptyCatalog, evolveCatalog } from '../../src/catalog/fold.ts'
 import { createCatalogService } from '../../src/catalog/service.ts'
 import { createPostgresSnapshots } from '../../src/eventstore/commands/postgres-snapshots.ts'
-import { postgresWorld, runnerOver } from '../commands/world.ts'
-import { until } from '../support/until.ts'
+import { beginningsOfReads, postgresWorld, runnerOver, snapshotFrom } from '../commands/world.ts'
 import { demoJson, demoText } from './samples.ts'
 
 const cause = { actor: { kind: 'operator', name: 'ann' }, correlationId: 'test' } as const
@@ -23,15 +22,9 @@ const oftenImported = async (t: TestContext) => {
     file.products[0].tiers[0].unitPriceMicros = 5_000_000 + n
     assert.equal((await catalog.import(JSON.stringify(file), cause)).answer.status, 'imported')
   }
-  await until(
-    async () => (await pool.query('select from engine.snapshots where revision >= 20')).rowCount === 1,
-  )
+  await snapshotFrom(pool, 20)
   await runner.close()
-  const begun: number[] = []
-  wire.onReadStreams = (tails) => {
-    begun.push(...tails.map(({ from }) => from))
-    return elsewhere.readStreams(tails)
-  }
+  const begun = beginningsOfReads(wire, elsewhere)
   const read = async () => {
     begun.length = 0
     const cold = runnerOver(wire, options)

@@ -5,6 +5,7 @@ import type { AppendItem, EventLog, ItemOutcome } from '../../src/eventstore/por
 import { clientConfig } from '../../src/postgres/pool.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { testDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 // What other rooms need to run their commands in tests.
 export { codec, runnerOver } from './purse.ts'
@@ -70,4 +71,20 @@ export const postgresWorld = async (t: TestContext) => {
     return log
   }
   return { url, pool, wire: wired(await opened()), elsewhere: await opened() }
+}
+
+/** Sends a wire's reads of streams to another process's log, and tells from which revision each began. */
+export const beginningsOfReads = (wire: WiredLog, elsewhere: EventLog): number[] => {
+  const begun: number[] = []
+  wire.onReadStreams = (tails) => {
+    begun.push(...tails.map(({ from }) => from))
+    return elsewhere.readStreams(tails)
+  }
+  return begun
+}
+
+/** Waits until the world's one snapshot stands at this revision or a later one. */
+export const snapshotFrom = async (pool: pg.Pool, revision: number): Promise<void> => {
+  const text = 'select from engine.snapshots where revision >= $1::bigint'
+  await until(async () => (await pool.query(text, [revision])).rowCount === 1)
 }

@@ -6,8 +6,7 @@ import type { AccountId } from '../../src/ids.ts'
 import { decideChange, decideRegistration, type EndpointDecision } from '../../src/webhooks/decide.ts'
 import type { EndpointEvent } from '../../src/webhooks/events.ts'
 import { type EndpointsState, endpointsFold } from '../../src/webhooks/fold.ts'
-import { postgresWorld, runnerOver } from '../commands/world.ts'
-import { until } from '../support/until.ts'
+import { beginningsOfReads, postgresWorld, runnerOver, snapshotFrom } from '../commands/world.ts'
 
 const accountId = 'acc_one' as AccountId
 const place = { accountId, endpointId: 'whs_1' }
@@ -39,15 +38,9 @@ test('endpoints that are changed again and again are read from a snapshot and th
   await decide(runner, (state) => decideRegistration(state, registered))
   for (let n = 1; n <= 40; n += 1)
     await decide(runner, (state) => decideChange(state, place, { urlId: `url_${n}` }))
-  await until(
-    async () => (await pool.query('select from engine.snapshots where revision >= 20')).rowCount === 1,
-  )
+  await snapshotFrom(pool, 20)
   await runner.close()
-  const begun: number[] = []
-  wire.onReadStreams = (tails) => {
-    begun.push(...tails.map(({ from }) => from))
-    return elsewhere.readStreams(tails)
-  }
+  const begun = beginningsOfReads(wire, elsewhere)
   const read = async () => {
     begun.length = 0
     const cold = runnerOver(wire, options)
