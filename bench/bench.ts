@@ -2,8 +2,10 @@ import type { ProgressBar } from '../src/cli/progress-bar.ts'
 
 /** How much is measured; every size has an option of `npm run bench` and a default that gives figures to quote. */
 export type Sizes = {
-  /** Of each load on orders. */
+  /** Of each load on orders, in all its rounds together. */
   readonly seconds: number
+  /** That each load on orders is measured in. */
+  readonly rounds: number
   /** Of TPC-B; 150 is 15 million accounts, about 2.2 GB. */
   readonly scale: number
   /** The length of a long log; a short one beside it has a tenth. */

@@ -49,8 +49,9 @@ const proxiesTable: Table<ProxyRow> = {
     released_at: { type: 'timestamptz', nullable: true },
   },
   key: ['proxy_id'],
-  // Those of an order are found by the ids in its row.
-  indexes: ['account_id, created_at desc, proxy_id desc', 'released_at, expires_at'],
+  // Those of an order are found by the ids in its row. As with orders, those of one millisecond are sorted when they are
+  // read: an index without their ids is half as large.
+  indexes: ['account_id, created_at desc', 'expires_at where released_at is null'],
 }
 
 const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
@@ -58,7 +59,7 @@ const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
 /** Rentals of dedicated addresses. */
 export const proxies: ReadModel = {
   name: 'proxies',
-  version: 2,
+  version: 3,
   tables: [proxiesTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>

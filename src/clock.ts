@@ -4,8 +4,10 @@ export type Clock = () => number
 /** Milliseconds of a clock that never goes back and that nobody sets, from any start: for durations alone. */
 export type MonotonicClock = () => number
 
-let lastMs = Number.NaN
-let lastTime = ''
+type Written = { readonly ms: number; readonly time: string }
+
+let last: Written = { ms: Number.NaN, time: '' }
+let former = last
 
 /** What the form below can say: milliseconds since the epoch at the beginning of the year 1 and the end of 9999. */
 const firstMs = Date.parse('0001-01-01T00:00:00.000Z')
@@ -16,14 +18,15 @@ export const isTime = (epochMs: number): boolean => epochMs >= firstMs && epochM
 
 /**
  * An instant in UTC as ISO 8601 with milliseconds, e.g. `2026-11-21T02:30:00.000Z`: the one form in events and answers.
- * The last one is kept, for whatever a batch decides happens at one instant.
+ * The last two are kept: whatever a batch decides happens at one instant, and what it rents mostly ends at one.
  * @throws RangeError outside the years 1 to 9999: Postgres reads no such time, and an event that holds one would stop the
  * read tables of everybody. Thrown while deciding it fails its command alone
  */
 export const isoTime = (epochMs: number): string => {
-  if (epochMs === lastMs) return lastTime
+  if (epochMs === last.ms) return last.time
+  if (epochMs === former.ms) return former.time
   if (!isTime(epochMs)) throw new RangeError(`${epochMs} ms is no time of the years 1 to 9999`)
-  lastTime = new Date(epochMs).toISOString()
-  lastMs = epochMs
-  return lastTime
+  former = last
+  last = { ms: epochMs, time: new Date(epochMs).toISOString() }
+  return last.time
 }

@@ -13,7 +13,6 @@ import type { RunnerMetrics } from './eventstore/commands/ports.ts'
 import { createPostgresSnapshots } from './eventstore/commands/postgres-snapshots.ts'
 import { createPostgresStreamLocks } from './eventstore/commands/postgres-stream-locks.ts'
 import { createCommandRunner, type RunnerHealth } from './eventstore/commands/runner.ts'
-import { eventStoreDbLog } from './eventstore/eventstoredb/log.ts'
 import type { EventLog } from './eventstore/port.ts'
 import { openPostgresLog } from './eventstore/postgres/log.ts'
 import { newEventId } from './ids.ts'
@@ -61,15 +60,19 @@ export type CoreOptions = {
   readonly metrics?: RunnerMetrics
 }
 
-const openLog = (
+const openLog = async (
   options: CoreOptions,
   pool: pg.Pool,
   connection: PoolOptions,
   onSetBack: (error: Error) => void,
-): Promise<EventLog> | EventLog => {
+): Promise<EventLog> => {
   const { config, logger } = options
   const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
-  if (config.eventStoreUrl !== null) return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
+  if (config.eventStoreUrl !== null) {
+    // Its client is a seventh of what a process reads at its start, so it is read only where it is used.
+    const { eventStoreDbLog } = await import('./eventstore/eventstoredb/log.ts')
+    return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
+  }
   return openPostgresLog({
     pool,
     connection: clientConfig(connection),

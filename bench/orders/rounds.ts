@@ -23,6 +23,8 @@ export type Row = Rate & {
   readonly name: string
   /** Null without pgbench. */
   readonly tpcB: Rate | null
+  /** The standard error of the mean of the rounds' ratios to TPC-B; null without pgbench, or of one round. */
+  readonly ratioError: number | null
   /** How far the read model that is furthest behind is, at the 99th percentile of the looks. */
   readonly lagP99Ms: number
   /** Answers that were no order, by their status. */
@@ -41,6 +43,18 @@ const together = (turns: readonly Pick<LoadResult, 'perSecond' | 'latenciesMs'>[
     p50Ms: percentile(latenciesMs, 0.5),
     p99Ms: percentile(latenciesMs, 0.99),
   }
+}
+
+/** How far the mean of the rounds' ratios may be from that of endless rounds: its standard error. */
+const ratioErrorOf = (
+  ours: readonly { readonly perSecond: number }[],
+  theirs: readonly { readonly perSecond: number }[],
+): number | null => {
+  const ratios = theirs.map(({ perSecond }, round) => ours[round]!.perSecond / perSecond)
+  if (ratios.length < 2) return null
+  const mean = ratios.reduce((sum, each) => sum + each, 0) / ratios.length
+  const squares = ratios.reduce((sum, each) => sum + (each - mean) ** 2, 0)
+  return Math.sqrt(squares / (ratios.length - 1) / ratios.length)
 }
 
 /** Answers that were no order, of all turns. */
@@ -112,6 +126,7 @@ export const measureRounds = async (
     name,
     ...together(ours),
     tpcB: theirs.length > 0 ? together(theirs) : null,
+    ratioError: ratioErrorOf(ours, theirs),
     lagP99Ms: percentile(lagsMs.sort(rising), 0.99),
     others: othersOf(ours),
   }))

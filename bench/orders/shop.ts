@@ -2,18 +2,17 @@ import { addAddresses } from '../../src/stock/stocking.ts'
 import { cause, withDesk } from '../accounts.ts'
 
 const wallets = 64
-/** More than a quick machine sells in four rows of ten seconds, their warm-ups of twelve and two first loads. */
-const addressesInStock = 400_000
 
 /** Whom a reseller's orders are for; each reseller has its own customer of this name. */
 export const customer = 'customer-1'
 
 /**
- * Accounts with full wallets, their keys, and addresses enough for every order of the run; as many resellers, each with
- * a customer whose credit is as full.
+ * Accounts with full wallets and their keys; as many resellers, each with a customer whose credit is as full.
+ * @param addressesInStock enough for every order of an address in the run
  */
 export const prepare = (
   env: NodeJS.ProcessEnv,
+  { addressesInStock = 0 } = {},
 ): Promise<{ readonly keys: readonly string[]; readonly resellerKeys: readonly string[] }> =>
   withDesk(env, async ({ core, account, credit }) => {
     const keys: string[] = []

@@ -8,7 +8,6 @@ import { type GatewayCredentials, isSandbox, type RealCredentials } from './cred
 import { createNowpaymentsGateway } from './nowpayments.ts'
 import type { PaymentGateway } from './port.ts'
 import type { Provider } from './rails.ts'
-import { createStripeGateway } from './stripe.ts'
 
 /** How an adapter reaches its provider. */
 type Reach = {
@@ -61,14 +60,16 @@ const sandboxCredentials = (
   }
 }
 
-const realAdapter = (
+const realAdapter = async (
   credentials: RealCredentials,
   send: Send,
   clock: Clock,
   sandboxUrl: string | null,
-): PaymentGateway => {
+): Promise<PaymentGateway> => {
   switch (credentials.provider) {
     case 'stripe': {
+      // Its package has some two hundred files: they are read by who takes cards, once the first payment is asked for.
+      const { createStripeGateway } = await import('./stripe.ts')
       if (sandboxUrl === null) return createStripeGateway(credentials, send)
       const { hostname: host, port } = new URL(sandboxUrl)
       return createStripeGateway(credentials, send, { host, port: Number(port), protocol: 'http' })
@@ -125,11 +126,11 @@ const registered = (
 const maxAtOnce = 128
 
 /** The adapter of these credentials; null for a stand-in where none run. */
-export const createAdapter = (
+export const createAdapter = async (
   gatewayId: string,
   credentials: GatewayCredentials,
   reach: Reach,
-): PaymentGateway | null => {
+): Promise<PaymentGateway | null> => {
   if (!isSandbox(credentials))
     return realAdapter(credentials, atMost(maxAtOnce, reach.send), reach.clock, null)
   const { sandbox, callbackUrl } = reach
@@ -142,5 +143,5 @@ export const createAdapter = (
     webhookSecret: webhookSecretOf(made),
   }
   const send = atMost(maxAtOnce, sandbox.send)
-  return registered(realAdapter(made, send, reach.clock, sandbox.baseUrl), account, sandbox)
+  return registered(await realAdapter(made, send, reach.clock, sandbox.baseUrl), account, sandbox)
 }

@@ -63,25 +63,27 @@ export const createGateways = (deps: {
   const local = sandboxUrl === null ? null : sandboxOutgoing(sandboxUrl)
   const sandbox = sandboxUrl === null || local === null ? null : { baseUrl: sandboxUrl, send: local.send }
   const own = serviceGateways(config, sandboxUrl)
-  const adapters = new LRUCache<string, PaymentGateway>({ max: maxAdapters })
+  // Being made or made, so that one gateway has one adapter: what it may have under way is counted there.
+  const adapters = new LRUCache<string, Promise<PaymentGateway | null>>({ max: maxAdapters })
 
-  const adapterOf = ({ gatewayId, credentials }: StoredGateway): PaymentGateway | null => {
+  const adapterOf = ({ gatewayId, credentials }: StoredGateway): Promise<PaymentGateway | null> => {
     const known = adapters.get(gatewayId)
     if (known) return known
-    const made = createAdapter(gatewayId, credentials, {
+    const making = createAdapter(gatewayId, credentials, {
       send: outgoing.send,
       sandbox,
       master,
       callbackUrl,
       clock,
     })
-    if (made) adapters.set(gatewayId, made)
-    return made
+    adapters.set(gatewayId, making)
+    making.catch(() => adapters.delete(gatewayId))
+    return making
   }
-  const live = (stored: StoredGateway | null | undefined): LiveGateway | null => {
+  const live = async (stored: StoredGateway | null | undefined): Promise<LiveGateway | null> => {
     if (!stored) return null
     const { gatewayId, owner, merchantName, credentials } = stored
-    const gateway = adapterOf(stored)
+    const gateway = await adapterOf(stored)
     return gateway && { gatewayId, owner, merchantName, provider: credentials.provider, gateway }
   }
 

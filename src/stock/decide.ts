@@ -2,7 +2,7 @@ import { isoTime } from '../clock.ts'
 import { recall } from '../eventstore/remembered.ts'
 import { type ProxyId, proxyIdOf } from '../ids.ts'
 import type { OrderDetails, Target } from '../orders/details.ts'
-import type { AddressesReleased, Allocation, StockEvent, StockRefusal } from './events.ts'
+import type { AddressesReleased, Allocation, StockEvent, StockedAddress, StockRefusal } from './events.ts'
 import { poolKey, type Rental, type StockAnswer, type StockState } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
@@ -18,17 +18,18 @@ export type StockDecision = {
 }
 
 /** The addresses that a pool can sell now, at most `limit` of them: stocked first, then those that have rested. */
-const sellable = (state: StockState, target: Target, limit: number, nowMs: number): string[] => {
+const sellable = (state: StockState, target: Target, limit: number, nowMs: number): StockedAddress[] => {
   const pool = state.pools.get(poolKey(target))
   if (!pool) return []
-  const ips: string[] = []
+  const addresses: StockedAddress[] = []
   const ready = Math.min(limit, pool.ready.size)
-  while (ips.length < ready) ips.push(pool.ready.get(ips.length) as string)
-  for (const { ip, availableFromMs } of pool.resting) {
-    if (ips.length >= limit || availableFromMs > nowMs) break
-    ips.push(ip)
+  while (addresses.length < ready) addresses.push(pool.ready.get(addresses.length) as StockedAddress)
+  if (addresses.length === limit) return addresses
+  for (const { address, availableFromMs } of pool.resting) {
+    if (addresses.length >= limit || availableFromMs > nowMs) break
+    addresses.push(address)
   }
-  return ips
+  return addresses
 }
 
 const refusal = (reason: StockRefusal): StockDecision => ({
@@ -45,13 +46,15 @@ export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: 
   if (known) return { events: [], answer: known }
   const { target } = order
   if (!target) throw new Error(`order ${order.orderId} has no target to allocate for`)
-  const ips = sellable(state, target, order.quantity, nowMs)
-  if (ips.length < order.quantity) return refusal('out_of_stock')
-  const allocations = ips.map((ip): Allocation => {
-    const address = state.addresses.get(ip)
-    if (!address) throw new Error(`address ${ip} is in a pool but was never stocked`)
-    return { ...address, proxyId: proxyIdOf(order.orderId, ip), rotationMinutes: target.rotationMinutes }
-  })
+  const addresses = sellable(state, target, order.quantity, nowMs)
+  if (addresses.length < order.quantity) return refusal('out_of_stock')
+  const allocations = addresses.map(
+    (address): Allocation => ({
+      ...address,
+      proxyId: proxyIdOf(order.orderId, address.ip),
+      rotationMinutes: target.rotationMinutes,
+    }),
+  )
   const allocatedAt = isoTime(nowMs)
   const expiresAt = isoTime(nowMs + target.periodDays * dayMs)
   return {

@@ -25,12 +25,15 @@ export type Rental = {
 }
 
 /** An address that was released and rests until it may be sold again. */
-type Resting = { readonly ip: string; readonly availableFromMs: number }
+type Resting = { readonly address: StockedAddress; readonly availableFromMs: number }
 
-/** Addresses that are alike to a buyer: one carrier and service, or all of a product that has neither. */
+/**
+ * Addresses that are alike to a buyer: one carrier and service, or all of a product that has neither. They queue
+ * themselves, not their names: a look into the map of all of them was a tenth of what an order of an address takes.
+ */
 export type Pool = {
   /** First stocked, first sold. */
-  readonly ready: List<string>
+  readonly ready: List<StockedAddress>
   /** In the order of their release, so the first may be sold first. */
   readonly resting: List<Resting>
 }
@@ -71,7 +74,7 @@ const addStocked = (state: StockState, stocked: readonly StockedAddress[]): Stoc
   for (const address of stocked) {
     const key = poolKey(address)
     const pool = pools.get(key, emptyPool)
-    pools = pools.set(key, { ...pool, ready: pool.ready.push(address.ip) })
+    pools = pools.set(key, { ...pool, ready: pool.ready.push(address) })
   }
   const addresses = state.addresses.withMutations((map) => {
     for (const address of stocked) map.set(address.ip, address)
@@ -94,9 +97,9 @@ const withoutTaken = <Item>(
 const take = (state: StockState, key: string, ips: readonly string[]): StockState['pools'] => {
   const pool = state.pools.get(key, emptyPool)
   const taken = new Set(ips)
-  const ready = withoutTaken(pool.ready, taken, (ip) => ip)
+  const ready = withoutTaken(pool.ready, taken, ({ ip }) => ip)
   const left = ips.length - (pool.ready.size - ready.size)
-  const resting = left === 0 ? pool.resting : withoutTaken(pool.resting, taken, ({ ip }) => ip)
+  const resting = left === 0 ? pool.resting : withoutTaken(pool.resting, taken, ({ address }) => address.ip)
   return state.pools.set(key, { ready, resting })
 }
 
@@ -180,7 +183,7 @@ const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
         if (!address) continue
         const key = poolKey(address)
         const pool = pools.get(key, emptyPool)
-        pools = pools.set(key, { ...pool, resting: pool.resting.push({ ip, availableFromMs }) })
+        pools = pools.set(key, { ...pool, resting: pool.resting.push({ address, availableFromMs }) })
       }
       const rentals = state.rentals.deleteAll(event.data.releases.map(({ proxyId }) => proxyId))
       return { ...state, pools, rentals }
@@ -192,12 +195,32 @@ const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
   }
 }
 
+/** A snapshot names addresses where a pool queues them. */
 type Snapshot = {
   addresses: StockedAddress[]
-  pools: [string, { ready: string[]; resting: Resting[] }][]
+  pools: [string, { ready: string[]; resting: { ip: string; availableFromMs: number }[] }][]
   rentals: [string, Rental][]
   answers: RememberedJson<StockAnswer>
 }
+
+const poolToJson = ({ ready, resting }: Pool): Snapshot['pools'][number][1] => ({
+  ready: ready.map(({ ip }) => ip).toArray(),
+  resting: resting.map(({ address, availableFromMs }) => ({ ip: address.ip, availableFromMs })).toArray(),
+})
+
+const poolFromJson =
+  (addresses: ImmutableMap<string, StockedAddress>) =>
+  ({ ready, resting }: Snapshot['pools'][number][1]): Pool => {
+    const addressOf = (ip: string): StockedAddress => {
+      const address = addresses.get(ip)
+      if (!address) throw new Error(`address ${ip} is in a pool but was never stocked`)
+      return address
+    }
+    return {
+      ready: List(ready.map(addressOf)),
+      resting: List(resting.map(({ ip, availableFromMs }) => ({ address: addressOf(ip), availableFromMs }))),
+    }
+  }
 
 /** The state of `stock-{product}-{country}`: every address there is, who rents it, and what each order was told. */
 export const stockFold: Fold<StockState, StockEvent> = {
@@ -210,24 +233,18 @@ export const stockFold: Fold<StockState, StockEvent> = {
       objectText(
         {
           addresses: [...addresses.values()],
-          pools: [...pools].map(([key, { ready, resting }]) => [
-            key,
-            { ready: ready.toArray(), resting: resting.toArray() },
-          ]),
+          pools: [...pools].map(([key, pool]) => [key, poolToJson(pool)]),
           rentals: [...rentals],
         },
         { answers: rememberedText(answers) },
       ),
     fromText: (text): StockState => {
       const snapshot = JSON.parse(text) as Snapshot
+      const addresses = ImmutableMap(snapshot.addresses.map((address) => [address.ip, address]))
+      const poolOf = poolFromJson(addresses)
       return {
-        addresses: ImmutableMap(snapshot.addresses.map((address) => [address.ip, address])),
-        pools: ImmutableMap(
-          snapshot.pools.map(([key, { ready, resting }]) => [
-            key,
-            { ready: List(ready), resting: List(resting) },
-          ]),
-        ),
+        addresses,
+        pools: ImmutableMap(snapshot.pools.map(([key, pool]) => [key, poolOf(pool)])),
         rentals: ImmutableMap(snapshot.rentals),
         answers: rememberedFromJson(snapshot.answers),
       }

@@ -132,8 +132,8 @@ describe('stock', () => {
             if (current.do === 'expire')
               for (const ip of held.keys()) assert.ok(endsAt.get(ip)! > now, `${ip} did not end`)
             const free = [...state.pools.values()].flatMap(({ ready, resting }) => [
-              ...ready,
-              ...resting.map(({ ip }) => ip),
+              ...ready.map(({ ip }) => ip),
+              ...resting.map(({ address }) => address.ip),
             ])
             const rented = [...state.rentals.values()].map(({ ip }) => ip)
             assert.deepEqual([...free, ...rented].sort(), [...all].sort())
