@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readdir, realpath, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DataInUse, lockData } from '../../src/postgres/data-lock.ts'
@@ -20,18 +20,34 @@ const clear = async (dataDir: string): Promise<void> => {
 }
 
 /** Removes what killed test runs left: their Postgres, where it runs on, and its data. */
-const sweep = async (): Promise<void> => {
-  for (const name of await readdir(tmpdir()))
+const sweep = async (place: string): Promise<void> => {
+  for (const name of await readdir(place))
     if (name.startsWith(prefix))
-      await clear(join(tmpdir(), name)).catch((error) => {
+      await clear(join(place, name)).catch((error) => {
         if (!(error instanceof DataInUse || error.code === 'ENOENT')) throw error
       })
 }
 
+const memory = '/dev/shm'
+/** `TMPFS_MAGIC` of statfs(2). */
+const tmpfs = 0x01021994
+/** A run puts down two at most. */
+const roomBytes = 8 * 2 ** 30
+
+/**
+ * Linux's file system in memory, where there is room in it: a test's database is some thousand files, which are made and
+ * removed in 30 ms there and in 180 on a disk.
+ */
+const placeOfData = async (): Promise<string> => {
+  const found = await statfs(memory).catch(() => null)
+  return found?.type === tmpfs && found.bavail * found.bsize >= roomBytes ? memory : tmpdir()
+}
+
 /** A Postgres for tests, in a directory of its own. Tests kill Farebox, never the machine: so no `fsync` here. */
 export const startTestServer = async (): Promise<{ url: string; stop(): Promise<void> }> => {
-  await sweep()
-  const dataDir = await mkdtemp(join(tmpdir(), prefix))
+  const place = await placeOfData()
+  for (const each of new Set([place, tmpdir()])) await sweep(each)
+  const dataDir = await mkdtemp(join(place, prefix))
   const server = await startEmbeddedPostgres({
     dataDir,
     role: 'test run',
