@@ -73,6 +73,29 @@ describe('the structure of the source', () => {
     assert.deepEqual([...new Set(users)], ['src/eventstore/eventstoredb'])
   })
 
+  test('reads at a start only the packages that every start needs, and for a command none of the server', () => {
+    const startReads = (from: string): ReadonlySet<string> => {
+      const read = new Set([from])
+      for (const file of read)
+        for (const { to, typeOnly } of imports.filter((each) => each.from === file))
+          if (!typeOnly) read.add(to)
+      return read
+    }
+    const entries = ['src/main.ts', 'src/cli/open-context.ts', 'src/cli/program.ts', 'src/cli-rooms.ts']
+    const rare = ['@eventstore/db-client', 'stripe']
+    const ofTheServer = ['fastify', 'undici', 'prom-client']
+    for (const entry of entries) {
+      const unwanted = entry === 'src/main.ts' ? rare : [...rare, ...ofTheServer]
+      const read = startReads(entry)
+      assert.ok(read.has('pg') || read.has('commander'), `${entry} was followed to packages`)
+      assert.deepEqual(
+        unwanted.filter((name) => read.has(name)),
+        [],
+        entry,
+      )
+    }
+  })
+
   test('keeps the second reader of the ledger apart from everything that it checks', () => {
     const users = importsOf('test/exports/second-reader.ts').map(({ to }) => to)
     assert.deepEqual(
