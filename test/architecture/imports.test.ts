@@ -4,7 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { describe, test } from 'node:test'
 
 const root = resolve(import.meta.dirname, '../..')
-const importLine = /^(?:import|export)\s+(type\s+)?(?:[\s\S]*?\sfrom\s+)?'([^']+)'/gm
+const importLine = /^(?:import|export)\s+(type\s+)?(?:[^']*?\sfrom\s+)?'([^']+)'/gm
 
 type Import = { readonly from: string; readonly to: string; readonly typeOnly: boolean }
 
