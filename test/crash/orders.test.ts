@@ -8,6 +8,8 @@ import { orderPoints } from '../../src/crash.ts'
 import { demoEnv } from '../support/demo-env.ts'
 import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
+import { logInPostgres, logSettings } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
 const randomKills = soak ? 200 : 16
@@ -38,7 +40,7 @@ const bodies = [
 const setUp = async (t: TestContext): Promise<Bench> => {
   const { url } = await emptyDatabase(t)
   const dataDir = await dataDirectory(t)
-  const env = demoEnv(url, dataDir)
+  const env = { ...demoEnv(url, dataDir), ...(await logSettings(t)) }
   const first = await startFarebox(t, env)
   const demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const credit = [
@@ -117,17 +119,34 @@ const allOrders = async (bench: Bench, baseUrl: string) => {
   }
 }
 
-/** Every acknowledged order stands once and is paid once; nothing is charged without an order. */
+const walletMatches = async (bench: Bench, baseUrl: string): Promise<boolean> => {
+  const orders = await allOrders(bench, baseUrl)
+  const paid = orders.reduce((sum, item) => sum + item.amountCents - item.refundedCents, 0)
+  const { body: wallet } = await call(`${baseUrl}/api/v1/wallet`, bench.key)
+  return wallet.balanceCents === bench.startCents - paid
+}
+
+/**
+ * Every acknowledged order stands once and is paid once; nothing is charged without an order. On EventStoreDB, whose items
+ * are not atomic, once the completion has ended what a kill left, and with those refunded that lost a race for an address.
+ */
 const audit = async (bench: Bench, baseUrl: string): Promise<void> => {
+  if (logInPostgres) assert.ok(await walletMatches(bench, baseUrl), 'the wallet does not match the orders')
+  else
+    await until(() => walletMatches(bench, baseUrl), {
+      timeoutMs: 60_000,
+      what: 'a wallet that matches the orders',
+    })
+  const ends = logInPostgres ? ['completed'] : ['completed', 'refunded']
   const orders = await allOrders(bench, baseUrl)
   const byId = new Map(orders.map((item) => [item.orderId, item]))
   assert.equal(byId.size, orders.length, 'an order is listed twice')
-  for (const [key, { orderId }] of bench.asked)
-    if (orderId !== null) assert.equal(byId.get(orderId)?.status, 'completed', `the order of ${key} is gone`)
+  for (const [key, { orderId }] of bench.asked) {
+    if (orderId === null) continue
+    const status = byId.get(orderId)?.status
+    assert.ok(status !== undefined && ends.includes(status), `the order of ${key} is ${status ?? 'gone'}`)
+  }
   assert.ok(orders.length <= bench.asked.size, 'there are orders that nobody asked for')
-  const paid = orders.reduce((sum, item) => sum + item.amountCents - item.refundedCents, 0)
-  const { body: wallet } = await call(`${baseUrl}/api/v1/wallet`, bench.key)
-  assert.equal(wallet.balanceCents, bench.startCents - paid, 'the wallet does not match the orders')
 }
 
 describe('a killed server', () => {

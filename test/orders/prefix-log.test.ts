@@ -9,7 +9,7 @@ import { answerUnderKey } from '../../src/http/idempotency.ts'
 import { type AccountId, heldPlanId, type OrderId, orderIdOf, planIdOfOrder } from '../../src/ids.ts'
 import { startMovementReactor } from '../../src/ledger/open-movements.ts'
 import { startCompletionReactor } from '../../src/orders/open-orders.ts'
-import { openLog } from '../eventstore/open-postgres.ts'
+import { openChosenLog } from '../eventstore/chosen-log.ts'
 import { caughtUp, type Engine, silent, startEngine } from '../projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { prefixLog, type Stop, type StopAt } from '../support/prefix-log.ts'
@@ -265,7 +265,7 @@ describe('over a log that stops after a prefix', () => {
     // One database for all cases, gone with the last one.
     const t = { after: (step: () => unknown) => cleanups.push(step) } as unknown as TestContext
     const { url, pool } = await testDatabase(t)
-    const log = await openLog(url)
+    const log = await openChosenLog(t, url)
     cleanups.unshift(() => log.close())
     const engine = await startEngine(t, pool, log, groups)
     cleanups.unshift(() => engine.stop())

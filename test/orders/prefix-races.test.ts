@@ -8,7 +8,7 @@ import type { AccountId, OrderId } from '../../src/ids.ts'
 import type { LedgerEvent } from '../../src/ledger/events.ts'
 import { startMovementReactor } from '../../src/ledger/open-movements.ts'
 import { startCompletionReactor } from '../../src/orders/open-orders.ts'
-import { openLog } from '../eventstore/open-postgres.ts'
+import { openChosenLog } from '../eventstore/chosen-log.ts'
 import { caughtUp, silent, startEngine } from '../projections/engine.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -78,7 +78,7 @@ const stoppedBy =
 
 test('two processes whose log stops at random charge once, refund once, rent no address twice and end', async (t) => {
   const { url, pool } = await testDatabase(t)
-  const log = await openLog(url)
+  const log = await openChosenLog(t, url)
   t.after(() => log.close())
   const engine = await startEngine(t, pool, log, groups)
   let world = 0

@@ -45,7 +45,7 @@ export const skipWithoutPostgresLog = logInPostgres
   : 'reaches into the log in Postgres: FAREBOX_TEST_LOG is eventstoredb'
 
 /** With FAREBOX_TEST_LOG=eventstoredb every service of these tests keeps its log in a server of its own. */
-const logSettings = async (t: TestContext): Promise<Readonly<Record<string, string>>> => {
+export const logSettings = async (t: TestContext): Promise<Readonly<Record<string, string>>> => {
   if (logInPostgres) return {}
   const kind = process.env.FAREBOX_TEST_LOG
   if (kind !== 'eventstoredb') throw new Error(`FAREBOX_TEST_LOG is postgres or eventstoredb, not ${kind}`)
