@@ -69,7 +69,7 @@ const openLog = async (
   const { config, logger } = options
   const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
   if (config.eventStoreUrl !== null) {
-    // Its client is a seventh of what a process reads at its start, so it is read only where it is used.
+    // Its client is a seventh of the files that a command reads, so it is read only where it is used.
     const { eventStoreDbLog } = await import('./eventstore/eventstoredb/log.ts')
     return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
   }

@@ -31,7 +31,7 @@ const sweep = async (place: string): Promise<void> => {
 const memory = '/dev/shm'
 /** `TMPFS_MAGIC` of statfs(2). */
 const tmpfs = 0x01021994
-/** A run puts down two at most. */
+/** Many times what a run was seen to put down, 200 MB, and the write-ahead log that a soak fills. */
 const roomBytes = 8 * 2 ** 30
 
 /**
