@@ -1,5 +1,6 @@
-import type { AccountEvent, Scope } from '../src/accounts/events.ts'
+import type { AccountEvent } from '../src/accounts/events.ts'
 import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { Scope } from '../src/terms/scope.ts'
 import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
 import { ownerOf } from './stream-owner.ts'
 

@@ -2,7 +2,6 @@ import { createHash, randomBytes } from 'node:crypto'
 import { open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type pg from 'pg'
-import type { Config } from './config.ts'
 import type { Migrations } from './postgres/migrate.ts'
 import type { MasterKey } from './vault/master-key.ts'
 
@@ -12,6 +11,15 @@ export type Keys = {
   readonly master: MasterKey
   /** The seed of the Ed25519 key that signs the log. */
   readonly seal: Uint8Array
+}
+
+/** Where the keys come from. */
+export type KeySettings = {
+  /** The folder of the files `master.key` and `seal.key`, made where there are none. */
+  readonly dataDir: string
+  /** 32 bytes; null: the file's. */
+  readonly masterKey: Buffer | null
+  readonly sealKey: Buffer | null
 }
 
 export const keyNames = ['master', 'seal'] as const
@@ -80,7 +88,7 @@ const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<
  * @throws KeyRefused when the file of one is missing or is no key
  */
 export const loadKeys = async (
-  { dataDir, masterKey, sealKey }: Pick<Config, 'dataDir' | 'masterKey' | 'sealKey'>,
+  { dataDir, masterKey, sealKey }: KeySettings,
   inUse: readonly KeyName[],
 ): Promise<Keys> => {
   const kept = (name: KeyName): Promise<Buffer> => keptKey(dataDir, name, inUse.includes(name))
@@ -129,7 +137,7 @@ export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
  * former one kept beside it. Safe to run again after a crash.
  */
 export const replaceSealKey = async (
-  { dataDir, sealKey }: Pick<Config, 'dataDir' | 'sealKey'>,
+  { dataDir, sealKey }: Pick<KeySettings, 'dataDir' | 'sealKey'>,
   pool: pg.Pool,
   next: Uint8Array,
 ): Promise<void> => {

@@ -1,5 +1,6 @@
 import type { AccountId, KeyId } from '../ids.ts'
-import type { AccountEvent, Scope } from './events.ts'
+import type { Scope } from '../terms/scope.ts'
+import type { AccountEvent } from './events.ts'
 import type { AccountState } from './fold.ts'
 
 /** No events: what was asked for stands already. */

@@ -1,6 +1,5 @@
 import type { DomainEvent } from '../eventstore/event.ts'
-
-export type Scope = 'buy' | 'scrape'
+import type { Scope } from '../terms/scope.ts'
 
 /** An `account-{id}` stream. The e-mail and the key's hash stand in the vault, never here. */
 export type AccountCreated = DomainEvent<

@@ -5,7 +5,7 @@ import { accountStream } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
 import type { AccountId, KeyId } from '../ids.ts'
 import { createGathered } from '../postgres/gathered.ts'
-import type { Scope } from './events.ts'
+import type { Scope } from '../terms/scope.ts'
 
 export type FindCallerDeps = {
   readonly pool: pg.Pool

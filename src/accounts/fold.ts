@@ -1,7 +1,8 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../eventstore/fold.ts'
 import type { KeyId } from '../ids.ts'
-import type { AccountEvent, Scope } from './events.ts'
+import type { Scope } from '../terms/scope.ts'
+import type { AccountEvent } from './events.ts'
 
 export type KeyState = {
   readonly scopes: readonly Scope[]

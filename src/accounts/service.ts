@@ -3,6 +3,7 @@ import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Cause } from '../eventstore/event.ts'
 import { accountStream } from '../eventstore/streams.ts'
 import { type AccountId, type KeyId, newId } from '../ids.ts'
+import type { Scope } from '../terms/scope.ts'
 import {
   type AccountDecision,
   type AccountRefusal,
@@ -14,7 +15,6 @@ import {
   decideUnblock,
 } from './decide.ts'
 import { isEmail } from './email.ts'
-import type { Scope } from './events.ts'
 import { type AccountState, accountFold } from './fold.ts'
 import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './key.ts'
 import { accountOfKey, claimEmail, dropKey, storeKey } from './vault.ts'

@@ -1,8 +1,8 @@
-import type { Scope } from '../accounts/events.ts'
 import type { Accounts } from '../accounts/service.ts'
 import type { Cause } from '../eventstore/event.ts'
 import type { AccountId, KeyId } from '../ids.ts'
 import type { Wallets } from '../ledger/service.ts'
+import type { Scope } from '../terms/scope.ts'
 import type { DemoAccount } from './file.ts'
 
 export type DemoRole = 'buyer' | 'reseller' | 'scraper'

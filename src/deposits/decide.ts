@@ -3,7 +3,7 @@ import type { Decision, StatesOf, StreamRefs } from '../eventstore/commands/comm
 import { depositStream, ledgerStream } from '../eventstore/streams.ts'
 import { centsToMicros } from '../ledger/money.ts'
 import type { LedgerState } from '../ledger/state.ts'
-import type { GatewayPayment, InvoiceStatus } from '../payments/port.ts'
+import type { GatewayPayment, InvoiceStatus } from '../payments/reports.ts'
 import type { Crediting, PaymentToCredit } from './crediting.ts'
 import type { DepositDetails, DepositEvent, DepositFailed } from './events.ts'
 import { type Deposit, type DepositInvoice, type DepositState, depositFold, isClosed } from './fold.ts'

@@ -3,7 +3,7 @@ import type { AccountId } from '../ids.ts'
 import type { ManualAnswer } from '../ledger/decide-manual.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
 import type { Wallets } from '../ledger/service.ts'
-import type { DisputeReport } from '../payments/port.ts'
+import type { DisputeReport } from '../payments/reports.ts'
 import type { Deposit } from './fold.ts'
 
 /** What a movement moved, now or when it was asked for before; null when it never moved, and why. */

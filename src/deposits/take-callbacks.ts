@@ -4,13 +4,8 @@ import { CommandOverload } from '../eventstore/commands/command.ts'
 import { type DepositId, newId } from '../ids.ts'
 import type { Wallets } from '../ledger/service.ts'
 import type { Inbox, InboxEntry } from '../payments/inbox.ts'
-import {
-  type DisputeReport,
-  type Gateways,
-  GatewayUnavailable,
-  type InvoiceReport,
-  type LiveGateway,
-} from '../payments/port.ts'
+import { type Gateways, GatewayUnavailable, type LiveGateway } from '../payments/port.ts'
+import type { DisputeReport, InvoiceReport } from '../payments/reports.ts'
 import { startPoller } from '../poller.ts'
 import { type FairQueue, startFairQueue } from '../under-way/fair-queue.ts'
 import { bearDispute } from './disputes.ts'

@@ -1,5 +1,5 @@
-import type { Scope } from '../accounts/events.ts'
 import type { AccountId, KeyId } from '../ids.ts'
+import type { Scope } from '../terms/scope.ts'
 import { refuse } from './errors.ts'
 
 /** The account and key behind a request. Never log or answer anything that the key can be made from. */

@@ -1,4 +1,4 @@
-import type { Scope } from '../accounts/events.ts'
+import type { Scope } from '../terms/scope.ts'
 import type { Caller, Directory, FinanceCaller, FinanceDirectory } from './auth.ts'
 import { authenticate, authenticateFinance } from './auth.ts'
 import { addressSubject } from './client-address.ts'

@@ -1,32 +1,9 @@
 import { LogUnavailable, OutcomeUnknown } from '../eventstore/errors.ts'
-
-/** Codes of Node and Postgres (SQLSTATE) that mean: not reachable, shutting down, out of connections, out of time. */
-const socketCodes: readonly string[] = [
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOENT',
-  'EAI_AGAIN',
-  'ENOTFOUND',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-]
-const sqlStates = /^(08...|53...|57014|57P0.|55P03|40001|40P01)$/
-
-/** node-postgres gives these without a code. */
-const driverMessages =
-  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/
+import { isDatabaseOutage } from '../postgres/outage.ts'
 
 /** Whether it is the log that is away, wherever it is kept; its error names the server. */
 export const isLogOutage = (error: unknown): boolean =>
   error instanceof LogUnavailable || error instanceof OutcomeUnknown
 
 /** Whether an error is an outage that a retry outlives (503), not a bug (500). */
-export const isOutage = (error: unknown): boolean => {
-  if (isLogOutage(error)) return true
-  if (!(error instanceof Error)) return false
-  const { code } = error as { code?: unknown }
-  if (typeof code === 'string') return socketCodes.includes(code) || sqlStates.test(code)
-  return driverMessages.test(error.message)
-}
+export const isOutage = (error: unknown): boolean => isLogOutage(error) || isDatabaseOutage(error)

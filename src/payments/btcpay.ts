@@ -5,15 +5,8 @@ import { maxUrlLength } from '../outgoing/target.ts'
 import type { BtcpayCredentials } from './credentials.ts'
 import { parseDecimalText, productMicros } from './decimal.ts'
 import { jsonApi, jsonOf } from './json-api.ts'
-import {
-  type CallbackVerdict,
-  type CreatedInvoice,
-  type GatewayPayment,
-  GatewayUnavailable,
-  type InvoiceReport,
-  type InvoiceStatus,
-  type PaymentGateway,
-} from './port.ts'
+import { type CallbackVerdict, type CreatedInvoice, GatewayUnavailable, type PaymentGateway } from './port.ts'
+import type { GatewayPayment, InvoiceReport, InvoiceStatus } from './reports.ts'
 import { isHexHmac } from './signature.ts'
 
 const expirationMinutes = 60

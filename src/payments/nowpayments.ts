@@ -5,14 +5,8 @@ import type { Send } from '../outgoing/send.ts'
 import type { NowpaymentsCredentials } from './credentials.ts'
 import { parseDecimalText, shareMicros } from './decimal.ts'
 import { jsonApi, jsonOf } from './json-api.ts'
-import {
-  type CallbackVerdict,
-  type GatewayPayment,
-  GatewayUnavailable,
-  type InvoiceReport,
-  type InvoiceStatus,
-  type PaymentGateway,
-} from './port.ts'
+import { type CallbackVerdict, GatewayUnavailable, type PaymentGateway } from './port.ts'
+import type { GatewayPayment, InvoiceReport, InvoiceStatus } from './reports.ts'
 import { isHexDigest, isHexHmac } from './signature.ts'
 
 const dayMs = 24 * 60 * 60 * 1000

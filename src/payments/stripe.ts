@@ -4,16 +4,9 @@ import { centsToMicros } from '../ledger/money.ts'
 import { faultKind } from '../outgoing/fault.ts'
 import type { Send } from '../outgoing/send.ts'
 import type { StripeCredentials } from './credentials.ts'
-import {
-  type CallbackVerdict,
-  type DisputeReport,
-  type FoundDispute,
-  GatewayUnavailable,
-  type InvoiceReport,
-  type InvoiceStatus,
-  type PaymentGateway,
-} from './port.ts'
+import { type CallbackVerdict, type FoundDispute, GatewayUnavailable, type PaymentGateway } from './port.ts'
 import { routeOf } from './rails.ts'
+import type { DisputeReport, InvoiceReport, InvoiceStatus } from './reports.ts'
 
 /** Signed callbacks older or newer than this are refused; Stripe's own default. */
 const toleranceS = 300

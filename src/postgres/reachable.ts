@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
-import { isOutage } from '../http/outage.ts'
+import { isDatabaseOutage } from './outage.ts'
 import { StartRefused } from './start-refused.ts'
 
 /** No connection came about in time. The message says to whom, for how long and what the last answer was. */
@@ -54,7 +54,7 @@ export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Prom
       await pool.query('select')
       return
     } catch (error) {
-      if (!isOutage(error)) throw refusalOf(error, new URL(url))
+      if (!isDatabaseOutage(error)) throw refusalOf(error, new URL(url))
       const reason = reasonOf(error)
       if (performance.now() + pauseMs >= endMs) {
         const { host, pathname } = new URL(url)

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
-import type { Scope } from '../../src/accounts/events.ts'
 import { createAccounts } from '../../src/accounts/service.ts'
 import { createTokenDesk } from '../../src/finance/tokens.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { createWallets } from '../../src/ledger/service.ts'
+import type { Scope } from '../../src/terms/scope.ts'
 import { type Called, type Document, type HttpClient, httpClient } from '../support/http.ts'
 import { type Service, type ServiceParts, startService } from '../support/service.ts'
 

@@ -1,0 +1,2 @@
+/** What an API key may do: `buy` orders and reads what was bought, `scrape` runs scrapers. Neither includes the other. */
+export type Scope = 'buy' | 'scrape'
