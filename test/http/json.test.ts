@@ -128,6 +128,25 @@ describe('Reading a body', () => {
     assert.equal(parseJson(Buffer.from('{"a":1e300}')).overflowing, false)
   })
 
+  test('refuses numbers that are longer than any number can need, before it reads them', () => {
+    const zeros = '0'.repeat(250_000)
+    for (const number of [`0.${zeros}1`, `1${zeros}`, `-1.5${zeros}`, `1e-${zeros}1`, `1e+${zeros}`, zeros])
+      refused(`{"quantity":${number}}`, /a number of more than 100 characters/)
+    assert.deepEqual(parse(`[1.${'0'.repeat(98)}]`), [1])
+    refused(`[1.${'0'.repeat(99)}]`, /more than 100 characters/)
+    const text = '1'.repeat(5_000)
+    assert.deepEqual(parse(`{"label":"${text}","${text}":1}`), { label: text, [text]: 1 })
+  })
+
+  test('tells a fraction in a time that grows with its length and no faster', () => {
+    const source = `0.${'0'.repeat(100_000)}1`
+    const cpuMs = () => process.cpuUsage().user / 1000
+    const before = cpuMs()
+    assert.equal(isFraction(source), true)
+    // A backtracking search takes ten seconds.
+    assert.ok(cpuMs() - before < 1_000)
+  })
+
   test('never reads a written fraction as a whole number', () => {
     fc.assert(
       fc.property(
