@@ -16,6 +16,8 @@ import { depositRef, type Settling } from './settling.ts'
 export type Invoiced = {
   readonly deposit: Deposit
   readonly payUrl: string
+  /** Another request made the invoice. */
+  readonly replayed: boolean
   readonly position: number | null
 }
 
@@ -82,7 +84,8 @@ export const createInvoicing = (deps: {
     try {
       const now = await read(depositId, cause)
       const pages = await readPages(pool, depositId)
-      if (now?.invoice && pages?.payUrl) return { deposit: now, payUrl: pages.payUrl, position: null }
+      if (now?.invoice && pages?.payUrl)
+        return { deposit: now, payUrl: pages.payUrl, replayed: true, position: null }
       await watchDeposit(pool, { ...details, openedAt: deposit.openedAt })
       const created = await live.gateway.createInvoice({
         depositId,
@@ -96,7 +99,7 @@ export const createInvoicing = (deps: {
       await keepPayUrl(pool, depositId, created.payUrl)
       const { invoiceId, expiresAt, watchUntil } = created
       const { answer, position } = await note(deposit, { invoiceId, expiresAt, watchUntil }, cause)
-      return { deposit: answer as Deposit, payUrl: created.payUrl, position }
+      return { deposit: answer as Deposit, payUrl: created.payUrl, replayed: position === null, position }
     } finally {
       await releaseDeposit(pool, depositId)
     }

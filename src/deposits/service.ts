@@ -38,7 +38,7 @@ export type DepositRequest = {
 export type OpenDeposit = {
   readonly deposit: Deposit
   readonly payUrl: string
-  /** It stood already under this key. */
+  /** An earlier request under this key made the invoice. */
   readonly replayed: boolean
   readonly position: number | null
 }
@@ -107,7 +107,7 @@ export const createDeposits = (deps: {
       await close(deposit, 'gateway_removed', cause)
       return null
     }
-    return { ...(await invoice(deposit, live, cause)), replayed: true }
+    return invoice(deposit, live, cause)
   }
 
   const openOnce = async (
@@ -159,7 +159,7 @@ export const createDeposits = (deps: {
     if (answer.kind === 'conflict') throw conflict()
     if (answer.kind === 'standing') return isClosed(answer.deposit) ? null : goOn(answer.deposit, cause)
     hooks.at('deposit-logged')
-    return { ...(await invoice(answer.deposit, live, cause)), replayed: false }
+    return invoice(answer.deposit, live, cause)
   }
 
   /** What stood already and was only read: the position of its last event. */

@@ -147,22 +147,22 @@ export const decideAwaitedAlone = (
   return { appends: [...withoutEmpty([{ stream, events: payment }]), ...appends], answer }
 }
 
-/**
- * Notes the invoice that an order waits for, once it is open. The order as it is then: one that was placed meanwhile
- * stays placed.
- */
+/** The order as it is then: one that was placed meanwhile stays placed. `made`: this request is the one that made it. */
+export type AwaitingAnswer = { readonly order: Order; readonly made: boolean }
+
+/** Notes the invoice that an order waits for, once it is open. */
 export const decideAwaiting = (
   states: Pick<OrderStates, 'order' | 'ledger'>,
   { order, depositId }: Pick<AwaitedOrder, 'order' | 'depositId'>,
-): Decision<Order> => {
+): Decision<AwaitingAnswer> => {
   const standing = states.order
   if (standing && (standing.status !== 'awaiting_payment' || standing.awaiting?.depositId === depositId))
-    return { appends: [], answer: standing }
+    return { appends: [], answer: { order: standing, made: false } }
   const balanceCents = microsToCentsFloor(states.ledger.availableMicros)
   const event: OrderEvent = { type: 'OrderAwaitingPayment', data: { order, depositId, balanceCents } }
   return {
     appends: [{ stream: orderStream(order.orderId), events: [event] }],
-    answer: orderAfter(standing, [event]),
+    answer: { order: orderAfter(standing, [event]), made: standing === null },
   }
 }
 

@@ -21,6 +21,8 @@ import { readOrder } from './read-order.ts'
 export type Invoiced = PayPage & {
   /** As it is by now: its payment may have been quicker. */
   readonly order: Order
+  /** Of several requests under one key at once, the one that made the order; false where it stood already. */
+  readonly made: boolean
   readonly position: number | null
 }
 
@@ -107,7 +109,7 @@ export const createHostedOrders = (deps: {
       if (!frozen) throw new Error(`deposit ${details.depositId} carries no order`)
       const { answer, position } = await note(frozen, details.depositId, cause)
       return {
-        order: answer,
+        ...answer,
         depositId: details.depositId,
         payUrl: opened.payUrl,
         chargeCents: details.amountCents,

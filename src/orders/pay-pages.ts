@@ -40,7 +40,7 @@ export const createPayPages = (deps: {
     if (short === null || method === 'wallet' || customerId === null) throw refuseForPlacement(refusal)
     const payable = chargeOf(method, short) !== null && (await hosted.takes(method, accountId))
     if (!payable) throw refuseForPlacement(refusal)
-    const { order, position, ...page } = await hosted.invoice(draft, short, causeOf(asked))
+    const { order, position, made: _, ...page } = await hosted.invoice(draft, short, causeOf(asked))
     if (order.status === 'awaiting_payment') throw refuseForPlacement(refusal, page)
     return { ...standing(asked, order), position }
   }
@@ -114,8 +114,8 @@ export const createPayPages = (deps: {
       if (method === 'wallet') throw new Error('a wallet has no pay page')
       if (chargeOf(method, amountCents) === null)
         throw refuse('invalid_amount', 'one invoice is at most $5,000: order less, or pay from the wallet')
-      const { order, payUrl, position } = await hosted.invoice(payable, amountCents, causeOf(asked))
-      return { order, replayed: false, idempotencyKey: asked.idempotencyKey, position, payUrl }
+      const { order, made, payUrl, position } = await hosted.invoice(payable, amountCents, causeOf(asked))
+      return { order, replayed: !made, idempotencyKey: asked.idempotencyKey, position, payUrl }
     },
   }
 }

@@ -48,7 +48,8 @@ export const createOrderService = (deps: {
     if (!completed) throw new Error(`the debit of ${asked.orderId} stands but nothing completes it`)
     const { order, position } = completed
     if (order.details.fingerprint !== asked.request.fingerprint) throw keyConflict()
-    return { ...standing(asked, order), replayed: false, position }
+    // Several requests may find the same debit without its order: the one that completed it made the order.
+    return { ...standing(asked, order), replayed: position === null, position }
   }
   const requireOrderable = createRequireOrderable(runner)
   const payPages = hosted && createPayPages({ hosted, attempt, requireOrderable, finish })

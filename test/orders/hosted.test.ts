@@ -44,6 +44,24 @@ describe('an own order on a rail', () => {
     await town.sound()
   })
 
+  test('asked for thirty times at once under one key is made once: 201, and 200 to every other', async (t) => {
+    const town = await openTown(t)
+    const { key } = await town.customer({ cents: 0 })
+    const headers = { 'Idempotency-Key': 'thirty' }
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () =>
+        town.client.post(orders, traffic(1, { method: 'card' }), { key, headers }),
+      ),
+    )
+    const said = answers.map(
+      ({ status, headers: told }) => `${status} ${told.get('idempotency-replayed') ?? 'made'}`,
+    )
+    assert.deepEqual(said.sort(), [...Array(29).fill('200 true'), '201 made'])
+    assert.equal(new Set(answers.map(({ body }) => `${body.orderId} ${body.payUrl}`)).size, 1)
+    assert.equal((await town.client.get('/api/v1/deposits', { key })).body.total, 1)
+    await town.sound()
+  })
+
   test('is canceled when its invoice closes, and money that still arrives is credited', async (t) => {
     const town = await openTown(t, { FAREBOX_DEPOSIT_LOOK_MS: '500' })
     const { key } = await town.customer({ cents: 0 })

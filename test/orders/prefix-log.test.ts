@@ -350,6 +350,29 @@ describe('over a log that stops after a prefix', () => {
     await rival.end()
   })
 
+  test('a debit without its order, found by ten requests at once in two processes, is answered 201 once', async () => {
+    const at = createCase(world)
+    await at.other.openAccount(at.accountId)
+    await at.other.credit(at.accountId, credited, 'start')
+    await at.other.stock(at.productId, at.nextIps(3))
+    const dying = createShopProcess(
+      prefixLog(world.log, async ({ append }) =>
+        append.stream.startsWith('stock-') ? { kind: 'unavailable' } : null,
+      ),
+      clock,
+    )
+    await assert.rejects(dying.order(at.accountId, key, addresses(at, 1)), /cannot be reached/)
+    const processes = [createShopProcess(prefixLog(world.log), clock), at.other] as const
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => processes[n % 2]!.order(at.accountId, key, addresses(at, 1))),
+    )
+    const statuses = answers.map((placed) => answerUnderKey(placed, {}).status)
+    assert.deepEqual(statuses.sort(), [...Array(9).fill(200), 201])
+    assert.deepEqual(new Set(answers.map(({ order }) => order.status)), new Set(['completed']))
+    await dying.end()
+    await processes[0].end()
+  })
+
   test('an extension that is paid and whose rentals are refunded meanwhile says that they ended, and is refunded', async () => {
     const at = await setTheScene(world, { ...flows['an extension']!, reactor: 'is not asked' })
     const proxyIds = await proxyIdsOf(at, orderOf(at, 'bought'))

@@ -48,6 +48,27 @@ test('two processes on one database', async (t) => {
     assert.deepEqual([placed, replayed, refused], [1, 15, 16])
   })
 
+  for (const { what, path, body } of [
+    { what: 'a hosted order', path: orders, body: { ...traffic, method: 'card' } },
+    { what: 'a deposit', path: '/api/v1/deposits', body: { amount_cents: 2_500 } },
+    {
+      what: 'a subscription',
+      path: '/api/v1/subscriptions',
+      body: { ...traffic, quantity: 10, interval: 'month' },
+    },
+  ])
+    await t.test(
+      `${what}, asked for 30 times at once of both, is made once and replayed 29 times`,
+      async () => {
+        const { key } = await two.customer(1_000_000)
+        const answers = await askBoth(two, 30, key, path, () => ({ body, idempotencyKey: 'thirty' }))
+        const replayed = answers.filter(({ headers }) => headers.get('idempotency-replayed') === 'true')
+        assert.equal(replayed.length, 29, JSON.stringify(counted(answers)))
+        const made = path === '/api/v1/deposits' ? { '200': 30 } : { '201': 1, '200': 29 }
+        assert.deepEqual(counted(answers), made)
+      },
+    )
+
   await t.test('a wallet that both spend at once ends at exactly zero', async () => {
     const { key } = await two.customer(100 * trafficCents)
     const answers = await askBoth(two, 160, key, orders, (n) => ({

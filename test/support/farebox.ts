@@ -142,5 +142,5 @@ export const call = async (
     ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
   })
   // biome-ignore lint/suspicious/noExplicitAny: the tests look at fields of many shapes
-  return { status: response.status, body: (await response.json()) as any }
+  return { status: response.status, headers: response.headers, body: (await response.json()) as any }
 }
