@@ -10,7 +10,19 @@ import {
   paymentSecrets,
   paymentSettings,
 } from './payments/settings.ts'
-import { crashAt, key, keyExpected, oneOf, onOff, proxies, rate, text, url, whole } from './setting-forms.ts'
+import {
+  crashAt,
+  eventStore,
+  key,
+  keyExpected,
+  oneOf,
+  onOff,
+  proxies,
+  rate,
+  text,
+  url,
+  whole,
+} from './setting-forms.ts'
 
 /**
  * Every setting: its name in the environment, what it takes, its default. All three are printed by `farebox settings`:
@@ -28,9 +40,9 @@ export const settings = {
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
     .optional()
     .describe('A Postgres of yours in place of the embedded one. Several processes may share it.'),
-  EVENTSTORE_URL: url(['esdb:', 'esdb+discover:'], 'esdb://localhost:2113?tls=false')
+  EVENTSTORE_URL: eventStore
     .optional()
-    .describe('The log lives in this EventStoreDB in place of Postgres.'),
+    .describe('The log lives in this EventStoreDB, or in this cluster, in place of Postgres.'),
   LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .prefault('info')
     .describe('The least severe log lines that are written.'),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type CrashAt, crashPoints, parseCrashAt } from './crash.ts'
+import { addressExpected, parseAddress } from './eventstore/eventstoredb/address.ts'
 import { type TrustedProxies, trustedProxies } from './http/client-address.ts'
 import type { Rate } from './http/rate-limit.ts'
 
@@ -36,6 +37,15 @@ export const url = (protocols: readonly string[], example: string) => {
     }
   }, expected)
 }
+
+/** An EventStoreDB, or the nodes of a cluster. What is wrong is said; what was given may hold a password and is not. */
+export const eventStore = text(addressExpected).superRefine((value, context) => {
+  try {
+    parseAddress(value)
+  } catch (error) {
+    context.addIssue(`${addressExpected} (${(error as Error).message})`)
+  }
+})
 
 export const keyExpected = '32 bytes in base64, e.g. what `openssl rand -base64 32` prints'
 /** 32 bytes. */
