@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '../src/eventstore/event.ts'
 import { centsToMicros } from '../src/ledger/money.ts'
 import { walletCents } from '../src/orders/details.ts'
-import type { OrderEvent } from '../src/orders/events.ts'
+import type { CancelReason, OrderEvent } from '../src/orders/events.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /** The invoice of an order that was not paid at once; no row for all others. */
@@ -19,6 +19,7 @@ export type OrderPaymentRow = {
   /** What the wallet must have for it. */
   readonly wallet_micros: number
   readonly canceled_at: string | null
+  readonly cancel_reason: CancelReason | null
 }
 
 const orderPaymentsTable: Table<OrderPaymentRow> = {
@@ -33,6 +34,7 @@ const orderPaymentsTable: Table<OrderPaymentRow> = {
     held_until: { type: 'timestamptz', nullable: true },
     wallet_micros: { type: 'bigint' },
     canceled_at: { type: 'timestamptz', nullable: true },
+    cancel_reason: { type: 'text', nullable: true },
   },
   key: ['order_id'],
   indexes: ['held_until where waits and held_until is not null', 'deposit_id where waits'],
@@ -82,7 +84,7 @@ const end = (
 /** How orders that a pay page is open for stand, and how they ended. */
 export const orderPayments: ReadModel = {
   name: 'order-payments',
-  version: 1,
+  version: 2,
   tables: [orderPaymentsTable, orderOutcomesTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<OrderEvent>
@@ -111,6 +113,7 @@ export const orderPayments: ReadModel = {
           held_until: null,
           wallet_micros: centsToMicros(walletCents(order)),
           canceled_at: null,
+          cancel_reason: null,
         })
       }
       case 'OrderHeld': {
@@ -123,7 +126,10 @@ export const orderPayments: ReadModel = {
       case 'OrderFailed':
         return end(event, event.data.orderId, rows, {})
       case 'OrderCanceled':
-        return end(event, event.data.orderId, rows, { canceled_at: event.data.canceledAt })
+        return end(event, event.data.orderId, rows, {
+          canceled_at: event.data.canceledAt,
+          cancel_reason: event.data.reason ?? null,
+        })
     }
   },
 }

@@ -41,6 +41,12 @@ export type DepositState = Deposit | null
 export const isClosed = ({ status }: Pick<Deposit, 'status'>): boolean =>
   status !== 'awaiting_payment' && status !== 'processing'
 
+/** Whether its pay page still takes money: that of a closed or expired invoice is dead, whatever still arrives is credited. */
+export const isPayable = (
+  { status, expiresAt }: Pick<Deposit, 'status'> & { readonly expiresAt: string | null },
+  nowMs: number,
+): boolean => !isClosed({ status }) && (expiresAt === null || Date.parse(expiresAt) > nowMs)
+
 /** A deposit without an invoice is watched for a day; it is closed before. */
 export const withoutInvoiceMs = 24 * 60 * 60 * 1000
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { customerField, customerIdField } from '../customers/named.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
-import { depositStatuses } from './fold.ts'
+import { depositStatuses, isPayable } from './fold.ts'
 import type { FoundDeposit } from './queries.ts'
 
 const time = z.string().meta({ format: 'date-time' })
@@ -25,7 +25,10 @@ export const DepositRecord = z
     order_id: z.string().nullable(),
     customer_id: customerIdField,
     customer: customerField,
-    pay_url: z.string().nullable(),
+    pay_url: z.string().nullable().meta({
+      description:
+        'Where it is paid; null once nothing can be paid there any more: it is paid, closed or expired.',
+    }),
     return_url: z.string().nullable(),
     created_at: time,
     paid_at: time.nullable(),
@@ -44,14 +47,15 @@ export const depositExample = {
   order_id: null,
   customer_id: null,
   customer: null,
-  pay_url: 'https://checkout.stripe.com/c/pay/cs_live_a1',
+  pay_url: null,
   return_url: 'https://shop.example.com/thanks',
   created_at: '2026-11-21T02:30:00.000Z',
   paid_at: '2026-11-21T02:31:12.000Z',
   expires_at: '2026-11-22T02:30:00.000Z',
 } as const
 
-export const depositRecord = (row: FoundDeposit): z.input<typeof DepositRecord> => ({
+/** `nowMs` tells whether its pay page is dead. */
+export const depositRecord = (row: FoundDeposit, nowMs: number): z.input<typeof DepositRecord> => ({
   deposit_id: row.deposit_id,
   status: row.status,
   amount_cents: row.amount_cents,
@@ -62,7 +66,7 @@ export const depositRecord = (row: FoundDeposit): z.input<typeof DepositRecord> 
   order_id: row.order_id,
   customer_id: row.customer_id,
   customer: row.customer_ref,
-  pay_url: row.pay_url,
+  pay_url: isPayable({ status: row.status, expiresAt: row.expires_at }, nowMs) ? row.pay_url : null,
   return_url: row.return_url,
   created_at: row.opened_at,
   paid_at: row.paid_at,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
+import type { Clock } from '../clock.ts'
 import type { Customers } from '../customers/service.ts'
 import { refuse } from '../http/errors.ts'
 import { keyHeader, keyHeaders, replayHeaders } from '../http/idempotency.ts'
@@ -10,7 +11,7 @@ import { type Route, route } from '../http/route.ts'
 import { type AccountId, newId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { maxDepositCents, type Rail, railNames, resellerRails } from '../payments/rails.ts'
-import { depositStatuses } from './fold.ts'
+import { depositStatuses, isClosed } from './fold.ts'
 import { type FoundDeposit, findDeposit, listDeposits } from './queries.ts'
 import { DepositRecord, depositExample, depositRecord } from './record.ts'
 import { checkReturnUrl } from './return-url.ts'
@@ -41,7 +42,7 @@ const Created = z
 
 const createdExample = {
   deposit_id: depositExample.deposit_id,
-  pay_url: depositExample.pay_url,
+  pay_url: 'https://checkout.stripe.com/c/pay/cs_live_a1',
   amount_cents: 2500,
   status: 'awaiting_payment',
 } as const
@@ -69,8 +70,8 @@ export type ReturnUrls = {
   readonly ofService: () => string
 }
 
-/** Its pay page may come at any moment, once, into the vault. */
-const hasNoPage = ({ pay_url: page }: FoundDeposit): boolean => page === null
+/** Its pay page comes into the vault, whose changes are no event, and ends by the clock. */
+const isOpen = (deposit: FoundDeposit): boolean => !isClosed(deposit)
 
 /** Deposits: spec.md "Deposit" and "Reseller deposits", decisions.md "Deposits". */
 export const depositRoutes = (deps: {
@@ -79,8 +80,9 @@ export const depositRoutes = (deps: {
   readonly returnUrls: ReturnUrls
   readonly kept: KeptAnswers
   readonly pool: pg.Pool
+  readonly clock: Clock
 }): readonly Route[] => {
-  const { deposits, customers, returnUrls, kept, pool } = deps
+  const { deposits, customers, returnUrls, kept, pool, clock } = deps
   return [
     route({
       method: 'POST',
@@ -178,7 +180,7 @@ export const depositRoutes = (deps: {
         const body = await kept.answer({ account, as, after, outside: true }, async () => {
           const row = await findDeposit(pool, account, params.id)
           if (!row) throw refuse('not_found', 'no deposit has this id')
-          return { body: depositRecord(row), fleeting: hasNoPage(row) }
+          return { body: depositRecord(row, clock()), fleeting: isOpen(row) }
         })
         return { status: 200, body }
       },
@@ -212,9 +214,15 @@ export const depositRoutes = (deps: {
         const as = `deposits ${limit} ${offset} ${status}`
         const body = await kept.answer({ account, as, after, outside: true }, async () => {
           const page = await listDeposits(pool, account, { limit, offset, status })
+          const nowMs = clock()
           return {
-            body: { deposits: page.deposits.map(depositRecord), total: page.total, limit, offset },
-            fleeting: page.deposits.some(hasNoPage),
+            body: {
+              deposits: page.deposits.map((row) => depositRecord(row, nowMs)),
+              total: page.total,
+              limit,
+              offset,
+            },
+            fleeting: page.deposits.some(isOpen),
           }
         })
         return { status: 200, body }

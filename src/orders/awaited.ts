@@ -1,5 +1,6 @@
 import type { AccountState } from '../accounts/fold.ts'
 import { isoTime } from '../clock.ts'
+import type { DepositState } from '../deposits/fold.ts'
 import type { Decision } from '../eventstore/commands/command.ts'
 import { recall } from '../eventstore/remembered.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
@@ -8,7 +9,7 @@ import { microsToCentsFloor } from '../ledger/money.ts'
 import { customerCreditOf, type LedgerState } from '../ledger/state.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
 import { isCustomerOrder, type OrderDetails } from './details.ts'
-import type { OrderEvent, OrderFailureReason } from './events.ts'
+import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
 import { decidePayment, type OrderStates, placedEvents, withoutEmpty } from './place.ts'
 
@@ -166,19 +167,40 @@ export const decideAwaiting = (
   }
 }
 
+/** Why an order is canceled by what became of its invoice; null while that is open. */
+export const cancelReasonOf = (deposit: DepositState): CancelReason | null => {
+  if (!deposit) return null
+  switch (deposit.status) {
+    case 'awaiting_payment':
+    case 'processing':
+      return null
+    case 'expired':
+      return 'invoice_expired'
+    case 'failed':
+      return 'payment_failed'
+    case 'partially_paid':
+      return 'underpaid'
+    case 'paid':
+      return 'insufficient_balance'
+    default:
+      return deposit.status satisfies never
+  }
+}
+
 /** Cancels an own order whose invoice closed; one whose debit stands is completed instead. */
 export const decideCancellation = (
   { order, ledger }: Pick<OrderStates, 'order' | 'ledger'>,
-  { depositId, closed }: { readonly depositId: string; readonly closed: boolean },
+  { depositId, reason }: { readonly depositId: string; readonly reason: CancelReason | null },
   nowMs: number,
 ): Decision<{ readonly canceled: boolean }> => {
   const keep: Decision<{ readonly canceled: boolean }> = { appends: [], answer: { canceled: false } }
-  if (!order || !closed || order.details.customerId !== null || !waitsFor(order, depositId)) return keep
+  if (!order || reason === null || order.details.customerId !== null || !waitsFor(order, depositId))
+    return keep
   const { orderId, accountId } = order.details
   if (recall(ledger.debits, orderId) !== undefined) return keep
   const event: OrderEvent = {
     type: 'OrderCanceled',
-    data: { orderId, accountId, canceledAt: isoTime(nowMs) },
+    data: { orderId, accountId, canceledAt: isoTime(nowMs), reason },
   }
   return { appends: [{ stream: orderStream(orderId), events: [event] }], answer: { canceled: true } }
 }

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { accountFold } from '../accounts/fold.ts'
 import { type Clock, isoTime } from '../clock.ts'
-import { depositFold, isClosed } from '../deposits/fold.ts'
+import { depositFold } from '../deposits/fold.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { accountStream, depositStream, ledgerStream, orderStream } from '../eventstore/streams.ts'
@@ -11,7 +11,7 @@ import { ledgerFold } from '../ledger/fold.ts'
 import { microsPerCent } from '../ledger/money.ts'
 import { inTurns, type Poller, startPoller, workOnEach } from '../poller.ts'
 import { arbiterOf } from './arbiter.ts'
-import { decideAwaitedAlone, decideCancellation } from './awaited.ts'
+import { cancelReasonOf, decideAwaitedAlone, decideCancellation } from './awaited.ts'
 import { orderFold } from './fold.ts'
 import type { Orderable } from './orderable.ts'
 import { readOrder } from './read-order.ts'
@@ -72,8 +72,8 @@ const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<bo
       order: { stream: orderStream(orderId), fold: orderFold },
     },
     decide: ({ order, ledger, deposit }, { nowMs }) => {
-      const closed = deposit !== null && isClosed(deposit)
-      return decideCancellation({ order, ledger }, { depositId, closed }, nowMs)
+      const reason = cancelReasonOf(deposit)
+      return decideCancellation({ order, ledger }, { depositId, reason }, nowMs)
     },
     actor,
     correlationId: newId('run'),

@@ -20,13 +20,18 @@ type Options = {
 }
 
 const list = async (context: CliContext, options: Options): Promise<CliOutput> => {
-  const { pool } = context
+  const { pool, clock } = context
   const { account, status, limit, offset } = options
   if (!(await createAccounts(context).read(account, context)))
     throw new CliMisuse(`no account has the id ${account}; "accounts list" shows them`, {}, 'not_found')
   await refuseUnmade(pool, 'read.orders')
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
-  const { orders, total } = await listOrders(db, account, { status, orderIds: undefined, limit, offset })
+  const { orders, total } = await listOrders(
+    db,
+    account,
+    { status, orderIds: undefined, limit, offset },
+    clock(),
+  )
   const refs = await customerRefs(
     pool,
     account,

@@ -3,24 +3,47 @@ import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { CliMisuse, CliRefusal, dollars, fields } from '../cli/output.ts'
 import { isoTime } from '../clock.ts'
 import { customerRefs } from '../customers/vault.ts'
-import { newId, type OrderId, type ProxyId } from '../ids.ts'
+import { readPages } from '../deposits/pages.ts'
+import { depositRef } from '../deposits/settling.ts'
+import { type DepositId, newId, type OrderId, type ProxyId } from '../ids.ts'
 import { reference } from '../ledger/cli.ts'
 import { createMeter } from '../plans/metering.ts'
 import { registerOrderList } from './cli-list.ts'
 import type { Order, Refund } from './fold.ts'
+import { invoiceOf } from './hosted.ts'
 import { readOrder } from './read-order.ts'
-import { orderRecord } from './record.ts'
+import { type AwaitedInvoice, orderRecord } from './record.ts'
 import { refundIdOf, refundOrder } from './refund-service.ts'
 import type { RefundRequest } from './refund-share.ts'
 
 const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
 
-/** An order with the reseller's own id of its customer, as the vault has it now. */
-type Shown = Order & { readonly customer: string | null }
+/** An order with the invoice that it waits for, and the reseller's own id of its customer, as the vault has it now. */
+type Shown = Order & { readonly customer: string | null; readonly invoice: AwaitedInvoice | null }
 
-const shownOf = async ({ pool }: Pick<CliContext, 'pool'>, order: Order): Promise<Shown> => {
+const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) => {
+  if (status !== 'awaiting_payment' || !awaiting) return null
+  const { runner, pool, clock, actor, correlationId } = context
+  const depositId = awaiting.depositId as DepositId
+  const { answer: deposit } = await runner.run({
+    name: 'read-deposit',
+    streams: depositRef(depositId),
+    decide: (states) => ({ appends: [], answer: states.deposit }),
+    actor,
+    correlationId,
+  })
+  const pages = await readPages(pool, depositId)
+  return deposit && invoiceOf(deposit, pages?.payUrl ?? null, clock())
+}
+
+const shownOf = async (context: CliContext, order: Order): Promise<Shown> => {
   const { accountId, customerId } = order.details
-  return { ...order, customer: (await customerRefs(pool, accountId, [customerId])).get(customerId) ?? null }
+  const refs = await customerRefs(context.pool, accountId, [customerId])
+  return {
+    ...order,
+    customer: refs.get(customerId) ?? null,
+    invoice: await awaitedInvoice(context, order),
+  }
 }
 
 const json = (order: Shown) => ({
@@ -59,6 +82,7 @@ const text = (order: Shown): string =>
     product: order.details.productId,
     quantity: `${order.details.quantity} ${order.details.unit}`,
     amount: dollars(order.details.amountCents),
+    invoiced: order.invoice && dollars(order.invoice.chargeCents),
     refunded: dollars(order.refundedCents),
     ...customerFields(order),
     subscription: order.details.subscription?.subscriptionId ?? null,
@@ -66,9 +90,10 @@ const text = (order: Shown): string =>
     proxies: order.proxyIds.length === 0 ? null : order.proxyIds.join(' '),
     'created at': order.details.createdAt,
     'fulfilled at': order.fulfilledAt,
+    'canceled at': order.canceledAt,
     'refunded at': order.refundedAt,
     refunds: order.refunds.length === 0 ? null : order.refunds.map(refundLine).join('; '),
-    failure: order.failureReason,
+    failure: order.failureReason ?? order.cancelReason,
   })
 
 type RefundOptions = {

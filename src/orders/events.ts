@@ -68,10 +68,27 @@ export type OrderHeld = DomainEvent<
   'OrderHeld',
   { readonly orderId: string; readonly accountId: string; readonly until: string }
 >
+/**
+ * What became of the invoice that a canceled order waited for: nothing arrived in its time, its payment failed (or its
+ * gateway was removed), it closed short, or it was paid while the wallet owed more than that.
+ */
+export const cancelReasons = [
+  'invoice_expired',
+  'payment_failed',
+  'underpaid',
+  'insufficient_balance',
+] as const
+export type CancelReason = (typeof cancelReasons)[number]
 /** An own order whose invoice closed before it was paid. Money that still comes is credited. */
 export type OrderCanceled = DomainEvent<
   'OrderCanceled',
-  { readonly orderId: string; readonly accountId: string; readonly canceledAt: string }
+  {
+    readonly orderId: string
+    readonly accountId: string
+    readonly canceledAt: string
+    /** Absent in logs from before it was written. */
+    readonly reason?: CancelReason
+  }
 >
 /** Why the arbiter refused. */
 export type ArbiterRefusal = StockRefusal | 'plan_expired'

@@ -1,7 +1,7 @@
 import type { Fold } from '../eventstore/fold.ts'
 import type { ProxyId } from '../ids.ts'
 import type { OrderDetails, ShownDetails } from './details.ts'
-import type { OrderEvent, OrderFailureReason } from './events.ts'
+import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 
 /** The public vocabulary (decisions, "Orders"); webhooks and reads use the same words. */
 export const orderStatuses = [
@@ -49,6 +49,8 @@ export type Order = {
   readonly failedAt: string | null
   readonly failureReason: OrderFailureReason | null
   readonly canceledAt: string | null
+  /** Null also where it was canceled before reasons were written. */
+  readonly cancelReason: CancelReason | null
   readonly refundedAt: string | null
   readonly refundedCents: number
   /** The same of the reseller's cost; 0 on an order that is not for a customer. */
@@ -82,6 +84,7 @@ const fresh = (order: OrderDetails, balanceCents: number): Order => ({
   failedAt: null,
   failureReason: null,
   canceledAt: null,
+  cancelReason: null,
   refundedAt: null,
   refundedCents: 0,
   refundedCostCents: 0,
@@ -113,7 +116,12 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
       return { ...state, awaiting: { ...state.awaiting, heldUntil: event.data.until } }
     }
     case 'OrderCanceled':
-      return { ...state, status: 'canceled', canceledAt: event.data.canceledAt }
+      return {
+        ...state,
+        status: 'canceled',
+        canceledAt: event.data.canceledAt,
+        cancelReason: event.data.reason ?? null,
+      }
     case 'OrderFulfilled': {
       const { planId, proxyIds, fulfilledAt } = event.data
       return { ...state, status: 'completed', planId, proxyIds, fulfilledAt }

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { isoTime } from '../clock.ts'
-import { isClosed } from '../deposits/fold.ts'
+import { type Deposit, isClosed, isPayable } from '../deposits/fold.ts'
 import type { Deposits } from '../deposits/service.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Cause } from '../eventstore/event.ts'
@@ -16,6 +16,7 @@ import type { PayPage } from './errors.ts'
 import { type Order, orderFold } from './fold.ts'
 import type { OrderDraft } from './place.ts'
 import { readOrder } from './read-order.ts'
+import type { AwaitedInvoice } from './record.ts'
 
 /** An order with the open invoice that it waits for. */
 export type Invoiced = PayPage & {
@@ -31,6 +32,8 @@ export type Looked = {
   readonly order: Order
   /** The invoice that can still be paid; null when it closed. */
   readonly open: PayPage | null
+  /** What it is told to wait for. */
+  readonly invoice: AwaitedInvoice | null
 }
 
 /** The pay pages of orders: what `src/orders/service.ts` needs of deposits. */
@@ -52,6 +55,13 @@ export type HostedOrders = {
 export const chargeOf = (rail: Rail, amountCents: number): number | null => {
   const charge = Math.max(amountCents, floorCents(rail))
   return charge > maxDepositCents ? null : charge
+}
+
+/** What an order is told to wait for. */
+export const invoiceOf = (deposit: Deposit, payUrl: string | null, nowMs: number): AwaitedInvoice => {
+  const { status, invoice, details } = deposit
+  const payable = isPayable({ status, expiresAt: invoice?.expiresAt ?? null }, nowMs)
+  return { chargeCents: details.amountCents, payUrl: payable ? payUrl : null }
 }
 
 export const createHostedOrders = (deps: {
@@ -127,8 +137,10 @@ export const createHostedOrders = (deps: {
       const now = await readOrder(log, order.details.orderId as OrderId)
       if (!now) throw new Error(`order ${order.details.orderId} is gone`)
       const payUrl = await deposits.payUrlOf(depositId)
-      if (!deposit || isClosed(deposit) || payUrl === null) return { order: now, open: null }
-      return { order: now, open: { depositId, payUrl, chargeCents: deposit.details.amountCents } }
+      if (!deposit) throw new Error(`deposit ${depositId} of ${order.details.orderId} is gone`)
+      const chargeCents = deposit.details.amountCents
+      const open = isClosed(deposit) || payUrl === null ? null : { depositId, payUrl, chargeCents }
+      return { order: now, open, invoice: invoiceOf(deposit, payUrl, clock()) }
     },
   }
 }

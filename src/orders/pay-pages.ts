@@ -82,7 +82,7 @@ export const createPayPages = (deps: {
     const looked = await hosted.look(order, causeOf(asked))
     const settled = looked.order.status !== 'awaiting_payment' || looked.order.details.customerId === null
     if (!settled) return payAwaited(asked, looked, fresh)
-    return { ...standing(asked, looked.order), payUrl: looked.open?.payUrl ?? null }
+    return { ...standing(asked, looked.order), invoice: looked.invoice }
   }
 
   return {
@@ -114,8 +114,10 @@ export const createPayPages = (deps: {
       if (method === 'wallet') throw new Error('a wallet has no pay page')
       if (chargeOf(method, amountCents) === null)
         throw refuse('invalid_amount', 'one invoice is at most $5,000: order less, or pay from the wallet')
-      const { order, made, payUrl, position } = await hosted.invoice(payable, amountCents, causeOf(asked))
-      return { order, replayed: !made, idempotencyKey: asked.idempotencyKey, position, payUrl }
+      const invoiced = await hosted.invoice(payable, amountCents, causeOf(asked))
+      const { order, made, position, payUrl, chargeCents } = invoiced
+      const { idempotencyKey } = asked
+      return { order, replayed: !made, idempotencyKey, position, invoice: { payUrl, chargeCents } }
     },
   }
 }

@@ -2,9 +2,11 @@ import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { KeptDetails, OrderCountRow, OrderRow } from '../../projections/orders.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
+import { type DepositStatus, isPayable } from '../deposits/fold.ts'
 import type { AccountId } from '../ids.ts'
 import type { OrderDetails } from './details.ts'
 import type { Order, OrderStatus, ShownOrder } from './fold.ts'
+import type { AwaitedInvoice } from './record.ts'
 
 export type Page = { readonly limit: number; readonly offset: number }
 
@@ -14,14 +16,24 @@ type PaymentColumns = {
   readonly paid: boolean | null
   readonly held_until: string | null
   readonly canceled_at: string | null
+  readonly cancel_reason: Order['cancelReason']
+  readonly charge_cents: number | null
+  readonly invoice_status: DepositStatus | null
+  readonly invoice_expires_at: string | null
   readonly pay_url: string | null
 }
 
-/** An order as reads show it, with where it can be paid, while it can. */
-export type FoundOrder = ShownOrder & { readonly payUrl: string | null }
+/** An order as reads show it, with the invoice that it waits for. */
+export type FoundOrder = ShownOrder & { readonly invoice: AwaitedInvoice | null }
+
+const invoiceOf = (row: PaymentColumns, nowMs: number): AwaitedInvoice | null => {
+  const { charge_cents: chargeCents, invoice_status: status, invoice_expires_at: expiresAt } = row
+  if (chargeCents === null || status === null) return null
+  return { chargeCents, payUrl: isPayable({ status, expiresAt }, nowMs) ? row.pay_url : null }
+}
 
 /** The order as its row tells it. Refunds on their way are not in the row: only the log decides on them. */
-const orderOfRow = (row: OrderRow & PaymentColumns): FoundOrder => ({
+const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number): FoundOrder => ({
   details: {
     ...(JSON.parse(row.details) as KeptDetails),
     orderId: row.order_id as OrderDetails['orderId'],
@@ -32,6 +44,7 @@ const orderOfRow = (row: OrderRow & PaymentColumns): FoundOrder => ({
   paid: row.paid ?? true,
   awaiting: row.deposit_id === null ? null : { depositId: row.deposit_id, heldUntil: row.held_until },
   canceledAt: row.canceled_at,
+  cancelReason: row.cancel_reason,
   balanceCents: row.balance_cents,
   planId: row.plan_id,
   proxyIds: row.proxy_ids as Order['proxyIds'],
@@ -41,7 +54,7 @@ const orderOfRow = (row: OrderRow & PaymentColumns): FoundOrder => ({
   refundedAt: row.refunded_at,
   refundedCents: row.refunded_cents,
   refundedCostCents: row.refunded_cost_cents ?? 0,
-  payUrl: row.status === 'awaiting_payment' ? row.pay_url : null,
+  invoice: row.status === 'awaiting_payment' ? invoiceOf(row, nowMs) : null,
 })
 
 type Database = ReadDatabase & DepositPagesDatabase
@@ -50,15 +63,21 @@ const withPayments = (db: Kysely<Database>, account: AccountId) =>
   db
     .selectFrom('read.orders as o')
     .leftJoin('read.order_payments as p', 'p.order_id', 'o.order_id')
+    .leftJoin('read.deposits as i', 'i.deposit_id', 'p.deposit_id')
     .leftJoin('vault.deposit_pages as d', 'd.deposit_id', 'p.deposit_id')
     .selectAll('o')
-    .select(['p.deposit_id', 'p.paid', 'p.held_until', 'p.canceled_at', 'd.pay_url'])
+    .select(['p.deposit_id', 'p.paid', 'p.held_until', 'p.canceled_at', 'p.cancel_reason', 'd.pay_url'])
+    .select([
+      'i.amount_cents as charge_cents',
+      'i.status as invoice_status',
+      'i.expires_at as invoice_expires_at',
+    ])
     .where('o.account_id', '=', account)
 
-/** An order of the account, or undefined: absent and foreign read alike. */
-export const findOrder = async (db: Kysely<Database>, account: AccountId, orderId: string) => {
+/** An order of the account, or undefined: absent and foreign read alike. `nowMs` tells which pay pages are dead. */
+export const findOrder = async (db: Kysely<Database>, account: AccountId, orderId: string, nowMs: number) => {
   const row = await withPayments(db, account).where('o.order_id', '=', orderId).executeTakeFirst()
-  return row && orderOfRow(row)
+  return row && orderOfRow(row, nowMs)
 }
 
 const totalOf = ({ account_id: _, ...counts }: OrderCountRow, status: OrderStatus | undefined): number =>
@@ -91,7 +110,12 @@ const countOrders = async (db: Kysely<Database>, account: AccountId, filter: Lis
 }
 
 /** A page of the account's orders, newest first, and how many there are in all. */
-export const listOrders = async (db: Kysely<Database>, account: AccountId, filter: Page & ListFilter) => {
+export const listOrders = async (
+  db: Kysely<Database>,
+  account: AccountId,
+  filter: Page & ListFilter,
+  nowMs: number,
+) => {
   const [rows, total] = await Promise.all([
     fittingOrders(db, account, filter)
       .orderBy('o.created_at', 'desc')
@@ -101,5 +125,5 @@ export const listOrders = async (db: Kysely<Database>, account: AccountId, filte
       .execute(),
     countOrders(db, account, filter),
   ])
-  return { orders: rows.map(orderOfRow), total }
+  return { orders: rows.map((row) => orderOfRow(row, nowMs)), total }
 }

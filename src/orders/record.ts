@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { metaOf } from '../catalog/how-to.ts'
 import { customerField, customerIdField } from '../customers/named.ts'
+import { cancelReasons } from './events.ts'
 import { type Order, orderStatuses, type ShownOrder } from './fold.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -46,19 +47,32 @@ export const OrderRecord = z
     }),
     planId: z.string().nullable(),
     proxyIds: z.array(z.string()),
-    payUrl: z
-      .string()
-      .nullable()
-      .meta({ description: 'Where an order that awaits its payment is paid; else null.' }),
+    depositId: z.string().nullable().meta({
+      description:
+        'The invoice that was last opened for the order, for `GET /deposits/{id}`; null of an order that was paid at once.',
+    }),
+    chargeCents: cents.nullable().meta({
+      description:
+        "What the pay page of an order that awaits its payment charges: `amountCents`, or of a customer's order what its credit is short of, raised to the floor of the rail. What is over is credited. Null of any other order.",
+    }),
+    payUrl: z.string().nullable().meta({
+      description:
+        'Where an order that awaits its payment is paid; null once nothing can be paid there any more: its invoice expired or closed, or the order is paid, canceled or failed.',
+    }),
     customerId: customerIdField,
     customer: customerField,
     createdAt: instant,
     fulfilledAt: instant.nullable(),
     failedAt: instant.nullable(),
+    canceledAt: instant.nullable(),
     refundedAt: instant.nullable(),
     failureReason: z.string().nullable().meta({
       description:
         "Why it failed. On a customer's order that awaits its payment: `insufficient_balance`, when the payment came and your wallet is short; it is tried again on each of its credits for 24 hours.",
+    }),
+    cancelReason: z.enum(cancelReasons).nullable().meta({
+      description:
+        'Why it was canceled. `invoice_expired`: nothing was paid in time; `payment_failed`: the payment failed, or its gateway was removed; `underpaid`: the invoice closed with less than it asked for; `insufficient_balance`: it was paid, and the wallet was short all the same. What arrived is in the wallet. Null also of an order that a version before 0.2.0 canceled.',
     }),
     balanceCents: cents.meta({ description: 'The wallet right after the debit of this order.' }),
     yourCostCents: cents
@@ -76,6 +90,13 @@ export const OrderRecord = z
 
 export type OrderRecord = z.infer<typeof OrderRecord>
 
+/** The invoice that an order waits for. */
+export type AwaitedInvoice = {
+  readonly chargeCents: number
+  /** Null once nothing can be paid there any more. */
+  readonly payUrl: string | null
+}
+
 /** Its customer paid and the reseller's wallet is short: it is tried again. */
 const isHeld = ({ status, awaiting }: Pick<Order, 'status' | 'awaiting'>): boolean =>
   status === 'awaiting_payment' && (awaiting?.heldUntil ?? null) !== null
@@ -85,10 +106,11 @@ const isHeld = ({ status, awaiting }: Pick<Order, 'status' | 'awaiting'>): boole
  * `customer` is the reseller's own id of whom it is for.
  */
 export const orderRecord = (
-  order: ShownOrder & { readonly payUrl?: string | null; readonly customer?: string | null },
+  order: ShownOrder & { readonly invoice?: AwaitedInvoice | null; readonly customer?: string | null },
   reseller: boolean,
 ): OrderRecord => {
   const { details } = order
+  const invoice = order.status === 'awaiting_payment' ? order.invoice : null
   const costCents = details.costCents ?? details.amountCents
   return {
     orderId: details.orderId,
@@ -110,14 +132,18 @@ export const orderRecord = (
     subscriptionId: details.subscription?.subscriptionId ?? null,
     planId: order.planId,
     proxyIds: [...order.proxyIds],
-    payUrl: order.status === 'awaiting_payment' ? (order.payUrl ?? null) : null,
+    depositId: order.awaiting?.depositId ?? null,
+    chargeCents: invoice?.chargeCents ?? null,
+    payUrl: invoice?.payUrl ?? null,
     customerId: details.customerId,
     customer: order.customer ?? null,
     createdAt: details.createdAt,
     fulfilledAt: order.fulfilledAt,
     failedAt: order.failedAt,
+    canceledAt: order.canceledAt,
     refundedAt: order.refundedAt,
     failureReason: order.failureReason ?? (isHeld(order) ? 'insufficient_balance' : null),
+    cancelReason: order.cancelReason,
     balanceCents: order.balanceCents,
     ...(reseller && {
       yourCostCents: costCents,
@@ -147,13 +173,17 @@ export const orderExample: OrderRecord = {
   subscriptionId: null,
   planId: null,
   proxyIds: ['prx_0b9f4c5d2e315a6fb7c8d9e0f1a2b3c4', 'prx_7c1d8e9f0a2b5c4d9e6f7a8b9c0d1e2f'],
+  depositId: null,
+  chargeCents: null,
   payUrl: null,
   customerId: null,
   customer: null,
   createdAt: '2026-11-21T02:30:00.000Z',
   fulfilledAt: '2026-11-21T02:30:00.000Z',
   failedAt: null,
+  canceledAt: null,
   refundedAt: null,
   failureReason: null,
+  cancelReason: null,
   balanceCents: 99500,
 }

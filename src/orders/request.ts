@@ -7,12 +7,13 @@ import type { UnderKey } from '../http/idempotency.ts'
 import type { OrderId } from '../ids.ts'
 import type { Order } from './fold.ts'
 import type { OrderDraft } from './place.ts'
+import type { AwaitedInvoice } from './record.ts'
 
 /** What stands after an order was asked for. */
 export type Placed = UnderKey & {
   readonly order: Order
-  /** Where an order that awaits its payment is paid; left out for any other. */
-  readonly payUrl?: string | null
+  /** What an order that awaits its payment waits for; left out for any other. */
+  readonly invoice?: AwaitedInvoice | null
 }
 
 /**

@@ -5,6 +5,7 @@ import type { ReadDatabase } from '../../projections/database.ts'
 import type { LiveStock } from '../catalog/availability.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
+import type { Clock } from '../clock.ts'
 import type { Customers } from '../customers/service.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
@@ -67,7 +68,7 @@ const ordersPath = '/api/v1/orders'
 /** A reseller's own ids of its customers. */
 const madeOf = { outside: true } as const
 
-/** Its pay page stands in the vault, whose changes are no event. */
+/** Its pay page is in the vault, whose changes are no event, and ends by the clock. */
 const isAwaiting = ({ status }: FoundOrder): boolean => status === 'awaiting_payment'
 
 /** Orders: spec.md "Orders", decisions.md "Orders". */
@@ -80,8 +81,9 @@ export const orderRoutes = (deps: {
   readonly kept: KeptAnswers
   readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
   readonly pool: pg.Pool
+  readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, stock, customers, kept, db, pool } = deps
+  const { orders, catalog, stock, customers, kept, db, pool, clock } = deps
   const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
@@ -103,7 +105,7 @@ export const orderRoutes = (deps: {
       operationId: 'createOrder',
       summary: 'Place an order',
       description:
-        'Debits the wallet and delivers at once, or refuses before anything is charged. With a rail as `method` the answer is a pay page; the payment places the order. For a customer (`X-Reseller-Customer-Id`) its credit pays the price and the wallet your cost; when the credit is short, the 402 carries a pay page for a rail of yours that is live, and its payment places the order under the same key. A retry with the same `Idempotency-Key` answers the same order.',
+        'Debits the wallet and delivers at once, or refuses before anything is charged. With a rail as `method` the answer is a pay page, `payUrl`, which charges `chargeCents`; the payment places the order, and what was charged above `amountCents` stays in the wallet. When its invoice closes unpaid the order is canceled, with `canceledAt` and `cancelReason`. For a customer (`X-Reseller-Customer-Id`) its credit pays the price and the wallet your cost; when the credit is short, the 402 carries a pay page for a rail of yours that is live, and its payment places the order under the same key. A retry with the same `Idempotency-Key` answers the same order.',
       tag: 'Orders',
       access: 'buy',
       writes: true,
@@ -150,10 +152,10 @@ export const orderRoutes = (deps: {
           if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
           return prepared
         })
-        const { order, payUrl = null } = placed
+        const { order, invoice = null } = placed
         return answerUnderKey(
           placed,
-          orderRecord({ ...order, payUrl, customer: customerRef }, caller.reseller),
+          orderRecord({ ...order, invoice, customer: customerRef }, caller.reseller),
         )
       },
     }),
@@ -175,7 +177,7 @@ export const orderRoutes = (deps: {
         const { accountId: account, reseller } = caller
         const asked = { ...madeOf, account, as: `order ${reseller} ${params.id}`, after }
         const body = await kept.answer(asked, async () => {
-          const order = await findOrder(db, account, params.id)
+          const order = await findOrder(db, account, params.id, clock())
           if (!order) throw refuse('not_found', 'no order has this id')
           const [record] = await recordsOf(caller, [order])
           return { body: record!, fleeting: isAwaiting(order) }
@@ -217,7 +219,7 @@ export const orderRoutes = (deps: {
         const body = await kept.answer({ ...madeOf, account, as, after }, async () => {
           const orderIds =
             subscription === undefined ? undefined : await orderIdsOfSubscription(db, account, subscription)
-          const page = await listOrders(db, account, { limit, offset, status, orderIds })
+          const page = await listOrders(db, account, { limit, offset, status, orderIds }, clock())
           return {
             body: { orders: await recordsOf(caller, page.orders), total: page.total, limit, offset },
             fleeting: page.orders.some(isAwaiting),

@@ -237,9 +237,9 @@ export const planRoutes = (deps: {
           refuseOtherHolder(customer_id, buyer.customerId, 'the plan')
           return prepareTopUp(buyer, { planId, productId }, body.quantity)
         })
-        const { order, payUrl = null, position } = placed
+        const { order, invoice = null, position } = placed
         return answerUnderKey(placed, {
-          ...orderRecord({ ...order, payUrl, customer: customerRef }, caller.reseller),
+          ...orderRecord({ ...order, invoice, customer: customerRef }, caller.reseller),
           plan: await recordOf(caller, await planOf(caller, planId, position)),
         })
       },

@@ -9,11 +9,11 @@ import {
   type ReportedInvoice,
 } from '../../src/deposits/decide.ts'
 import type { DepositDetails } from '../../src/deposits/events.ts'
-import { depositFold, isClosed } from '../../src/deposits/fold.ts'
+import { depositFold } from '../../src/deposits/fold.ts'
 import { accountStream, depositStream, ledgerStream } from '../../src/eventstore/streams.ts'
 import type { AccountId, DepositId } from '../../src/ids.ts'
 import { ledgerFold } from '../../src/ledger/fold.ts'
-import { decideAwaiting, decideCancellation } from '../../src/orders/awaited.ts'
+import { cancelReasonOf, decideAwaiting, decideCancellation } from '../../src/orders/awaited.ts'
 import { planOrder } from '../support/world.ts'
 import type { History } from './acts.ts'
 
@@ -87,9 +87,9 @@ export const makeDeposits = (history: History, accountId: AccountId): void => {
 
   const unpaid = awaited('ord_golden_unpaid', 'dep_golden_unpaid')
   report(history, unpaid, { status: 'expired', payments: [] })
-  const closed = isClosed(state(depositStream(unpaid.depositId), depositFold)!)
+  const reason = cancelReasonOf(state(depositStream(unpaid.depositId), depositFold))
   const { depositId, pending } = unpaid
-  write(decideCancellation(states(pending!.order), { depositId, closed }, now()).appends)
+  write(decideCancellation(states(pending!.order), { depositId, reason }, now()).appends)
 
   const failed = openDeposit(history, 'dep_golden_failed', { accountId }, false)
   const standing = state(depositStream(failed.depositId), depositFold)

@@ -11,9 +11,17 @@ import { accountStream, depositStream, ledgerStream, orderStream } from '../../s
 import type { DepositId, KeyId } from '../../src/ids.ts'
 import { customerCreditOf } from '../../src/ledger/state.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
-import { decideAwaitedAlone, decideAwaiting, decideCancellation, heldMs } from '../../src/orders/awaited.ts'
+import {
+  cancelReasonOf,
+  decideAwaitedAlone,
+  decideAwaiting,
+  decideCancellation,
+  heldMs,
+} from '../../src/orders/awaited.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
+import type { CancelReason } from '../../src/orders/events.ts'
+import { orderFold } from '../../src/orders/fold.ts'
 import { decidePlacement } from '../../src/orders/place.ts'
 import { decideRefund } from '../../src/orders/refund.ts'
 import {
@@ -357,17 +365,36 @@ describe('after the payment', () => {
 })
 
 describe('an own order whose invoice closed', () => {
-  const cancel = (world: World, order: OrderDetails, closed = true) =>
-    decideCancellation(statesFor(world, order), { depositId, closed }, later)
+  const cancel = (world: World, order: OrderDetails, reason: CancelReason | null = 'invoice_expired') =>
+    decideCancellation(statesFor(world, order), { depositId, reason }, later)
 
   test('is canceled once, and only then', () => {
     const world = invoiced(funded, own)
-    assert.deepEqual(cancel(world, own, false).appends, [])
+    assert.deepEqual(cancel(world, own, null).appends, [])
     const canceled = appendTo(world, cancel(world, own).appends, later)
     assert.equal(ends(canceled, own).status, 'canceled')
     assert.deepEqual(cancel(canceled, own).appends, [])
     const late = appendTo(canceled, receive(canceled, own, paid(1_000), later).appends, later)
     assert.deepEqual([ends(late, own).status, ends(late, own).availableMicros], ['canceled', 3_000 * 10_000])
+  })
+
+  test('tells why by what became of the invoice', () => {
+    // Dearer than the wallet and its invoice together.
+    const dear = { ...own, amountCents: 9_000 }
+    const reasonAfter = (reported: ReportedInvoice | null) => {
+      const world = invoiced(funded, dear)
+      const told = reported ? appendTo(world, receive(world, dear, reported, start).appends, start) : world
+      return cancelReasonOf(stateOf(told, depositStream(depositId), depositFold))
+    }
+    assert.equal(reasonAfter(null), null)
+    assert.equal(reasonAfter({ status: 'expired', payments: [] }), 'invoice_expired')
+    assert.equal(reasonAfter({ status: 'failed', payments: [] }), 'payment_failed')
+    assert.equal(reasonAfter(paid(300, 'expired')), 'underpaid')
+    assert.equal(reasonAfter(paid(1_000)), 'insufficient_balance')
+    const world = invoiced(funded, own)
+    const canceled = appendTo(world, cancel(world, own, 'underpaid').appends, later)
+    const { canceledAt, cancelReason } = stateOf(canceled, orderStream(own.orderId), orderFold)!
+    assert.deepEqual([canceledAt, cancelReason], [new Date(later).toISOString(), 'underpaid'])
   })
 
   test("is not a customer's: that waits for the next retry", () => {

@@ -62,15 +62,60 @@ describe('an own order on a rail', () => {
     await town.sound()
   })
 
+  test('says what is charged and for which deposit, and so do its read, the list and the command', async (t) => {
+    const town = await openTown(t)
+    const { key, accountId } = await town.customer({ cents: 0 })
+    const headers = { 'Idempotency-Key': 'small' }
+    const { body } = await town.client.post(orders, traffic(1, { method: 'card' }), { key, headers })
+    assert.deepEqual([body.amountCents, body.chargeCents], [550, 1_000])
+    const deposit = (await town.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body
+    assert.deepEqual(
+      [deposit.amount_cents, deposit.pay_url, deposit.order_id],
+      [body.chargeCents, body.payUrl, body.orderId],
+    )
+    assert.match(await (await fetch(body.payUrl)).text(), /10\.00/)
+    const again = await town.client.post(orders, traffic(1, { method: 'card' }), { key, headers })
+    assert.deepEqual(again.body, body)
+    assert.deepEqual(await town.read(body.orderId, key), body)
+    assert.deepEqual((await town.client.get(orders, { key })).body.orders, [body])
+    const { accountId: of, refunds, ...shown } = await town.run('orders', 'show', body.orderId)
+    assert.deepEqual([of, refunds, shown], [accountId, [], body])
+    assert.deepEqual((await town.run('orders', 'list', '--account', accountId)).orders, [body])
+
+    await town.act(body.depositId, 'pay')
+    const done = await town.reads(body.orderId, 'completed', key)
+    assert.deepEqual([done.depositId, done.chargeCents, done.payUrl], [body.depositId, null, null])
+    assert.equal((await town.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body.pay_url, null)
+  })
+
+  test('has no pay page from the moment that its invoice expires, though the provider tells nobody', async (t) => {
+    const town = await openTown(t)
+    const { key } = await town.customer({ cents: 0 })
+    const headers = { 'Idempotency-Key': 'expires' }
+    const { body } = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
+    assert.match(body.payUrl, /^http/)
+    await town.switches({ down: true })
+    town.ahead(25 * 60 * 60 * 1000)
+    const dead = { ...body, payUrl: null }
+    assert.deepEqual(await town.read(body.orderId, key), dead)
+    assert.deepEqual((await town.client.get(orders, { key })).body.orders, [dead])
+    const again = await town.client.post(orders, traffic(5, { method: 'card' }), { key, headers })
+    assert.deepEqual([again.status, again.body], [200, dead])
+    assert.equal((await town.client.get(`/api/v1/deposits/${body.depositId}`, { key })).body.pay_url, null)
+  })
+
   test('is canceled when its invoice closes, and money that still arrives is credited', async (t) => {
     const town = await openTown(t, { FAREBOX_DEPOSIT_LOOK_MS: '500' })
     const { key } = await town.customer({ cents: 0 })
-    const { body } = await town.client.post(orders, traffic(5, { method: 'crypto' }), { key })
-    const [deposit] = (await town.client.get('/api/v1/deposits', { key })).body.deposits
-    await town.act(deposit.deposit_id, 'expire')
+    const headers = { 'Idempotency-Key': 'closes' }
+    const { body } = await town.client.post(orders, traffic(5, { method: 'crypto' }), { key, headers })
+    await town.act(body.depositId, 'expire')
     const canceled = await town.reads(body.orderId, 'canceled', key)
-    assert.equal(canceled.payUrl, null)
-    await town.act(deposit.deposit_id, 'pay', body.amountCents)
+    assert.deepEqual([canceled.payUrl, canceled.cancelReason], [null, 'invoice_expired'])
+    assert.ok(Date.parse(canceled.canceledAt) >= Date.parse(canceled.createdAt))
+    const again = await town.client.post(orders, traffic(5, { method: 'crypto' }), { key, headers })
+    assert.deepEqual([again.status, again.body], [200, canceled])
+    await town.act(body.depositId, 'pay', body.amountCents)
     await until(async () => (await town.balance(key)) === body.amountCents)
     assert.equal((await town.read(body.orderId, key)).status, 'canceled')
     await town.sound()

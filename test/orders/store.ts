@@ -7,6 +7,7 @@ import { verifyLog } from '../../src/audit/verify/verify.ts'
 import { registerCustomers } from '../../src/customers/cli.ts'
 import { newId } from '../../src/ids.ts'
 import { registerWallet } from '../../src/ledger/cli.ts'
+import { registerOrders } from '../../src/orders/cli.ts'
 import { registerReseller } from '../../src/resellers/cli.ts'
 import { openShop } from '../deposits/support.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -25,7 +26,12 @@ export const addresses = (quantity: number, more: object = {}) => ({
 /** The whole service with the stand-ins, and an operator at its desk. */
 export const openTown = async (t: TestContext, settings: Readonly<Record<string, string>> = {}) => {
   const shop = await openShop(t, settings)
-  const desk = deskOf(shop.farebox.core, [registerReseller, registerCustomers, registerWallet])
+  const desk = deskOf(shop.farebox.core, [
+    registerReseller,
+    registerCustomers,
+    registerWallet,
+    registerOrders,
+  ])
   const run = async (...args: readonly string[]) => {
     const ran = await desk(...args)
     assert.equal(ran.code, 0, ran.err)
