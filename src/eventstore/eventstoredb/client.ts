@@ -1,5 +1,6 @@
 import { EventStoreDBClient } from '@eventstore/db-client'
 import { connectionString, parseAddress } from './address.ts'
+import { guarded } from './guard.ts'
 
 export type Credentials = { readonly username: string; readonly password: string }
 
@@ -20,7 +21,7 @@ export type Connection = { readonly client: EventStoreDBClient; readonly credent
 export const openClient = (url: string): Connection => {
   const address = parseAddress(url)
   return {
-    client: EventStoreDBClient.connectionString(connectionString(address, {})),
+    client: guarded(EventStoreDBClient.connectionString(connectionString(address, {}))),
     credentials: address.credentials ?? { username: 'none', password: 'none' },
   }
 }
