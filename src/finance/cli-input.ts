@@ -3,6 +3,7 @@ import type { Cli, CliContext } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput } from '../cli/output.ts'
 import { type AccountWords, accountsBy, bookForms } from './find-account.ts'
 import { type Moment, momentForms, PastTheEnd, parseMoment } from './moment.ts'
+import { thingIds } from './trail.ts'
 
 /** Parses an option that names a point of the log. */
 export const momentOption = (text: string): Moment => {
@@ -75,5 +76,5 @@ export const { checkBook, namedAccount } = accountsBy(words)
 /** `namedAccount` of a command that takes orders and positions, too. */
 export const { namedAccount: namedOrOther } = accountsBy({
   ...words,
-  besides: '; an order is ord_…, an entry the position of its event, e.g. 1284',
+  besides: `; an order is ord_…, an entry the position of its event, e.g. 1284; these ids are taken too: ${thingIds}`,
 })

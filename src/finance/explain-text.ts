@@ -1,3 +1,4 @@
+import { counted } from '../counted.ts'
 import type { RecordedEvent } from '../eventstore/event.ts'
 import type { OrderDetails } from '../orders/details.ts'
 import { amountWriter } from './amounts.ts'
@@ -41,8 +42,9 @@ const linkText = ({ event, postings }: Link): string => {
 }
 
 /** The chain, one event under the other, and the terms with who set them. */
-export const explanationText = ({ chain, terms }: Explanation): string =>
+export const explanationText = ({ chain, terms, leftOut }: Explanation): string =>
   [
+    ...(leftOut === 0 ? [] : [`${counted(leftOut, 'more event')} left out: --limit shows more`]),
     ...chain.map(linkText),
     ...(terms.length === 0 ? [] : ['on these terms:']),
     ...terms.map(
@@ -63,7 +65,8 @@ const eventJson = (event: RecordedEvent) => ({
   causationId: event.metadata.causationId,
 })
 
-export const explanationJson = ({ chain, terms }: Explanation) => ({
+export const explanationJson = ({ chain, terms, leftOut }: Explanation) => ({
+  leftOut,
   chain: chain.map(({ event, postings }) => ({
     ...eventJson(event),
     data: event.data,

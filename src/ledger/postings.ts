@@ -24,6 +24,8 @@ export const resellerBook = (reseller: AccountId): string => `reseller:${reselle
 export const walletAccount = (account: AccountId): string => `liabilities:wallet:${account}`
 export const holdsAccount = (account: AccountId): string => `liabilities:holds:${account}`
 export const receivableAccount = (account: AccountId): string => `assets:receivable:${account}`
+/** What a payment gateway owes: the service's by its name, a reseller's by the reference of its credentials, `crd_…`. */
+export const gatewayAccount = (gateway: string): string => `assets:gateway:${gateway}`
 export const serviceWalletAccount = 'assets:service-wallet'
 /** The accounts of a customer, in its reseller's book. */
 export const customerAccount = (customer: string): string => `liabilities:customer:${customer}`
@@ -42,15 +44,13 @@ const required = (name: string | null, what: string): string => {
 const sourceAccount = ({ source, gateway, family }: WalletCredited['data']): string =>
   source === 'refund'
     ? `revenue:orders:${required(family, 'family')}`
-    : `assets:gateway:${required(gateway, 'gateway')}`
+    : gatewayAccount(required(gateway, 'gateway'))
 
 const adjustmentAccount = ({
   reason,
   gateway,
 }: Pick<WalletAdjusted['data'], 'reason' | 'gateway'>): string =>
-  reason === 'chargeback'
-    ? `assets:gateway:${required(gateway, 'gateway')}`
-    : `expenses:adjustments:${reason}`
+  reason === 'chargeback' ? gatewayAccount(required(gateway, 'gateway')) : `expenses:adjustments:${reason}`
 
 /** The other side of the service's entry: what the event's amount comes from (a debit) or goes to (a credit). */
 const counterpart = (event: LedgerEvent): Leg | null => {
@@ -130,13 +130,13 @@ const mirrorLegs = (event: LedgerEvent): Leg[] => {
 const customerCounterpart = (event: CustomerEvent): string => {
   switch (event.type) {
     case 'CustomerCredited':
-      return `assets:gateway:${event.data.gateway}`
+      return gatewayAccount(event.data.gateway)
     case 'CustomerCharged':
     case 'CustomerRefunded':
       return 'revenue:sales'
     case 'CustomerAdjusted': {
       const { reason, gateway } = event.data
-      return reason === 'payment' ? 'assets:gateway:manual' : adjustmentAccount({ reason, gateway })
+      return reason === 'payment' ? gatewayAccount('manual') : adjustmentAccount({ reason, gateway })
     }
     default: {
       const unknown: never = event

@@ -60,6 +60,17 @@ test('a balance is explained by its last lines, an entry by its request', async 
     entry.chain.map((link: { type: string }) => link.type),
     ['WalletDebited', 'PlanActivated', 'OrderCompleted'],
   )
+  const near = await run('ledger', 'explain', '5', '--limit', '1')
+  assert.match(
+    near.out,
+    /^the event at position 5 and its request\n\n2 more events left out: --limit shows more\n5 {2}/,
+  )
+  assert.deepEqual(
+    JSON.parse((await run('ledger', 'explain', '5', '--limit', '2', '--json')).out).chain.map(
+      ({ position }: { position: number }) => position,
+    ),
+    [5, 6],
+  )
   for (const [what, message] of [
     ['ord_nothing', /no event names the order ord_nothing/],
     ['999999', /position 999999 is past the end/],
