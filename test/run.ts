@@ -50,6 +50,8 @@ const runShort = async (): Promise<number> => {
       '--test-concurrency=2',
       // A test that hangs fails by its name; it never holds the run up for ever.
       `--test-timeout=${5 * minutes}`,
+      ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
+      ...['--test-reporter=./test/slowest.ts', '--test-reporter-destination=stdout'],
       ...flags,
       ...files,
     ],
