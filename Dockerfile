@@ -9,6 +9,7 @@ WORKDIR /app
 RUN mkdir /data && chown node:node /data
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json ./
+COPY bin ./bin
 COPY projections ./projections
 COPY src ./src
 USER node

@@ -15,6 +15,7 @@ process.exitCode = await runCli(process.argv.slice(2), rooms, {
   out: (text) => process.stdout.write(`${text}\n`),
   err: (text) => process.stderr.write(`${text}\n`),
   columns: process.stdout.columns,
-  config: () => readConfig(process.env),
-  open: () => openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now),
+  environment: process.env,
+  open: ({ makes }) =>
+    openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now, makes),
 })

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import type { CrashAt } from './crash.ts'
 import type { TrustedProxies } from './http/client-address.ts'
@@ -24,6 +24,9 @@ import {
   whole,
 } from './setting-forms.ts'
 
+/** A relative directory lies under it, so that commands find the same data wherever they are run. */
+const packageRoot = join(import.meta.dirname, '..')
+
 /**
  * Every setting: its name in the environment, what it takes, its default. All three are printed by `farebox settings`:
  * defaults stand as they would be written.
@@ -35,8 +38,10 @@ export const settings = {
     .describe('The address that the HTTP server listens on; 0.0.0.0 is every interface.'),
   FAREBOX_DATA: text('a directory')
     .prefault('.farebox')
-    .transform((path) => resolve(path))
-    .describe('Where the embedded Postgres, the generated keys and demo.json lie.'),
+    .transform((path) => resolve(packageRoot, path))
+    .describe(
+      'Where the embedded Postgres, the generated keys and demo.json lie; a relative path counts from the directory of Farebox.',
+    ),
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
     .optional()
     .describe('A Postgres of yours in place of the embedded one. Several processes may share it.'),

@@ -19,6 +19,7 @@ import { newEventId } from './ids.ts'
 import { checkKeys, type Keys, keysInUse, loadKeys } from './keys.ts'
 import { createLulls, type Lulls } from './lulls.ts'
 import { startPeriodGuard } from './periods/guard.ts'
+import { refuseAbsent } from './postgres/absent.ts'
 import { migrate } from './postgres/migrate.ts'
 import { allMigrations } from './postgres/migrations.ts'
 import { openPostgres } from './postgres/open.ts'
@@ -53,6 +54,8 @@ export type Core = {
 export type CoreOptions = {
   readonly config: Config
   readonly role: 'server' | 'command'
+  /** Whether a Farebox is made where there is none; left out: a server does. */
+  readonly makes?: boolean
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
   readonly logger: Logger
@@ -102,14 +105,14 @@ const databaseWaitMs = 10_000
 
 /**
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
- * @throws DataInUse, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
+ * @throws DataInUse, FareboxAbsent, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
  */
 export const openCore = (options: CoreOptions): Promise<Core> =>
   opening((closing) => openInto(closing, options))
 
 const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> => {
-  const { config, role, systemClock, logger, hooks, metrics } = options
-  const postgres = await openPostgres(config, role)
+  const { config, role, makes = role === 'server', systemClock, logger, hooks, metrics } = options
+  const postgres = await openPostgres(config, role, makes)
   closing.add(postgres.stop)
   let ending = false
   const connection: PoolOptions = {
@@ -133,6 +136,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     withinMs: databaseWaitMs,
     onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
   })
+  if (!makes) await refuseAbsent(pool, postgres.url)
   const applied = await migrate(pool, allMigrations, {
     ...(role === 'command' && { withinMs: databaseWaitMs }),
     onWait: (holder) => logger.warn({ holder }, 'another process is migrating the database: waiting for it'),

@@ -1,9 +1,10 @@
 import pino from 'pino'
 import { type Farebox, openFarebox, type Role, roles } from './app.ts'
-import { readConfig } from './config.ts'
+import { type Config, readConfig } from './config.ts'
 import { keyLines, tour } from './demo/tour.ts'
 import { createLogger } from './http/logging.ts'
 import { onNpmGone } from './npm-watch.ts'
+import { unknownSettings } from './unknown-settings.ts'
 
 /** Errors that say by themselves what to do; a stack would only hide it. */
 const expected = new Set([
@@ -52,12 +53,23 @@ const greet = ({ baseUrl, demo, core }: Farebox): void => {
   say(baseUrl === null ? 'Farebox runs' : `Farebox listens on ${baseUrl}`)
 }
 
+/** A setting that is refused may be another one that is misspelt: that is told as well. */
+const readSettings = (): Config => {
+  try {
+    return readConfig(process.env)
+  } catch (error) {
+    for (const warning of unknownSettings(process.env)) process.stderr.write(`warning: ${warning}\n`)
+    throw error
+  }
+}
+
 const run = async (): Promise<void> => {
   const wanted = rolesOf(process.argv.slice(2))
-  const config = readConfig(process.env)
+  const config = readSettings()
   // Lines for people stand on standard output, the log on standard error.
   const destination = pino.destination({ dest: 2, sync: false })
   const logger = createLogger(config.logLevel, destination)
+  for (const warning of unknownSettings(process.env)) logger.warn(warning)
   if (config.webhookAllowLoopback)
     logger.warn(
       'FAREBOX_WEBHOOK_ALLOW_LOOPBACK lets webhooks go to this machine and over plain http: for development only',

@@ -91,7 +91,7 @@ const restore = async (config: Config, path: string): Promise<CliOutput> => {
     if ((head.log.kind === 'eventstoredb') !== (config.eventStoreUrl !== null))
       throw new BackupRefused(`its log was in ${head.log.kind}: set EVENTSTORE_URL then, and only then`)
     await assertKeys(config, head)
-    const postgres = await openPostgres(config, 'command')
+    const postgres = await openPostgres(config, 'command', true)
     try {
       const client = new pg.Client(clientConfig({ url: postgres.url, applicationName: 'farebox-restore' }))
       await client.connect()

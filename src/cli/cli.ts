@@ -54,10 +54,12 @@ export type Cli = {
   /**
    * The action of a command: opens the context, does the work, prints its output (`--json` stands on every command),
    * closes. Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses a wrong use (exit
-   * code 2). The work gets the arguments as commander gives them: positional ones first, then the options.
+   * code 2). The work gets the arguments as commander gives them: positional ones first, then the options. Where the
+   * settings point to no Farebox the command is refused, unless it is one that `makes` it.
    */
   action<Arguments extends readonly unknown[]>(
     work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+    options?: { readonly makes: boolean },
   ): (...given: readonly unknown[]) => Promise<void>
   /** As `action`, for work that comes before there is a database of ours: it gets the settings and opens for itself. */
   bareAction<Arguments extends readonly unknown[]>(

@@ -18,16 +18,21 @@ const operatorName = (): string => {
 /** Standard output belongs to the command's own answer. */
 const standardError = { write: (line: string) => void process.stderr.write(line) }
 
-/** Opens what a command works with, on a running server's Postgres or its own. */
+/**
+ * Opens what a command works with, on a running server's Postgres or its own.
+ * @param makes Whether a Farebox is made where there is none
+ */
 export const openCliContext = async (
   config: Config,
   levelGiven: boolean,
   systemClock: Clock,
+  makes = false,
 ): Promise<{ readonly context: CliContext; close(): Promise<void> }> => {
   const logger = createLogger(levelGiven ? config.logLevel : 'error', standardError)
   const core = await openCore({
     config,
     role: 'command',
+    makes,
     systemClock,
     logger,
     hooks: crashHooks(null, () => undefined),

@@ -1,7 +1,9 @@
 import { Command, CommanderError } from 'commander'
-import type { Config } from '../config.ts'
+import { type Config, readConfig, SettingsRefused } from '../config.ts'
 import { CommandOverload } from '../eventstore/commands/command.ts'
 import { ApiError } from '../http/errors.ts'
+import { FareboxAbsent } from '../postgres/absent.ts'
+import { unknownSettings } from '../unknown-settings.ts'
 import type { Cli, CliContext } from './cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from './output.ts'
 import { registerSettings } from './settings.ts'
@@ -12,9 +14,12 @@ export type CliDeps = {
   err(text: string): void
   /** How wide the terminal is; left out where there is none. */
   readonly columns?: number | undefined
-  open(): Promise<{ readonly context: CliContext; close(): Promise<void> }>
-  /** The settings, for commands that work before there is anything to open (`Cli.bareAction`). */
-  config?(): Config
+  /** The settings; left out: none is given. */
+  readonly environment?: NodeJS.ProcessEnv
+  /** `makes`: a Farebox is made where there is none. */
+  open(options: {
+    readonly makes: boolean
+  }): Promise<{ readonly context: CliContext; close(): Promise<void> }>
 }
 
 /** A room's commands: `registerX(program, cli)`. */
@@ -35,12 +40,17 @@ const leaves = (command: Command): readonly Command[] =>
 const startRefusals: Readonly<Record<string, string>> = {
   SettingsRefused: 'invalid_settings',
   DataInUse: 'data_in_use',
+  FareboxAbsent: 'no_farebox',
   DatabaseUnreachable: 'database_unreachable',
   LockHeld: 'database_busy',
   MigrationRefused: 'database_refused',
   KeyRefused: 'key_refused',
   StartRefused: 'start_refused',
 }
+
+/** Input or settings are to be changed; the rest may be as it should be, and fails all the same. */
+const isWrongUse = (error: unknown): boolean =>
+  error instanceof CliMisuse || error instanceof SettingsRefused || error instanceof FareboxAbsent
 
 const refusalOf = (error: unknown): CliRefusal | null => {
   if (error instanceof CliRefusal) return error
@@ -97,6 +107,8 @@ export const runCli = async (
   rooms: readonly Register[],
   deps: CliDeps,
 ): Promise<number> => {
+  const { environment = {} } = deps
+  for (const warning of unknownSettings(environment)) deps.err(`warning: ${warning}`)
   let code: number = exitCodes.done
   /** Runs a command's work, which prints what it gives, and says how it ended. */
   const act = async (
@@ -108,17 +120,18 @@ export const runCli = async (
       await work((output) => print(deps, json, output))
     } catch (error) {
       printFailure(deps, json, error)
-      code = error instanceof CliMisuse ? exitCodes.wrongUse : exitCodes.failed
+      code = isWrongUse(error) ? exitCodes.wrongUse : exitCodes.failed
     }
   }
   const cli: Cli = {
     action:
       <Arguments extends readonly unknown[]>(
         work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
+        { makes } = { makes: false },
       ) =>
       (...given) =>
         act(given, async (done) => {
-          const { context, close } = await deps.open()
+          const { context, close } = await deps.open({ makes })
           try {
             done(await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
           } finally {
@@ -131,8 +144,7 @@ export const runCli = async (
       ) =>
       (...given) =>
         act(given, async (done) => {
-          if (deps.config === undefined) throw new Error('this program was given no settings')
-          done(await work(deps.config(), ...(given.slice(0, -1) as unknown as Arguments)))
+          done(await work(readConfig(environment), ...(given.slice(0, -1) as unknown as Arguments)))
         }),
   }
   const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')

@@ -29,6 +29,9 @@ export type DataLock = {
   release(): Promise<void>
 }
 
+/** In the data directory; it stays there when nobody holds it. */
+export const lockFile = 'lock'
+
 const userFile = (dataDir: string): string => join(dataDir, 'running.json')
 
 /** Who uses this data directory by its own account; the file may be left over from a killed process. */
@@ -47,7 +50,7 @@ export const readDataUser = async (dataDir: string): Promise<DataUser | null> =>
  */
 export const lockData = async (dataDir: string, role: string): Promise<DataLock> => {
   await mkdir(dataDir, { recursive: true })
-  const lock = openExclusive(join(dataDir, 'lock'))
+  const lock = openExclusive(join(dataDir, lockFile))
   if (!lock) throw new DataInUse(dataDir, await readDataUser(dataDir))
   const publish = async (url: string | null): Promise<void> => {
     const user: DataUser = { pid: process.pid, role, url }

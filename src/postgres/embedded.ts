@@ -3,9 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, open, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
+import { absentIn } from './absent.ts'
 import { findLauncher } from './binaries.ts'
 import { createCluster } from './cluster.ts'
-import { type DataLock, lockData } from './data-lock.ts'
+import { type DataLock, lockData, lockFile } from './data-lock.ts'
 import { tailOf } from './log-tail.ts'
 import { stopOrphan } from './orphan.ts'
 import { defaultSettings, startWithRetries, stopChild } from './postmaster.ts'
@@ -26,6 +27,8 @@ export type EmbeddedOptions = {
   readonly dataDir: string
   /** What others are told that this process is; default `server`. */
   readonly role?: string
+  /** False: a directory without a cluster is refused and nothing is written there. Default true: one is made. */
+  readonly makes?: boolean
   /** More settings of Postgres, which win over ours. */
   readonly settings?: Readonly<Record<string, string>>
 }
@@ -69,13 +72,17 @@ const createDatabase = async (serverUrl: string): Promise<void> => {
 /**
  * Starts a Postgres of our own on data in `dataDir`, made at the first start. What a killed run left behind, up to a
  * Postgres that still runs, is cleared first.
- * @throws DataInUse when another process uses the directory
+ * @throws DataInUse when another process uses the directory; FareboxAbsent
  */
 export const startEmbeddedPostgres = async (options: EmbeddedOptions): Promise<EmbeddedPostgres> => {
+  const { makes = true } = options
+  // Nobody ever locked a directory without this file, so that nobody is making a cluster there now.
+  if (!makes && (await isAbsent(join(options.dataDir, lockFile)))) throw absentIn(options.dataDir)
   await mkdir(options.dataDir, { recursive: true })
   const dataDir = await realpath(options.dataDir)
   const lock = await lockData(dataDir, options.role ?? 'server')
   try {
+    if (!makes && (await isAbsent(join(dataDir, 'postgres')))) throw absentIn(dataDir)
     return await startLocked(dataDir, lock, options.settings ?? {})
   } catch (error) {
     await lock.release()

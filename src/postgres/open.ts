@@ -23,16 +23,18 @@ const stoppingWaitMs = 5_000
 /**
  * The user's Postgres, or the embedded one. A server waits for a command that uses the data and is refused by another
  * server that does not stop just now. A command uses a running server's Postgres, waits for another command, or starts Postgres for itself.
- * @throws DataInUse
+ * @param makes Whether a cluster is made where there is none; left out: a server does
+ * @throws DataInUse, FareboxAbsent
  */
 export const openPostgres = async (
   where: { readonly databaseUrl: string | null; readonly dataDir: string },
   role: 'server' | 'command',
+  makes: boolean = role === 'server',
 ): Promise<OpenPostgres> => {
   if (where.databaseUrl !== null) return given(where.databaseUrl)
   const startedMs = performance.now()
   for (;;) {
-    const started = await tryStart(where.dataDir, role)
+    const started = await tryStart(where.dataDir, role, makes)
     if (!(started instanceof DataInUse)) return started
     const { user } = started
     if (role === 'command' && user?.role === 'server' && user.url !== null) return given(user.url)
@@ -42,9 +44,13 @@ export const openPostgres = async (
   }
 }
 
-const tryStart = async (dataDir: string, role: string): Promise<EmbeddedPostgres | DataInUse> => {
+const tryStart = async (
+  dataDir: string,
+  role: string,
+  makes: boolean,
+): Promise<EmbeddedPostgres | DataInUse> => {
   try {
-    return await startEmbeddedPostgres({ dataDir, role })
+    return await startEmbeddedPostgres({ dataDir, role, makes })
   } catch (error) {
     if (error instanceof DataInUse) return error
     throw error

@@ -42,7 +42,8 @@ test('an operator works beside a running server, which sees it', async (t) => {
 })
 
 test('without a server a command starts Postgres for itself, and two at once take turns', async (t) => {
-  const env = { FAREBOX_DATA: await dataDirectory(t) }
+  const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off' }
+  await (await startFarebox(t, env)).stop()
   const made = await Promise.all(
     ['a', 'b'].map((name) =>
       farebox(t, ['accounts', 'create', '--email', `${name}@example.com`, '--json'], env),
@@ -56,9 +57,9 @@ test('without a server a command starts Postgres for itself, and two at once tak
   assert.equal(JSON.parse(shown.out).accountId, ids[0])
 })
 
-test('wrong settings stop a command with their names', async (t) => {
+test('wrong settings stop a command with their names, as wrong use', async (t) => {
   const { code, out, err } = await farebox(t, ['stock', 'list', '--json'], { LOG_LEVEL: 'loud' })
-  assert.equal(code, 1)
+  assert.equal(code, 2)
   assert.match(err, /LOG_LEVEL: expected one of/)
   assert.equal(JSON.parse(out).code, 'invalid_settings')
 })

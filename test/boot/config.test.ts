@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
-import { resolve } from 'node:path'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { readConfig, SettingsRefused } from '../../src/config.ts'
+import { unknownSettings } from '../../src/unknown-settings.ts'
 
 const refusal = (env: NodeJS.ProcessEnv): string => {
   try {
@@ -19,13 +21,45 @@ test('no setting is needed', () => {
   const config = readConfig({})
   assert.equal(config.port, 3000)
   assert.equal(config.host, '127.0.0.1')
-  assert.equal(config.dataDir, resolve('.farebox'))
   assert.equal(config.databaseUrl, null)
   assert.equal(config.demo, true)
   assert.deepEqual(config.rates, {
     key: { burst: 300, perSecond: 50 },
     address: { burst: 600, perSecond: 100 },
   })
+})
+
+test('data lies by the root of the package, and so does a relative FAREBOX_DATA, wherever it is run', (t) => {
+  const root = resolve(import.meta.dirname, '../..')
+  const former = process.cwd()
+  t.after(() => process.chdir(former))
+  process.chdir(tmpdir())
+  assert.equal(readConfig({}).dataDir, join(root, '.farebox'))
+  assert.equal(readConfig({ FAREBOX_DATA: 'shop/data' }).dataDir, join(root, 'shop/data'))
+  assert.equal(readConfig({ FAREBOX_DATA: '/srv/farebox' }).dataDir, '/srv/farebox')
+})
+
+test('a misspelt setting is told with the name that is meant, and its value is not', () => {
+  const told = (name: string): string => unknownSettings({ [name]: 'hunter2' }).join()
+  for (const [name, meant] of [
+    ['FAREBOX_DAT', 'FAREBOX_DATA'],
+    ['FAREBOX_DATE', 'FAREBOX_DATA'],
+    ['FAREBOX_MASTERKEY', 'FAREBOX_MASTER_KEY'],
+    ['FAREBOX_MATSER_KEY', 'FAREBOX_MASTER_KEY'],
+    ['FAREBOX_PORT', 'PORT'],
+    ['FAREBOX_DATABASE_URL', 'DATABASE_URL'],
+    ['farebox_demo', 'FAREBOX_DEMO'],
+    ['FAREBOX_TRUSTED_PROXIES', 'FAREBOX_TRUSTED_PROXY'],
+  ] as const)
+    assert.equal(told(name), `${name} is not a setting and has no effect; did you mean ${meant}?`)
+  assert.equal(
+    told('FAREBOX_WHATEVER_ELSE'),
+    'FAREBOX_WHATEVER_ELSE is not a setting and has no effect; "farebox settings" lists them all',
+  )
+  assert.deepEqual(
+    unknownSettings({ FAREBOX_DATA: '/srv', FAREBOX_DAT: '', FAREBOX_TEST_LOG: 'x', PATH: '/bin' }),
+    [],
+  )
 })
 
 test('an empty text counts as not set', () => {

@@ -1,0 +1,47 @@
+/**
+ * Edits that make one text of another: a letter more, less or changed, or two neighbours exchanged (optimal string
+ * alignment). Time grows with the product of the lengths.
+ */
+const editsBetween = (from: string, to: string): number => {
+  let before: number[] = []
+  let row = Array.from({ length: to.length + 1 }, (_, at) => at)
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= to.length; j++) {
+      const same = from[i - 1] === to[j - 1]
+      const exchanged = i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
+      next[j] = Math.min(
+        row[j]! + 1,
+        next[j - 1]! + 1,
+        row[j - 1]! + (same ? 0 : 1),
+        exchanged ? before[j - 2]! + 1 : Number.POSITIVE_INFINITY,
+      )
+    }
+    before = row
+    row = next
+  }
+  return row[to.length]!
+}
+
+/** More of a name than this share is no slip of the hand. */
+const mostOfName = 0.34
+
+/**
+ * The known name that a misspelt one most likely means, or null when none is near: at most a third of it differs.
+ * @param by What of a name is compared; left out: all of it
+ */
+export const nearest = (
+  given: string,
+  known: readonly string[],
+  by: (name: string) => string = (name) => name,
+): string | null => {
+  // Nobody misspells so much, and the time grows with the length.
+  const wanted = by(given).slice(0, 100)
+  let best: { readonly name: string; readonly edits: number } | null = null
+  for (const name of known) {
+    const edits = editsBetween(wanted, by(name))
+    if (edits <= Math.max(1, by(name).length * mostOfName) && (best === null || edits < best.edits))
+      best = { name, edits }
+  }
+  return best?.name ?? null
+}

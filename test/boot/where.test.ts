@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { dataDirectory, farebox, runToEnd, startFarebox, surroundings } from '../support/farebox.ts'
+import { emptyDatabase } from '../support/postgres.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+const elsewhere = async (t: TestContext): Promise<string> => {
+  const directory = await mkdtemp(join(tmpdir(), 'farebox-elsewhere-'))
+  t.after(() => rm(directory, { recursive: true }))
+  return directory
+}
+
+test('a command refuses a directory that holds no Farebox, says what to do, and makes nothing there', async (t) => {
+  const FAREBOX_DATA = await elsewhere(t)
+  for (const data of [FAREBOX_DATA, join(FAREBOX_DATA, 'nowhere')]) {
+    const { code, out, err } = await farebox(t, ['accounts', 'list', '--json'], { FAREBOX_DATA: data })
+    assert.equal(code, 2)
+    assert.ok(
+      err.includes(`${data} holds no Farebox. Set FAREBOX_DATA to the directory that holds yours.`),
+      err,
+    )
+    assert.match(err, /A new one is made by "npm start", /)
+    assert.equal(JSON.parse(out).code, 'no_farebox')
+  }
+  assert.deepEqual(await readdir(FAREBOX_DATA), [])
+})
+
+test('a directory where a first start was killed before its database was made is refused as well', async (t) => {
+  const FAREBOX_DATA = await elsewhere(t)
+  const { lockData } = await import('../../src/postgres/data-lock.ts')
+  await (await lockData(FAREBOX_DATA, 'server')).release()
+  const { code, err } = await farebox(t, ['accounts', 'list'], { FAREBOX_DATA })
+  assert.equal(code, 2)
+  assert.match(err, /holds no Farebox/)
+  assert.deepEqual(await readdir(FAREBOX_DATA), ['lock'])
+})
+
+test('a command that fills a new Farebox makes it', async (t) => {
+  const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off' }
+  // It is refused for its file alone, after the database was made.
+  const { code, err } = await farebox(t, ['ledger', 'import', join(root, 'package.json')], env)
+  assert.equal(code, 2)
+  assert.match(err, /package\.json is refused, nothing was written/)
+  assert.equal((await farebox(t, ['accounts', 'list'], env)).code, 0)
+})
+
+test('a command refuses a database that holds no Farebox, and makes nothing there', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const key = Buffer.alloc(32, 7).toString('base64')
+  const env = { DATABASE_URL: url, FAREBOX_MASTER_KEY: key, FAREBOX_SEAL_KEY: key }
+  for (let time = 0; time < 2; time++) {
+    const { code, err } = await farebox(t, ['accounts', 'list'], env)
+    assert.equal(code, 2)
+    assert.match(
+      err,
+      /the database farebox_test_\w+ on 127\.0\.0\.1:\d+ holds no Farebox\. Is DATABASE_URL right\?/,
+    )
+  }
+})
+
+test('a misspelt setting is warned of at a start, also at one that is refused, and by every command', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const warning = 'FAREBOX_DEMOS is not a setting and has no effect; did you mean FAREBOX_DEMO?'
+  const misspelt = { FAREBOX_DATA, FAREBOX_DEMO: 'off', FAREBOX_DEMOS: 'on' }
+  const server = await startFarebox(t, misspelt)
+  assert.ok(server.err().includes(warning), server.err())
+  await server.stop()
+  const refused = await runToEnd(t, { ...misspelt, PORT: 'x' })
+  assert.ok(refused.err.includes(`warning: ${warning}`), refused.err)
+  for (const args of [['accounts', 'list', '--json'], ['settings'], ['accounts', '--help'], ['nonsense']]) {
+    const { out, err } = await farebox(t, args, misspelt)
+    assert.ok(err.startsWith(`warning: ${warning}\n`), err)
+    assert.ok(!out.includes(warning))
+  }
+})
+
+test('bin/farebox runs from anywhere, through links, on the Node of the project, with the data of the project', async (t) => {
+  const directory = await elsewhere(t)
+  await symlink(join(root, 'bin/farebox'), join(directory, 'one'))
+  await symlink('one', join(directory, 'two'))
+  for (const command of [join(root, 'bin/farebox'), './one', './two']) {
+    const run = (...args: string[]) =>
+      spawnSync(command, args, { cwd: directory, encoding: 'utf8', env: surroundings() })
+    const { status, stdout, stderr } = run('settings', '--json')
+    assert.equal(status, 0, stderr)
+    assert.equal(JSON.parse(stdout)[0].name, 'PORT')
+    assert.equal(run('stock', 'nonsense').status, 2)
+  }
+})
