@@ -10,6 +10,20 @@ const { openCliContext } = await import('./cli/open-context.ts')
 const { runCli } = await import('./cli/program.ts')
 const { rooms } = await import('./cli-rooms.ts')
 const { readConfig } = await import('./config.ts')
+const { onNpmGone } = await import('./npm-watch.ts')
+
+// Whoever read the answer is gone, such as "head": this ends as a signal would end it.
+process.stdout.on('error', () => process.exit(128 + 13))
+process.stderr.on('error', () => undefined)
+
+// Each is an end: what the command started, such as a Postgres, ends with this process (src/postgres/binaries.ts).
+for (const [signal, number] of [
+  ['SIGHUP', 1],
+  ['SIGINT', 2],
+  ['SIGTERM', 15],
+] as const)
+  process.once(signal, () => process.exit(128 + number))
+onNpmGone(process.env, () => process.exit(128 + 1))
 
 process.exitCode = await runCli(process.argv.slice(2), rooms, {
   out: (text) => process.stdout.write(`${text}\n`),

@@ -1,7 +1,7 @@
-import pino from 'pino'
 import { type Farebox, openFarebox, type Role, roles } from './app.ts'
 import { type Config, readConfig } from './config.ts'
 import { keyLines, tour } from './demo/tour.ts'
+import { standardErrorLog } from './http/log-destination.ts'
 import { createLogger } from './http/logging.ts'
 import { onNpmGone } from './npm-watch.ts'
 import { unknownSettings } from './unknown-settings.ts'
@@ -64,11 +64,13 @@ const readSettings = (): Config => {
 }
 
 const run = async (): Promise<void> => {
+  // A reader that went away, such as a closed terminal, ends nothing.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   const wanted = rolesOf(process.argv.slice(2))
   const config = readSettings()
   // Lines for people stand on standard output, the log on standard error.
-  const destination = pino.destination({ dest: 2, sync: false })
-  const logger = createLogger(config.logLevel, destination)
+  const log = standardErrorLog()
+  const logger = createLogger(config.logLevel, log.destination)
   for (const warning of unknownSettings(process.env)) logger.warn(warning)
   if (config.webhookAllowLoopback)
     logger.warn(
@@ -94,7 +96,7 @@ const run = async (): Promise<void> => {
       logger.error({ err: error }, 'the shutdown failed')
       process.exitCode = 1
     }
-    destination.flushSync()
+    log.flush()
     process.exit()
   }
   let stoppingSinceMs: number | null = null
@@ -108,8 +110,11 @@ const run = async (): Promise<void> => {
     logger.info({ why }, 'stopping')
     void close()
   }
-  process.on('SIGINT', () => stop('SIGINT'))
-  process.on('SIGTERM', () => stop('SIGTERM'))
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))
+  process.on('SIGHUP', () => {
+    if (process.stderr.isTTY) log.giveUp()
+    stop('SIGHUP: the terminal was closed')
+  })
   onNpmGone(process.env, () => stop('npm, which started this process, is gone'))
 
   const farebox = await opening

@@ -13,17 +13,27 @@ const parentOf = (pid: number): number | null => {
   }
 }
 
+/** Whether a process is npm itself: it puts what it runs into its title, `npm start` or `npm exec farebox`. */
+const isNpm = (pid: number): boolean => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('npm')
+  } catch {
+    return false
+  }
+}
+
 /**
- * Calls back when npm, which started this process through a shell, is gone: killed with -9 it can hand no signal on,
+ * Calls back when npm, which started this process, mostly through a shell, is gone: it hands no SIGHUP on, and killed with -9 no signal at all,
  * and a server that nobody sees would hold the port and the data against the next `npm start`. Without npm nothing is
  * watched.
  */
 export const onNpmGone = (environment: NodeJS.ProcessEnv, gone: () => void): void => {
   if (environment.npm_lifecycle_event === undefined) return
-  const shell = process.ppid
-  const npm = parentOf(shell)
+  const parent = process.ppid
+  // Some shells put the command in their own place: then npm is the parent, and who started npm may end before it.
+  const grandparent = isNpm(parent) ? null : parentOf(parent)
   const timer = setInterval(() => {
-    if (process.ppid === shell && parentOf(shell) === npm) return
+    if (process.ppid === parent && (grandparent === null || parentOf(parent) === grandparent)) return
     clearInterval(timer)
     gone()
   }, everyMs)

@@ -95,7 +95,7 @@ export const findLauncher = async (dataDir: string): Promise<Launcher> => {
       initdb,
       postgres,
       owner: null,
-      spawn: (program, args, logFd) => spawn(program, args, detached(logFd)),
+      spawn: (program, args, logFd) => endingWithUs(spawn(program, args, detached(logFd))),
     }
   const owner = await unprivilegedUser()
   const passes = (await canPass(dataDir, owner.uid)) && (await canPass(dirname(postgres), owner.uid))
@@ -104,7 +104,7 @@ export const findLauncher = async (dataDir: string): Promise<Launcher> => {
       initdb,
       postgres,
       owner,
-      spawn: (program, args, logFd) => spawn(program, args, { ...detached(logFd), ...owner }),
+      spawn: (program, args, logFd) => endingWithUs(spawn(program, args, { ...detached(logFd), ...owner })),
     }
   const right = await passingCapability()
   const prefix = [
@@ -121,8 +121,22 @@ export const findLauncher = async (dataDir: string): Promise<Launcher> => {
     initdb,
     postgres,
     owner,
-    spawn: (program, args, logFd) => spawn('setpriv', [...prefix, program, ...args], detached(logFd)),
+    spawn: (program, args, logFd) =>
+      endingWithUs(spawn('setpriv', [...prefix, program, ...args], detached(logFd))),
   }
+}
+
+/**
+ * This process may end before it stopped the program (a signal to a command, an exception that nobody caught): the program
+ * is then told to stop, too. Postgres shuts down fast, initdb removes what it made.
+ */
+const endingWithUs = (child: ChildProcess): ChildProcess => {
+  const end = (): void => {
+    child.kill('SIGINT')
+  }
+  process.once('exit', end)
+  child.once('exit', () => process.off('exit', end))
+  return child
 }
 
 const detached = (logFd: number): SpawnOptions => ({

@@ -131,14 +131,8 @@ const endedByItself = async (how: string, logFile: string): Promise<Error> => {
 
 const running = (child: ChildProcess, url: string, lock: DataLock, logFile: string): EmbeddedPostgres => {
   let stopping: Promise<void> | null = null
-  // The process may end without `stop` (an exception that nobody caught): Postgres then ends with it.
-  const endWithProcess = (): void => {
-    child.kill('SIGINT')
-  }
-  process.once('exit', endWithProcess)
   const failed = new Promise<Error>((resolve) => {
     child.once('exit', (code, signal) => {
-      process.off('exit', endWithProcess)
       if (!stopping) resolve(endedByItself(signal ?? `exit code ${code}`, logFile))
     })
   })

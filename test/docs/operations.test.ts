@@ -12,12 +12,12 @@ const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 const read = (name: string): string => readFileSync(join(root, 'docs', name), 'utf8')
 
-/** The commands of a text: `npx farebox` in fenced `sh` blocks and in indented lines, in their order. */
+/** The commands of a text: `npx farebox`, and the ways to run it from anywhere, in fenced `sh` blocks and in indented lines, in their order. */
 const commandsOf = (text: string): string[] =>
   [...text.matchAll(/^```sh\n([\s\S]*?)^```$|^((?: {4}npx farebox .*\n)+)/gm)]
     .flatMap(([, fenced, indented]) => (fenced ?? indented ?? '').split('\n'))
     .map((line) => line.trim())
-    .filter((line) => line.includes('npx farebox'))
+    .filter((line) => line.includes('npx farebox') || line.includes('/path/to/farebox'))
 
 const monthMs = 31 * 24 * 60 * 60 * 1000
 
@@ -44,6 +44,7 @@ test('every farebox command of the operations page and the page on periods runs 
   const stand = (line: string): string =>
     line
       .replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
+      .replaceAll('/path/to/farebox', root)
       .replaceAll('postgres://…/empty', empty.url)
       .replaceAll('postgres://…/new', fresh.url)
       .replaceAll('acc_…', buyer.accountId)
