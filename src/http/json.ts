@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { trimEnd } from '../trim-end.ts'
 import { refuse } from './errors.ts'
 
 /** Deeper nesting than any documented body has; a limit on the walk below. */
@@ -117,10 +118,9 @@ export const isFraction = (source: string): boolean => {
   const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e')
   const [whole = '', decimals = ''] = mantissa.replace('-', '').split('.')
   const digits = `${whole}${decimals}`
-  let end = digits.length
-  while (end > 0 && digits[end - 1] === '0') end--
-  if (end === 0) return false
-  return decimals.length - Number(exponent) > digits.length - end
+  const significant = trimEnd(digits, '0')
+  if (significant === '') return false
+  return decimals.length - Number(exponent) > digits.length - significant.length
 }
 
 /** Some clients begin a text with the mark of its byte order; RFC 8259, 8.1 lets a reader ignore it. */

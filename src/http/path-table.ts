@@ -5,8 +5,10 @@ export type PathMatch = { readonly allow: string; readonly cors: boolean }
 /** Says which methods a path has, for requests that no route took: 405 and OPTIONS name them. */
 export type PathTable = (path: string) => PathMatch | null
 
-const pattern = (path: string): RegExp =>
-  new RegExp(`^${path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{[^}]+\}/g, '[^/]+')}$`)
+const pattern = (path: string): RegExp => {
+  const escaped = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{[^{}]+\}/g, '[^/]+')
+  return new RegExp(`^${escaped}$`)
+}
 
 const allowOf = (routes: readonly Route[]): string => {
   const methods = routes.map(({ method }) => method as string)

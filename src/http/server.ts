@@ -95,7 +95,7 @@ const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply
   return reply.code(204).headers(baseHeaders(request.exchange.requestId)).send()
 }
 
-const fastifyPath = (path: string): string => path.replace(/\{([^}]+)\}/g, ':$1')
+const fastifyPath = (path: string): string => path.replace(/\{([^{}]+)\}/g, ':$1')
 
 /** Whether the bytes are the text itself: `identity` is the name of no encoding (RFC 9110, 8.4.1 and 12.5.3). */
 const isPlainUtf8 = (headers: IncomingHttpHeaders): boolean => {

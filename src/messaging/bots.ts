@@ -3,6 +3,7 @@ import type { AccountId } from '../ids.ts'
 import { publicOutgoing, type Send, sandboxOutgoing } from '../outgoing/send.ts'
 import { readTerms } from '../payments/reseller-gateways.ts'
 import type { ResellerCredentials } from '../resellers/credentials.ts'
+import { trimEnd } from '../trim-end.ts'
 import { createTelegram, telegramUrl } from './telegram.ts'
 import type { ResellerBot } from './worker.ts'
 
@@ -34,7 +35,7 @@ export const createBots = (deps: {
       const { bot, shop } = await readTerms(pool, reseller)
       const found = bot && (await credentials.bot(bot.reference))
       if (!found) return null
-      const apiUrl = (found.apiUrl ?? telegramUrl).replace(/\/+$/, '')
+      const apiUrl = trimEnd(found.apiUrl ?? telegramUrl, '/')
       const messenger = createTelegram({ token: found.token, apiUrl, send: sendTo(apiUrl) })
       return { messenger, merchantName: shop.merchantName }
     },

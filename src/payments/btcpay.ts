@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { isoTime } from '../clock.ts'
 import type { Send } from '../outgoing/send.ts'
 import { maxUrlLength } from '../outgoing/target.ts'
+import { trimEnd } from '../trim-end.ts'
 import type { BtcpayCredentials } from './credentials.ts'
 import { parseDecimalText, productMicros } from './decimal.ts'
 import { jsonApi, jsonOf } from './json-api.ts'
@@ -102,7 +103,7 @@ const created = (invoice: z.output<typeof Invoice>, server: URL): CreatedInvoice
 export const createBtcpayGateway = (credentials: BtcpayCredentials, send: Send): PaymentGateway => {
   const { url, apiKey, storeId, webhookSecret } = credentials
   const authorization = `token ${apiKey}`
-  const api = jsonApi('btcpay', send, url.replace(/\/+$/, ''), { authorization }, maxValues)
+  const api = jsonApi('btcpay', send, trimEnd(url, '/'), { authorization }, maxValues)
   const store = `/api/v1/stores/${encodeURIComponent(storeId)}/invoices`
   const server = new URL(url)
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { trimEnd } from '../trim-end.ts'
 import { credentialShapes, type GatewayCredentials } from './credentials.ts'
 import { type Provider, providers } from './rails.ts'
 
@@ -15,7 +16,7 @@ const port = 'a whole number from 0 to 65535'
 /** The settings of payments: part of the one schema in `src/config.ts`. */
 export const paymentSettings = {
   FAREBOX_PUBLIC_URL: address(['https:', 'http:'], 'an address such as https://shop.example.com')
-    .transform((url) => url.replace(/\/+$/, ''))
+    .transform((url) => trimEnd(url, '/'))
     .optional()
     .describe('Where the world reaches this service: payment callbacks and payers come back here.'),
   FAREBOX_MERCHANT_NAME: text('a text of 1 to 60 characters')

@@ -1,6 +1,7 @@
 import { CliMisuse, type CliOutput, fields, table } from '../cli/output.ts'
 import type { AccountId } from '../ids.ts'
 import { resellerRails } from '../payments/rails.ts'
+import { trimEnd } from '../trim-end.ts'
 import type { TermsRefusal } from './decide.ts'
 import type { Terms } from './fold.ts'
 import type { TermsResult } from './service.ts'
@@ -8,7 +9,7 @@ import type { TermsResult } from './service.ts'
 /** A whole number of a unit's last decimal place as text: `decimalText(1_300_000, 6, 2)` is `1.30`. */
 const decimalText = (value: number, decimals: number, atLeast = 0): string => {
   const digits = String(value).padStart(decimals + 1, '0')
-  const fraction = digits.slice(-decimals).replace(/0+$/, '').padEnd(atLeast, '0')
+  const fraction = trimEnd(digits.slice(-decimals), '0').padEnd(atLeast, '0')
   return fraction === '' ? digits.slice(0, -decimals) : `${digits.slice(0, -decimals)}.${fraction}`
 }
 

@@ -1,5 +1,6 @@
 import type { Rows, Table } from '../../../projections/engine/read-model.ts'
 import type { RecordedEvent } from '../../eventstore/event.ts'
+import { trimEnd } from '../../trim-end.ts'
 
 /**
  * What an event breaks. The checks are folds like the read models, over tables of their own that are gone with the
@@ -24,6 +25,6 @@ export const inDollars = (micros: number): string => {
   const sign = micros < 0 ? '-' : ''
   const digits = Math.abs(micros).toString().padStart(7, '0')
   const cents = digits.slice(-6, -4)
-  const rest = digits.slice(-4).replace(/0+$/, '')
+  const rest = trimEnd(digits.slice(-4), '0')
   return `${sign}$${digits.slice(0, -6)}.${cents}${rest}`
 }

@@ -1,7 +1,8 @@
 import type { Html } from '../html.ts'
 import { escapeHtml } from '../html.ts'
 
-const token = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+/** The closing quote is always there; a search that need not find it never goes back to look for another beginning. */
+const token = /("(?:[^"\\]|\\.)*"?)(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
 const span = (kind: string, text: string): string => `<span class="${kind}">${escapeHtml(text)}</span>`
 

@@ -78,7 +78,7 @@ ${media.map(([type, content]) => exampleView(type, content))}
 
 const pathWithExamples = (path: string, parameters: readonly Parameter[]): string => {
   const inPath = (name: string) => parameters.find((one) => one.name === name && one.in === 'path')?.example
-  const filled = path.replace(/\{([^}]+)\}/g, (whole, name: string) => String(inPath(name) ?? whole))
+  const filled = path.replace(/\{([^{}]+)\}/g, (whole, name: string) => String(inPath(name) ?? whole))
   const query = parameters.filter((one) => one.in === 'query' && one.example !== undefined)
   return query.length === 0
     ? filled

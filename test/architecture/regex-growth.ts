@@ -1,0 +1,105 @@
+import fc from '../support/fast-check.ts'
+
+/** Characters for what a part of an expression may stand for, and some that nothing expects. */
+const usual = ['0', 'a', 'A', ' ', '\n', '\u0000', '!']
+
+/** Runs of plain characters in the expression. */
+const wordsOf = (regex: RegExp): string[] =>
+  regex.source
+    .replace(
+      /\\[dDwWsSbBpP](?:\{\w+\})?|\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|\{\d+,?\d*\}|\(\?[:=!]|\(\?<[=!]/g,
+      '\n',
+    )
+    .replace(/\\(.)/g, '$1')
+    .split(/[\n()[\]{}|?*+^$]/)
+    .filter((word) => word !== '')
+
+/** Texts that match; none for an expression that fast-check cannot read. */
+const matchesOf = (regex: RegExp): readonly string[] => {
+  try {
+    return fc.sample(fc.stringMatching(new RegExp(regex.source, regex.flags.replace(/[gyi]/g, ''))), {
+      numRuns: 4,
+      seed: 28,
+    })
+  } catch {
+    return []
+  }
+}
+
+const cut = (texts: Iterable<string>, most: number): string[] => [...new Set(texts)].slice(0, most)
+
+/** Texts of about a given length that make a backtracking search begin often and fail late. */
+function* hostileTexts(regex: RegExp): Generator<(length: number) => string> {
+  const words = wordsOf(regex)
+  const matches = matchesOf(regex).map((text) => text.slice(0, 40))
+  const chars = cut([...words.join(''), ...usual, ...matches.join('').slice(0, 20)], 24)
+  const pumps = cut(
+    [
+      ...chars,
+      ...words,
+      ...matches,
+      ...matches.flatMap((text) => [...text].map((_, at) => text.slice(at, at + 3))),
+      ...chars.flatMap((one) => chars.map((other) => one + other)),
+    ].filter((pump) => pump !== ''),
+    300,
+  )
+  const heads = cut(
+    ['', ...words, ...matches.flatMap((text) => [1, 2, 4, 8].map((end) => text.slice(0, end)))],
+    8,
+  )
+  for (const pump of pumps)
+    for (const head of heads)
+      for (const tail of ['', '\u0000', `!${chars[0]}`])
+        yield (length) => head + pump.repeat(length / pump.length) + tail
+}
+
+/** Milliseconds of the quickest of three runs: what the machine does besides makes some of them slower. */
+const quickest = (run: () => void): number =>
+  Math.min(
+    ...[1, 2, 3].map(() => {
+      const start = performance.now()
+      run()
+      return performance.now() - start
+    }),
+  )
+
+/** Searching once and replacing everywhere: the ways in which sources use an expression. */
+const usesOf = (regex: RegExp): readonly ((text: string) => void)[] => {
+  const once = new RegExp(regex.source, regex.flags.replace(/[gy]/g, ''))
+  const everywhere = new RegExp(regex.source, `${once.flags}g`)
+  return [(text) => void once.test(text), (text) => void text.replace(everywhere, '')]
+}
+
+/** Of short texts first: a search that doubles with every character must not be asked for a long one. */
+const lengths = [16, 20, 24, 28, 200, 2_000]
+/** What is linear takes some hundredths of it. */
+const suspectMs = 1.5
+
+/** Whether the search of this text takes long, and either is short or takes far longer than that of an eighth of it. */
+const isTooSlow = (
+  use: (text: string) => void,
+  textOf: (length: number) => string,
+  length: number,
+): boolean => {
+  const text = textOf(length)
+  const start = performance.now()
+  use(text)
+  if (performance.now() - start < suspectMs) return false
+  const ms = quickest(() => use(text))
+  if (ms < suspectMs) return false
+  return length < 200 || ms > 24 * quickest(() => use(textOf(length / 8)))
+}
+
+/**
+ * What a hostile text is like whose search takes a time that grows faster than the text does, or null when none was found. Suspects are
+ * told by how long they take; whether one is one is measured: eight times the text is 64 times the time and more where it is
+ * quadratic, eight times where it is linear.
+ */
+export const growsTooFast = (regex: RegExp): string | null => {
+  for (const use of usesOf(regex))
+    for (const textOf of hostileTexts(regex)) {
+      const slow = lengths.find((length) => isTooSlow(use, textOf, length))
+      if (slow !== undefined) return `${slow} characters like ${JSON.stringify(textOf(40))}`
+    }
+  return null
+}
