@@ -12,7 +12,6 @@ import { type Core, openCore } from './core.ts'
 import { crashHooks } from './crash.ts'
 import type { DemoFile } from './demo/file.ts'
 import { seedDemo } from './demo/seed.ts'
-import { waitForLog } from './eventstore/reachable.ts'
 import { registerGauge, registerRuntimeMetrics } from './http/runtime-metrics.ts'
 import { shutDown } from './http/shutdown.ts'
 import { listen, urlOf } from './listen.ts'
@@ -61,9 +60,6 @@ const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
   },
 })
 
-/** Longer than for a database: an EventStoreDB on a busy machine may need ten seconds from its start to its first answer. */
-const logWaitMs = 30_000
-
 /**
  * Wires and starts one process of Farebox: everything is made here and handed on, nothing is looked up.
  * @throws SettingsRefused, DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused, StartRefused, ProjectionsRefused:
@@ -88,11 +84,6 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     metrics: createRunnerMetrics(registry),
   })
   closing.add(opened.close)
-  if (config.eventStoreUrl !== null)
-    await waitForLog(opened.log, {
-      withinMs: logWaitMs,
-      onWait: (reason) => logger.warn({ reason }, 'the log does not answer yet: waiting for it'),
-    })
   const projecting = await startProjecting(opened, { folds: has('projections'), hooks })
   closing.add(projecting.stop)
   const reads = createReads({ progress: projecting.progress, log: opened.log, group: hot.name })
@@ -148,8 +139,10 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     const { server } = api
     closing.add(() => shutDown(server, config.shutdownTimeoutMs))
   }
-  const demo = await seedDemo(core, { baseUrl: where(), sandbox: payments.sandboxUrl })
+  const seeding = { ...core, runner: opened.patience?.runner(core.runner) ?? core.runner }
+  const demo = await seedDemo(seeding, { baseUrl: where(), sandbox: payments.sandboxUrl })
   await api?.caughtUp()
   starting = null
+  opened.patience?.end()
   return { core, projecting, registry, baseUrl, demo, failed: failed.promise, close: closing.close }
 }

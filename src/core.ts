@@ -13,6 +13,8 @@ import type { RunnerMetrics } from './eventstore/commands/ports.ts'
 import { createPostgresSnapshots } from './eventstore/commands/postgres-snapshots.ts'
 import { createPostgresStreamLocks } from './eventstore/commands/postgres-stream-locks.ts'
 import { createCommandRunner, type RunnerHealth } from './eventstore/commands/runner.ts'
+import { parseAddress, shownAddress } from './eventstore/eventstoredb/address.ts'
+import { createPatience, type Patience } from './eventstore/patient.ts'
 import type { EventLog } from './eventstore/port.ts'
 import { openPostgresLog } from './eventstore/postgres/log.ts'
 import { newEventId } from './ids.ts'
@@ -34,6 +36,8 @@ export type Core = {
   readonly postgresUrl: string
   readonly pool: pg.Pool
   readonly log: EventLog
+  /** Waits for the log on behalf of a start; a command is a start to its end. Null where the log is in Postgres. */
+  readonly patience: Patience | null
   /** Whether the log takes what is appended. */
   readonly appends: AppendHealth
   readonly codec: EventCodec
@@ -103,6 +107,18 @@ const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotE
 /** How long a database may take to come; two silent attempts. Somebody waits at a command, and at a wrong address. */
 const databaseWaitMs = 10_000
 
+/** Longer than for a database: an EventStoreDB on a busy machine may need ten seconds to its first answer, and a cluster elects a leader. */
+const logWaitMs = { server: 30_000, command: 10_000 }
+
+/** A start and a command wait for a log that is elsewhere; the one in Postgres was waited for with its database. */
+const patienceFor = (url: string, { role, logger }: CoreOptions): Patience =>
+  createPatience({
+    withinMs: logWaitMs[role],
+    where: shownAddress(parseAddress(url)),
+    onWait: (reason, waitedMs) =>
+      logger.warn({ reason, waitedMs }, 'the log does not answer yet: waiting for it'),
+  })
+
 /**
  * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
  * @throws DataInUse, FareboxAbsent, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
@@ -159,14 +175,21 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   closing.add(clockGuard.stop)
 
   const setBack = Promise.withResolvers<Error>()
-  const { log, health: appends } = watchAppends(await openLog(options, pool, connection, setBack.resolve), {
+  const patience = config.eventStoreUrl === null ? null : patienceFor(config.eventStoreUrl, options)
+  const opened = await openLog(options, pool, connection, setBack.resolve)
+  const { log, health: appends } = watchAppends(patience?.log(opened) ?? opened, {
     onChange: (problem) =>
       problem === null
         ? logger.warn('the log takes appends again')
         : logger.error({ err: problem }, 'the log takes no appends: every order is refused until it does'),
   })
-  closing.add(() => log.close())
-  const periodGuard = await startPeriodGuard({ log, clock, onChange: tellClock })
+  closing.add(() => {
+    patience?.end()
+    return log.close()
+  })
+  // A server says at once that it waits; a command may have no need of the log.
+  if (role === 'server') await log.logId()
+  const periodGuard = await startPeriodGuard({ log: opened, clock, onChange: tellClock })
   closing.add(periodGuard.stop)
   const timeGuard: Core['clockGuard'] = {
     problem: () => clockGuard.problem() ?? periodGuard.problem(),
@@ -204,6 +227,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     postgresUrl: postgres.url,
     pool,
     log,
+    patience,
     appends,
     codec,
     runner: guarded(runner, timeGuard),

@@ -16,6 +16,7 @@ const expected = new Set([
   'KeyRefused',
   'ProjectionsRefused',
   'StartRefused',
+  'LogAbsent',
 ])
 
 /** Signals that come within this time are one: `npm start` hands Ctrl-C on that the terminal sent already. */

@@ -21,7 +21,7 @@ export class AppendRejected extends Error {
 
 /** The log cannot be reached; nothing was written. The cause is the driver's own error. */
 export class LogUnavailable extends Error {
-  override readonly name = 'LogUnavailable'
+  override readonly name: string = 'LogUnavailable'
 }
 
 /** The answer of an append was lost; whether it was written is not known until the same bytes are sent again. */

@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { eventStoreDbLog } from '../../src/eventstore/eventstoredb/log.ts'
-import { waitForLog } from '../../src/eventstore/reachable.ts'
+import { createPatience } from '../../src/eventstore/patient.ts'
 import { demoEnv } from '../support/demo-env.ts'
 import { skipWithoutEventStore, startEventStore } from '../support/eventstore-server.ts'
-import { dataDirectory, runToEnd } from '../support/farebox.ts'
+import { eventStoreStandIn } from '../support/eventstore-stand-in.ts'
+import { dataDirectory, farebox, runToEnd } from '../support/farebox.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { tcpProxy } from '../support/tcp-proxy.ts'
+
+const refused = (where: string, reason: string): RegExp =>
+  new RegExp(
+    `^Farebox does not start: the log at ${where} gave no answer within 30 s \\(.*${reason}.*\\)\\. Is EventStoreDB running, has its cluster a leader, and is EVENTSTORE_URL right\\?$`,
+    'm',
+  )
 
 test('an EventStoreDB that does not answer is waited for, then stops the start with a message and no stack', async (t) => {
   const { url } = await testDatabase(t)
@@ -14,24 +21,37 @@ test('an EventStoreDB that does not answer is waited for, then stops the start w
   const { code, err } = await runToEnd(t, { ...env, EVENTSTORE_URL: 'esdb://127.0.0.1:1?tls=false' })
   assert.equal(code, 1)
   assert.match(err, /the log does not answer yet: waiting for it/)
-  assert.match(
-    err,
-    /^Farebox does not start: the log gave no answer within 30 s \(.*ECONNREFUSED.*\)\. Is EventStoreDB running, and is EVENTSTORE_URL right\?$/m,
-  )
+  assert.match(err, refused('esdb://127.0.0.1:1', 'ECONNREFUSED'))
   assert.doesNotMatch(err, /\n {4}at /)
+})
+
+test('a log that tells its id and then answers no read is waited for at every one, and told without a stack', async (t) => {
+  const { url } = await testDatabase(t)
+  const standIn = await eventStoreStandIn(t)
+  const env = {
+    ...demoEnv(url, await dataDirectory(t)),
+    LOG_LEVEL: 'warn',
+    EVENTSTORE_URL: standIn.url,
+  }
+  const [server, command] = await Promise.all([runToEnd(t, env), farebox(t, ['accounts', 'list'], env)])
+  assert.equal(server.code, 1)
+  assert.match(server.err, /"waitedMs":\d+.*the log does not answer yet: waiting for it/)
+  assert.match(server.err, refused('esdb://127\\.0\\.0\\.1:\\d+,127\\.0\\.0\\.1:1', 'Server Is Not Ready'))
+  assert.doesNotMatch(server.err, /\n {4}at /)
+  assert.doesNotMatch(command.err, /\n {4}at /)
 })
 
 test('an EventStoreDB that comes within the time is taken', { skip: skipWithoutEventStore }, async (t) => {
   const server = await startEventStore(t)
   const proxy = await tcpProxy(t, server.url)
   await proxy.refuse()
-  const log = eventStoreDbLog({ url: proxy.url })
-  t.after(() => log.close())
   const told: string[] = []
   const onWait = (reason: string): void => {
-    told.push(reason)
-    void proxy.accept()
+    if (told.push(reason) === 1) void proxy.accept()
   }
-  await waitForLog(log, { withinMs: 60_000, onWait })
-  assert.equal(told.length, 1)
+  const patience = createPatience({ withinMs: 60_000, where: proxy.url, onWait })
+  const log = patience.log(eventStoreDbLog({ url: proxy.url }))
+  t.after(() => log.close())
+  assert.match(await log.logId(), /^[0-9a-f-]{36}$/)
+  assert.ok(told.length >= 1)
 })
