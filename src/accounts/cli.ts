@@ -4,6 +4,7 @@ import { CliMisuse, type CliOutput, dollars, fields, table } from '../cli/output
 import type { AccountId } from '../ids.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
 import { createWallets } from '../ledger/service.ts'
+import { type Block, blockOf } from './block.ts'
 import { done, keyRows, messageOf } from './cli-output.ts'
 import { isEmail } from './email.ts'
 import { createAccounts } from './service.ts'
@@ -22,28 +23,32 @@ const accountOf = async ({ pool }: CliContext, idOrEmail: string): Promise<Accou
   throw new CliMisuse('no account has this e-mail; "accounts create" makes one', {}, 'not_found')
 }
 
+const blockText = ({ reason, at, by }: Block): string => `yes, since ${at} by ${by}: ${reason}`
+
 const showAccount = async (context: CliContext, idOrEmail: string): Promise<CliOutput> => {
   const accountId = await accountOf(context, idOrEmail)
   const state = await createAccounts(context).read(accountId, context)
   if (!state) throw new CliMisuse(messageOf({ code: 'unknown_account' }), {}, 'not_found')
   const wallet = await createWallets(context).read(accountId, context)
   const { reseller, blocked } = state
+  const block = blocked ? await blockOf(context.log, accountId) : null
   const address = await emailOf(context.pool, accountId)
   const balanceCents = microsToCentsFloor(wallet.availableMicros)
   const heldCents = microsToCentsFloor(wallet.heldMicros)
   const receivableCents = microsToCentsFloor(wallet.receivableMicros)
-  const json = { accountId, email: address, reseller, blocked, balanceCents, heldCents, receivableCents }
+  const money = { balanceCents, heldCents, receivableCents }
   const text = fields({
     account: accountId,
     'e-mail': address,
     reseller: reseller ? 'yes' : 'no',
-    blocked: blocked ? 'yes' : 'no',
+    blocked: block ? blockText(block) : 'no',
     balance: dollars(balanceCents),
     held: dollars(heldCents),
     owed: dollars(receivableCents),
     'keys that work': state.keys.count(({ revoked }) => !revoked),
   })
-  return { json: { ...json, currency: 'USD', keys: keyRows(state) }, text }
+  const json = { accountId, email: address, reseller, blocked, block, ...money, currency: 'USD' }
+  return { json: { ...json, keys: keyRows(state) }, text }
 }
 
 const listPage = async (

@@ -22,7 +22,12 @@ const shellOver = <World extends Awaited<ReturnType<typeof serviceWorld>>>(world
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: async () => ({
-        context: { ...cause, pool: world.pool, runner: world.runner } as unknown as CliContext,
+        context: {
+          ...cause,
+          pool: world.pool,
+          log: world.log,
+          runner: world.runner,
+        } as unknown as CliContext,
         close: async () => undefined,
       }),
     })
@@ -81,6 +86,7 @@ test('an account, a key and money are made by hand, each told as JSON', async (t
     email: 'ann@example.com',
     reseller: true,
     blocked: false,
+    block: null,
     balanceCents: 2500,
     heldCents: 0,
     receivableCents: 0,
@@ -152,6 +158,27 @@ test('a credit beyond what a wallet counts exactly is refused with that most, an
     [1, 'invalid_amount', 900_719_925_474],
   )
   assert.equal((await credit(719_925_474, 'the rest')).json.balanceCents, 900_719_925_474)
+})
+
+test('a blocked account shows why it is, since when, and who blocked it', async (t) => {
+  const { run } = await shell(t)
+  const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
+  await run('accounts', 'block', accountId, '--reason', 'a first look')
+  await run('accounts', 'unblock', accountId)
+  assert.match((await run('accounts', 'show', accountId)).out, /^blocked +no$/m)
+  await run('accounts', 'block', accountId, '--reason', 'stolen cards')
+  const { blocked, block } = (await run('accounts', 'show', accountId, '--json')).json
+  assert.deepEqual([blocked, block.reason, block.by], [true, 'stolen cards', 'operator:tester'])
+  assert.match(block.at, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
+  assert.match(
+    (await run('accounts', 'show', accountId)).out,
+    /^blocked +yes, since [\dTZ:.-]+ by operator:tester: stolen cards$/m,
+  )
+  await run('wallet', 'credit', '--account', accountId, '--cents', '10', '--reference', 'r')
+  const back = ['--reason', 'chargeback', '--gateway', 'stripe', '--reference', 'c']
+  await run('accounts', 'unblock', accountId)
+  await run('wallet', 'adjust', '--account', accountId, '--cents', '-30', ...back)
+  assert.match((await run('accounts', 'show', accountId)).out, /^blocked +yes, .*: chargeback c$/m)
 })
 
 test('blocking, unblocking, capping and revoking say whether anything changed', async (t) => {
