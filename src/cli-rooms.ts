@@ -6,6 +6,7 @@ import { registerVerify } from './audit/verify-cli.ts'
 import { registerBackup } from './backup/cli.ts'
 import { registerCatalog } from './catalog/cli.ts'
 import { registerCustomers } from './customers/cli.ts'
+import { registerDeposits } from './deposits/cli.ts'
 import { registerExports } from './exports/cli.ts'
 import { registerLedger } from './finance/cli.ts'
 import { registerExplain } from './finance/explain-cli.ts'
@@ -16,8 +17,11 @@ import { registerNotices } from './notices/cli.ts'
 import { registerOrders } from './orders/cli.ts'
 import { registerPeriods } from './periods/cli.ts'
 import { registerPlans } from './plans/cli.ts'
+import { registerProxies } from './proxies/cli.ts'
 import { registerReseller } from './resellers/cli.ts'
 import { registerStock } from './stock/cli.ts'
+import { registerSubscriptions } from './subscriptions/cli.ts'
+import { registerWebhooks } from './webhooks/cli.ts'
 
 /** The commands of every room, in the order in which `--help` lists them. */
 export const rooms = [
@@ -29,6 +33,10 @@ export const rooms = [
   registerStock,
   registerOrders,
   registerPlans,
+  registerProxies,
+  registerSubscriptions,
+  registerDeposits,
+  registerWebhooks,
   registerReseller,
   registerNotices,
   registerLedger,

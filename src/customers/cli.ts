@@ -1,14 +1,15 @@
 import { type Command, InvalidArgumentError } from 'commander'
-import { createAccounts } from '../accounts/service.ts'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
-import { CliMisuse, type CliOutput, dollars, table } from '../cli/output.ts'
+import { CliMisuse, type CliOutput, dollars } from '../cli/output.ts'
 import type { AccountId, CustomerId } from '../ids.ts'
 import type { CustomerAdjustmentReason } from '../ledger/adjustment-reason.ts'
 import { gateway, maxCents, reference, refusalOf, signedCents } from '../ledger/cli.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
 import { createWallets } from '../ledger/service.ts'
+import { registerCustomerList } from './cli-listed.ts'
+import { resellerOf } from './cli-reseller.ts'
 import { createCustomers } from './service.ts'
-import { findCustomer, listCustomers } from './vault.ts'
+import { findCustomer } from './vault.ts'
 
 const reasons = [
   'payment',
@@ -26,14 +27,6 @@ const oneReason = (text: string): CustomerAdjustmentReason => {
 const ownId = (text: string): string => {
   if (/^[^\p{C}]{1,128}$/u.test(text)) return text
   throw new InvalidArgumentError('It must be 1 to 128 printable characters.')
-}
-
-const resellerOf = async (context: CliContext, accountId: AccountId): Promise<AccountId> => {
-  const account = await createAccounts(context).read(accountId, context)
-  if (!account)
-    throw new CliMisuse(`no account has the id ${accountId}; "accounts create" makes one`, {}, 'not_found')
-  if (!account.reseller) throw new CliMisuse(`${accountId} is no reseller, it has no customers`)
-  return accountId
 }
 
 type Named = { readonly customer?: string; readonly id?: string }
@@ -93,54 +86,18 @@ const move = async (context: CliContext, movement: Movement): Promise<CliOutput>
   }
 }
 
-const list = async (
-  context: CliContext,
-  options: { readonly account: AccountId; readonly limit: number; readonly offset: number },
-): Promise<CliOutput> => {
-  const accountId = await resellerOf(context, options.account)
-  const { limit, offset } = options
-  const { customers, total } = await listCustomers(context.pool, accountId, { limit, offset })
-  const credit = await createWallets(context).customerCredit(accountId, context)
-  const rows = customers.map(({ customerId, ref, label, createdAt }) => {
-    const { creditMicros, receivableMicros } = credit(customerId)
-    const creditCents = microsToCentsFloor(creditMicros)
-    const owedCents = microsToCentsFloor(receivableMicros)
-    return { customerId, customer: ref, label, creditCents, owedCents, createdAt }
-  })
-  const text = table(
-    rows,
-    [
-      { title: 'id', value: (row) => row.customerId },
-      { title: 'own id', value: (row) => row.customer ?? '(erased)' },
-      { title: 'label', value: (row) => row.label ?? '-' },
-      { title: 'credit', value: (row) => dollars(row.creditCents), align: 'right' },
-      { title: 'owed', value: (row) => dollars(row.owedCents), align: 'right' },
-      { title: 'since', value: (row) => row.createdAt },
-    ],
-    'no customers yet: the first deposit or order for one makes it',
-  )
-  return { json: { customers: rows, total, limit, offset }, text: `${text}\n\n${rows.length} of ${total}` }
-}
-
 const examples = `
 Examples:
-  farebox customers list --account acc_…
   farebox customers credit --account acc_… --customer alice-17 --cents 2500 --reference "invoice 2026-11"
   farebox customers adjust --account acc_… --customer alice-17 --cents -500 --reason correction --reference "paid twice"`
 
-/** `customers list|credit|adjust` */
+/** `customers list|show|credit|adjust` */
 export const registerCustomers = (program: Command, cli: Cli): void => {
   const customers = program
     .command('customers')
     .description("list resellers' customers and move their credit by hand")
     .addHelpText('after', examples)
-  customers
-    .command('list')
-    .description("list a reseller's customers with their credit, newest first")
-    .requiredOption('--account <id>', 'the reseller')
-    .option('--limit <n>', 'at most this many', wholeNumber(1, 1_000), 50)
-    .option('--offset <n>', 'leave out the first ones', wholeNumber(0), 0)
-    .action(cli.action(list))
+  registerCustomerList(customers, cli)
 
   const movement = (name: string, description: string): Command =>
     customers

@@ -2,13 +2,15 @@ import type { Command } from 'commander'
 import { type Cli, wholeNumber } from '../cli/cli.ts'
 import { CliMisuse, CliRefusal, fields } from '../cli/output.ts'
 import { newId, type PlanId } from '../ids.ts'
+import { registerPlanList } from './cli-listed.ts'
 import { createMeter } from './metering.ts'
 
 type MeterOptions = { readonly plan: string; readonly bytes: number; readonly report?: string }
 
-/** `plans meter --plan ID --bytes N [--report ID]`. */
+/** `plans list|show`, `plans meter --plan ID --bytes N [--report ID]`. */
 export const registerPlans = (program: Command, cli: Cli): void => {
-  const plans = program.command('plans').description('count traffic on plans')
+  const plans = program.command('plans').description('list plans, look at them and count traffic on them')
+  registerPlanList(plans, cli)
 
   plans
     .command('meter')

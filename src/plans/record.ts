@@ -69,39 +69,47 @@ export const planStatus = (row: FoundPlan, nowMs: number): PlanStatus => {
 
 const gb = (bytes: number): number => bytes / 1_000_000_000
 
+type PlanContext = {
+  /** As the catalogue has it; left out, the plan is called by its product's id. */
+  readonly product: Product | undefined
+  readonly nowMs: number
+  /** The reseller's own id of the customer who holds it. */
+  readonly customer: string | null
+}
+
+/** A plan without what connects to it. */
+export type PlanFacts = Omit<PlanRecord, 'connection' | 'generate'>
+
+export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanContext): PlanFacts => ({
+  planId: row.plan_id,
+  product: product?.name ?? row.product_id,
+  productId: row.product_id,
+  label: row.label ?? '',
+  customerId: row.customer_id,
+  customer,
+  status: planStatus(row, nowMs),
+  shape: row.shape,
+  renewal: row.renewal,
+  dataGbTotal: row.total_bytes === null ? null : gb(row.total_bytes),
+  dataGbUsed: gb(row.used_bytes),
+  dataGbRemaining: row.total_bytes === null ? null : gb(Math.max(0, row.total_bytes - row.used_bytes)),
+  bytesUsed: row.used_bytes,
+  thresholdPct,
+  lowTrafficSince: row.low_since,
+  speedUnits: row.speed_units,
+  startedAt: row.started_at,
+  expiresAt: row.expires_at,
+  orderIds: [...row.order_ids],
+})
+
 export const planRecord = (
   row: FoundPlan,
-  context: {
-    readonly product: Product | undefined
-    readonly credentials: Credentials
-    readonly gateway: Gateway
-    readonly nowMs: number
-    /** The reseller's own id of the customer who holds it. */
-    readonly customer: string | null
-  },
+  context: PlanContext & { readonly credentials: Credentials; readonly gateway: Gateway },
 ): PlanRecord => {
-  const { product, credentials, gateway, nowMs, customer } = context
+  const { product, credentials, gateway } = context
   const generate = product && 'generate' in product ? product.generate : { maxCount: 0, targeting: [] }
   return {
-    planId: row.plan_id,
-    product: product?.name ?? row.product_id,
-    productId: row.product_id,
-    label: row.label ?? '',
-    customerId: row.customer_id,
-    customer,
-    status: planStatus(row, nowMs),
-    shape: row.shape,
-    renewal: row.renewal,
-    dataGbTotal: row.total_bytes === null ? null : gb(row.total_bytes),
-    dataGbUsed: gb(row.used_bytes),
-    dataGbRemaining: row.total_bytes === null ? null : gb(Math.max(0, row.total_bytes - row.used_bytes)),
-    bytesUsed: row.used_bytes,
-    thresholdPct,
-    lowTrafficSince: row.low_since,
-    speedUnits: row.speed_units,
-    startedAt: row.started_at,
-    expiresAt: row.expires_at,
-    orderIds: [...row.order_ids],
+    ...planFacts(row, context),
     connection: { host: gateway.host, ports: { http: gateway.port, socks5: gateway.port }, ...credentials },
     generate: { maxCount: generate.maxCount, targeting: [...generate.targeting] },
   }

@@ -68,21 +68,17 @@ export const nextStatusMs = (rows: readonly FoundProxy[], nowMs: number): number
   return Math.min(...changes.filter((ms) => ms > nowMs))
 }
 
+/** A rental without what signs in to it. */
+export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password'>
+
 /** `customer` is the reseller's own id of who holds it. */
-export const proxyRecord = (
-  row: FoundProxy,
-  credentials: { readonly username: string; readonly password: string },
-  nowMs: number,
-  customer: string | null,
-): ProxyRecord => ({
+export const proxyFacts = (row: FoundProxy, nowMs: number, customer: string | null): ProxyFacts => ({
   proxyId: row.proxy_id,
   orderId: row.order_id,
   productId: row.product_id,
   family: row.family,
   ip: row.ip,
   ports: { ...proxyPorts },
-  username: credentials.username,
-  password: credentials.password,
   country: row.country,
   city: row.city,
   asn: row.asn,
@@ -100,6 +96,13 @@ export const proxyRecord = (
   createdAt: row.created_at,
   expiresAt: row.released_at !== null && row.released_at < row.expires_at ? row.released_at : row.expires_at,
 })
+
+export const proxyRecord = (
+  row: FoundProxy,
+  { username, password }: { readonly username: string; readonly password: string },
+  nowMs: number,
+  customer: string | null,
+): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer), username, password })
 
 /** A rental as one line of text: `ip:port:username:password`, HTTP port. */
 export const proxyLine = ({ ip, ports, username, password }: ProxyRecord): string =>

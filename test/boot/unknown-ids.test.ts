@@ -16,7 +16,6 @@ const commands: readonly (readonly string[])[] = [
   ['keys', 'revoke', 'key_none'],
   ['wallet', 'credit', ...account, ...by],
   ['wallet', 'adjust', ...account, ...by, '--reason', 'goodwill'],
-  ['customers', 'list', ...account],
   ['customers', 'adjust', ...account, '--customer', 'ann', ...by, '--reason', 'goodwill'],
   ['customers', 'credit', ...account, '--customer', 'ann', ...by],
   ['reseller', 'show', 'acc_none'],
@@ -24,6 +23,12 @@ const commands: readonly (readonly string[])[] = [
   ['reseller', 'retail', ...account, '--product', 'residential-premium', '--price', '7.00'],
   ['reseller', 'gateway', ...account, '--rail', 'card', '--remove'],
   ['orders', 'show', 'ord_none'],
+  ...(['customers', 'plans', 'proxies', 'subscriptions', 'deposits', 'webhooks'] as const).flatMap(
+    (things) => [
+      [things, 'list', ...account],
+      [things, 'show', 'none'],
+    ],
+  ),
   ['orders', 'refund', '--order', 'ord_none'],
   ['plans', 'meter', '--plan', 'pln_none', '--bytes', '1'],
   ['stock', 'add', '--product', 'none', '--country', 'USA', '--addresses', '203.0.113.7'],

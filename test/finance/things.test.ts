@@ -77,3 +77,70 @@ test('every thing that the log names by an id is explained by it', async (t) => 
   assert.equal(short.leftOut, whole.chain.length - 2)
   assert.deepEqual(short.chain, whole.chain.slice(-2))
 })
+
+test('what an account has is listed and shown by its id, and no secret is in it', async (t) => {
+  const shop = await playBusiness(t)
+  const { core } = shop.farebox
+  const run = deskOf(core, rooms)
+  const { key, accountId } = await shop.customer({ cents: 10_000 })
+  const buy = async (path: string, body: object, more: object = {}) => {
+    const { status, text, body: made } = await shop.client.post(path, body, { key, ...more })
+    assert.ok(status < 300, text)
+    return made
+  }
+  const keyed = { headers: { 'Idempotency-Key': 'one' } }
+  const isp = { country: 'USA', period_days: 30 }
+  await buy(
+    '/api/v1/subscriptions',
+    { product_id: 'residential-premium', quantity: 1, interval: 'month' },
+    keyed,
+  )
+  await buy('/api/v1/orders', { product_id: 'isp-static', quantity: 2, fulfillment_meta: isp }, keyed)
+  await shop.open(key, { amount_cents: 2_500 })
+  const { secret } = await buy('/api/v1/webhooks', { url: 'http://127.0.0.1:9/hook' })
+  const { accounts } = (await run('accounts', 'list')).json
+  const resellers = accounts.filter((account: { reseller: boolean }) => account.reseller)
+  const { body: api } = await shop.client.get('/api/v1/proxies', { key })
+  const { plans } = (await shop.client.get('/api/v1/plans', { key })).body
+  const secrets = [
+    secret,
+    api.proxies[0].password,
+    api.proxies[0].username,
+    plans[0].connection.password,
+    plans[0].connection.username,
+  ]
+
+  const owners: Readonly<Record<string, readonly string[]>> = {
+    deposits: [accountId],
+    plans: [accountId],
+    proxies: [accountId],
+    subscriptions: [accountId],
+    webhooks: [accountId],
+    customers: resellers.map((account: { accountId: string }) => account.accountId),
+  }
+  for (const [things, accountIds] of Object.entries(owners)) {
+    let shown = 0
+    for (const owner of accountIds) {
+      const { code, err, json, out } = await run(things, 'list', '--account', owner)
+      assert.equal(code, 0, `${things}: ${err}`)
+      assert.deepEqual([json.total, json.limit, json.offset], [json[things].length, 50, 0])
+      const text = await run.text(things, 'list', '--account', owner)
+      for (const row of json[things]) {
+        const id = Object.values(row)[0] as string
+        const one = await run(things, 'show', id)
+        assert.deepEqual(one.json, { accountId: owner, ...row })
+        const page = await run.text(things, 'show', id)
+        assert.match(page.out, new RegExp(`^account +${owner}$`, 'm'))
+        assert.match(text.out, new RegExp(`^${id}  `, 'm'))
+        for (const hidden of secrets)
+          assert.ok(!(out + text.out + page.out).includes(hidden), `${things}: ${hidden}`)
+        shown += 1
+      }
+      const paged = await run(things, 'list', '--account', owner, '--limit', '1', '--offset', '1')
+      assert.deepEqual(paged.json[things], json[things].slice(1, 2))
+    }
+    assert.ok(shown > 0, things)
+  }
+  const { json } = await run('deposits', 'list', '--account', accountId, '--status', 'paid')
+  assert.deepEqual([json.deposits, json.total], [[], 0])
+})

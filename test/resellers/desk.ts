@@ -19,13 +19,12 @@ export type Ran = {
 }
 
 /** Runs command lines as `npm run farebox -- …` does, inside this process, with `--json`. */
-export const deskOf =
-  (core: Core, rooms: readonly Register[] = [registerReseller]) =>
-  async (...args: readonly string[]): Promise<Ran> => {
+export const deskOf = (core: Core, rooms: readonly Register[] = [registerReseller]) => {
+  const run = async (args: readonly string[]): Promise<Ran> => {
     const out: string[] = []
     const err: string[] = []
     const context: CliContext = { ...core, actor: operator, correlationId: 'run_test' }
-    const code = await runCli([...args, '--json'], rooms, {
+    const code = await runCli(args, rooms, {
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: async () => ({ context, close: async () => undefined }),
@@ -33,6 +32,11 @@ export const deskOf =
     const text = out.join('\n')
     return { code, out: text, err: err.join('\n'), json: text.startsWith('{') ? JSON.parse(text) : null }
   }
+  return Object.assign((...args: readonly string[]) => run([...args, '--json']), {
+    /** The same for people, without `--json`. */
+    text: (...args: readonly string[]) => run(args),
+  })
+}
 
 /** Files for commands; gone with the test. */
 export const scratch = async (t: TestContext) => {
