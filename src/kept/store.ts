@@ -19,7 +19,7 @@ export type Made<Body> = {
   readonly fleeting?: boolean
 }
 
-/** Answers as they were sent, bounded by their bytes; the one that was not asked for longest goes first. */
+/** Answers as they were sent, bounded by their bytes and those of their keys; the one that was not asked for longest goes first. */
 export type KeptStore = {
   /**
    * The answer kept under the key, or the one that `read` makes; requests for the same one share one reading.
@@ -36,8 +36,12 @@ type Kept = Standing & {
 type Reading = Standing & { readonly made: Promise<Kept> }
 
 const defaultMaxBytes = 32 * 1024 * 1024
-/** Beside the bytes of an answer: its key, and what a map holds of it. */
+/** Beside the bytes of an answer and of its key: what a map holds of it. */
 const entryBytes = 500
+/** A longer key holds a query that nobody asks for twice: its answer is made each time. */
+const maxKeyLength = 512
+/** A key may hold characters outside Latin-1, which take two bytes each. */
+const bytesPerChar = 2
 
 const same = (a: Standing, b: Standing): boolean =>
   a.version === b.version && a.epoch === b.epoch && a.touches === b.touches && a.with === b.with
@@ -50,7 +54,7 @@ export const createKeptStore = (deps: {
   const { clock, maxBytes = defaultMaxBytes } = deps
   const kept = new LRUCache<string, Kept>({
     maxSize: maxBytes,
-    sizeCalculation: ({ json }) => json.bytes.length + entryBytes,
+    sizeCalculation: ({ json }, key) => json.bytes.length + bytesPerChar * key.length + entryBytes,
   })
   const readings = new Map<string, Reading>()
 
@@ -62,7 +66,7 @@ export const createKeptStore = (deps: {
     const fromMs = clock()
     const { body, untilMs = Number.POSITIVE_INFINITY, fleeting = false } = await read()
     const made: Kept = { ...standing, json: JsonBytes.of(body), fromMs, untilMs }
-    if (!fleeting) kept.set(key, made)
+    if (!fleeting && key.length <= maxKeyLength) kept.set(key, { ...made, json: made.json.unpooled() })
     return made
   }
 
