@@ -227,6 +227,7 @@ export const createApi = (parts: ApiParts): Api => {
     metrics: createHttpMetrics(registry),
     limits: limitsOf(config, monotonicMs),
     monotonicMs,
+    connections: config.connections,
     ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
   })
   const stopping = new AbortController()

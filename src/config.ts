@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import type { CrashAt } from './crash.ts'
 import type { TrustedProxies } from './http/client-address.ts'
+import type { ConnectionLimits } from './http/connections.ts'
 import type { Rate } from './http/rate-limit.ts'
 import {
   type PaymentConfig,
@@ -59,6 +60,12 @@ export const settings = {
   FAREBOX_RATE_ADDRESS: rate
     .prefault('600/100')
     .describe('Requests of one client address: at once, and a second in the long run.'),
+  FAREBOX_CONNECTIONS: whole(16, 1_000_000)
+    .prefault('10000')
+    .describe('Open connections of one process; one more cuts the one that waits longest for its client.'),
+  FAREBOX_CONNECTIONS_ADDRESS: whole(1, 1_000_000)
+    .prefault('500')
+    .describe('Those of one address (one IPv6 /64); a trusted proxy has no limit of its own.'),
   FAREBOX_TRUSTED_PROXY: proxies
     .optional()
     .describe('Proxies of yours whose X-Forwarded-For is believed: addresses and networks.'),
@@ -128,6 +135,7 @@ export type Config = {
   readonly logLevel: Values['LOG_LEVEL']
   /** Null: no limits. */
   readonly rates: { readonly key: Rate; readonly address: Rate } | null
+  readonly connections: ConnectionLimits
   /** Null: none. */
   readonly trustedProxies: TrustedProxies | null
   /** Null: only this machine reads the measurements. */
@@ -196,6 +204,7 @@ const configOf = (values: Values): Config => ({
   rates: values.FAREBOX_RATE_LIMIT
     ? { key: values.FAREBOX_RATE_KEY, address: values.FAREBOX_RATE_ADDRESS }
     : null,
+  connections: { total: values.FAREBOX_CONNECTIONS, perAddress: values.FAREBOX_CONNECTIONS_ADDRESS },
   trustedProxies: values.FAREBOX_TRUSTED_PROXY ?? null,
   metricsToken: values.FAREBOX_METRICS_TOKEN ?? null,
   demo: values.FAREBOX_DEMO,

@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net'
 import { baseHeaders } from './answer.ts'
+import type { HangUp } from './hang-up.ts'
 import { newRequestId } from './request-id.ts'
+import type { Unanswered } from './unanswered.ts'
 
 const statuses: Readonly<Record<string, readonly [status: number, text: string, message: string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout', 'the request was not sent in time'],
@@ -13,9 +15,7 @@ const statuses: Readonly<Record<string, readonly [status: number, text: string, 
 
 const malformed = [400, 'Bad Request', 'this is not a valid HTTP/1.1 request'] as const
 
-/** Answers bytes that are no HTTP request, which no route ever sees, in the form of every error, and hangs up. */
-export const answerBrokenRequest = (error: NodeJS.ErrnoException, socket: Socket): void => {
-  if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+const answerTo = (error: NodeJS.ErrnoException): string => {
   const [status, text, message] = statuses[error.code ?? ''] ?? malformed
   const requestId = newRequestId()
   const body = JSON.stringify({ error: message, code: 'invalid_parameter', requestId })
@@ -26,5 +26,23 @@ export const answerBrokenRequest = (error: NodeJS.ErrnoException, socket: Socket
     connection: 'close',
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n${body}`)
+  return `HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n${body}`
+}
+
+/**
+ * Answers bytes that are no HTTP request, or came too late to be one, in the form of every error, and hangs up. No route
+ * sees them. Where whole requests came before them, these are answered and the bytes are not: an answer out of turn would
+ * be taken for that of the request before. Node tells of a connection again with each chunk that follows.
+ */
+export const answerBrokenRequest = (hangUp: HangUp, unanswered: Unanswered) => {
+  const ending = new WeakSet<Socket>()
+  return (error: NodeJS.ErrnoException, socket: Socket): void => {
+    if (error.code === 'ECONNRESET') return void socket.destroy()
+    if (ending.has(socket) || hangUp.has(socket)) return
+    if (!socket.writable) return void socket.destroy()
+    ending.add(socket)
+    const before = unanswered.last(socket)
+    if (before === undefined) hangUp.end(socket, answerTo(error))
+    else before.once('close', () => hangUp.end(socket))
+  }
 }

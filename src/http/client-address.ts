@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
 
 /** Says whether an address is one of the operator's own proxies, whose `X-Forwarded-For` is believed. */
@@ -38,12 +39,15 @@ const unmapped = (address: string): string => {
   return isIPv4(tail) ? tail : address
 }
 
+/** Who connected: the client, or a proxy before it. */
+export const peerAddress = ({ remoteAddress }: Socket): string => unmapped(remoteAddress ?? '')
+
 /**
  * The client's address: the peer's, or, when the peer is a trusted proxy, the last entry of `X-Forwarded-For` that no
  * trusted proxy wrote about itself. Entries before it are the client's own claim and are not believed.
  */
 export const clientAddress = (request: IncomingMessage, trusted: TrustedProxies): string => {
-  let address = unmapped(request.socket.remoteAddress ?? '')
+  let address = peerAddress(request.socket)
   if (trusted === noTrustedProxies || !trusted(address)) return address
   const forwarded = request.headers['x-forwarded-for']
   const chain = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? '')).split(',')

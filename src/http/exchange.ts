@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import type { AccountId } from '../ids.ts'
 import type { Caller, FinanceCaller } from './auth.ts'
+import type { Connection } from './connections.ts'
 import type { ErrorCode } from './error-table.ts'
 import type { ApiError } from './errors.ts'
 import type { ParsedJson } from './json.ts'
@@ -25,6 +26,7 @@ export type Exchange = {
   /** Milliseconds of the monotonic clock. */
   readonly startedMs: number
   readonly address: string
+  readonly connection: Connection
   /** Null when no route has the path and method. */
   readonly route: CompiledRoute | null
   caller: Caller | null

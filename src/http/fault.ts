@@ -5,10 +5,7 @@ import { isLogOutage, isOutage } from './outage.ts'
 
 /** Errors of Fastify's body reader that a client causes. */
 const readerRefusals: Readonly<Record<string, () => ApiError>> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: () => refuse('payload_too_large', 'the body is above 256 KiB'),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => unsupportedMediaType(),
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
-    refuse('invalid_body', 'the body is not as long as Content-Length says'),
 }
 
 export const unsupportedMediaType = (): ApiError =>

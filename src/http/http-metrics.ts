@@ -5,6 +5,10 @@ export type HttpMetrics = {
   /** One finished request. @param route its template, never its path: labels must stay few */
   finished(method: string, route: string, status: number, seconds: number): void
   inFlight(count: number): void
+  /** Open connections. */
+  connections(count: number): void
+  /** One was cut to make room, or because there was none for it. */
+  connectionCut(): void
 }
 
 /** Seconds; the bars of design section 10 fall between them. */
@@ -30,6 +34,16 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
     help: 'Requests in work, of those that are shed when there are too many: neither probes nor callbacks.',
     registers: [registry],
   })
+  const connections = new Gauge({
+    name: 'farebox_http_connections',
+    help: 'Open connections.',
+    registers: [registry],
+  })
+  const cut = new Counter({
+    name: 'farebox_http_connections_cut_total',
+    help: 'Connections that were cut because too many were open, in all or from one address.',
+    registers: [registry],
+  })
   const children = new Map<string, ReturnType<typeof duration.labels>>()
   return {
     finished(method, route, status, seconds) {
@@ -40,5 +54,7 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
       if (status === 429 || status === 503) shed.inc({ status: String(status) })
     },
     inFlight: (count) => running.set(count),
+    connections: (count) => connections.set(count),
+    connectionCut: () => cut.inc(),
   }
 }

@@ -1,14 +1,16 @@
 import type { AccountId } from '../ids.ts'
 import { createTally, type Tally } from '../under-way/tally.ts'
+import { addressSubject } from './client-address.ts'
 import { refuseUntil } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 import type { AtOnce } from './route.ts'
 
 /**
- * The requests in work. A request has a place from its admission until it is answered, not until its client has read the
- * answer: clients that never read could take every place. A request that its client gave up gives its place back at once
- * or, when a handler is at work for it, when that is done.
+ * The requests in work. A request has a place while the service works for it: from its headers until it is answered, save
+ * while its body is on its way (`src/http/arriving.ts`), and not until its client has read the answer. Clients that never
+ * send or never read could take every place. A request that its client gave up gives its place back at once or, when a
+ * handler is at work for it, when that is done.
  */
 export type InFlight = {
   /** @throws overloaded when all places are taken */
@@ -46,18 +48,20 @@ export const createInFlight = ({ total, perAccount }: InFlightLimits, metrics: H
     return places
   }
 
-  const count = (places: Places, { address }: Exchange, change: 1 | -1): void => {
+  const count = (places: Places, { address, connection }: Exchange, change: 1 | -1): void => {
     places.taken += change
+    if (change === 1) connection.work()
+    else connection.rest()
     if (places === shared) metrics.inFlight(places.taken)
-    else if (change === 1) places.byAddress.add(address)
-    else places.byAddress.remove(address)
+    else if (change === 1) places.byAddress.add(addressSubject(address))
+    else places.byAddress.remove(addressSubject(address))
   }
 
   return {
     enter: (exchange) => {
       const places = placesOf(exchange)
       const { atOnce, byAddress } = places
-      if (places.taken >= atOnce.total || byAddress.of(exchange.address) >= atOnce.perAddress)
+      if (places.taken >= atOnce.total || byAddress.of(addressSubject(exchange.address)) >= atOnce.perAddress)
         throw refuseUntil('overloaded', 'the service is answering as many requests as it can', 1)
       count(places, exchange, 1)
       exchange.hasPlace = true

@@ -117,7 +117,7 @@ export type Answer<Declared extends Responses = Responses> = {
   [Status in keyof Declared & number]: { readonly status: Status } & BodyOf<Declared[Status]> & AnswerExtras
 }[keyof Declared & number]
 
-/** How many requests may be in work at once, in all and from one address. */
+/** How many requests may be in work at once, in all and from one address; and as many may have their bodies on the way. */
 export type AtOnce = { readonly total: number; readonly perAddress: number }
 
 /** Counts one request against a limit of its own, beside those per address and per key. */

@@ -1,27 +1,33 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import type { Logger } from 'pino'
 import type { MonotonicClock } from '../clock.ts'
 import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
+import type { ArrivingLimits } from './arriving.ts'
+import { createArriving, defaultArrivingLimits } from './arriving.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
 import { answerBrokenRequest } from './broken-request.ts'
 import type { TrustedProxies } from './client-address.ts'
 import { clientAddress, noTrustedProxies } from './client-address.ts'
 import { compileRoute } from './compile.ts'
-import { hangUpIdleOnClose } from './connections.ts'
-import { ApiError, refuse, refuseUnknownPath } from './errors.ts'
+import type { ConnectionLimits } from './connections.ts'
+import { createConnections, defaultConnectionLimits } from './connections.ts'
+import { refuse, refuseUnknownPath } from './errors.ts'
 import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
-import { refusalOf, unsupportedMediaType } from './fault.ts'
+import { refusalOf } from './fault.ts'
 import type { Limits } from './gate.ts'
 import { admit, admitAddress, admitFinance } from './gate.ts'
+import { createHangUp } from './hang-up.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 import { createInFlight } from './in-flight.ts'
-import { parseJson } from './json.ts'
+import type { Times } from './node-server.ts'
+import { createNodeServer, defaultTimes, hangUpIdleOnClose } from './node-server.ts'
 import type { PathTable } from './path-table.ts'
 import { pathTable } from './path-table.ts'
+import { readBodies } from './read-bodies.ts'
 import { newRequestId, requestIdAsKey, requestIdFrom } from './request-id.ts'
 import type { Route } from './route.ts'
+import { createUnanswered } from './unanswered.ts'
 
 export type HttpServerOptions = {
   readonly routes: readonly Route[]
@@ -38,24 +44,15 @@ export type HttpServerOptions = {
   readonly maxInFlight?: number
   /** Those of one account; more are answered 429. Not bounded where limits are switched off. */
   readonly maxInFlightPerAccount?: number
+  readonly connections?: Partial<ConnectionLimits>
+  /** Bodies on their way. Those of one account are not bounded where limits are switched off. */
+  readonly arriving?: Partial<ArrivingLimits>
+  readonly times?: Partial<Times>
 }
 
-const bodyLimitBytes = 256 * 1024
 const defaultMaxInFlight = 2_000
 /** Four accounts at the least share the places: one whose requests all hang leaves most of them to others. */
 const defaultMaxInFlightPerAccount = 500
-/** Open connections; more are closed at once. */
-const maxConnections = 10_000
-
-const timeouts = {
-  /** A client has this long to send its headers and body. */
-  requestTimeout: 30_000,
-  /** Longer than the idle time of usual load balancers (60 s), so that they close first and no request is lost. */
-  keepAliveTimeout: 65_000,
-  /** How long nothing may move on a connection before it is closed: its client may read no answer. */
-  connectionTimeout: 120_000,
-}
-
 /** What is logged and measured as the status of a request whose client left before its answer (nginx's word for it). */
 const clientClosed = 499
 
@@ -97,29 +94,6 @@ const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply
 
 const fastifyPath = (path: string): string => path.replace(/\{([^{}]+)\}/g, ':$1')
 
-/** Whether the bytes are the text itself: `identity` is the name of no encoding (RFC 9110, 8.4.1 and 12.5.3). */
-const isPlainUtf8 = (headers: IncomingHttpHeaders): boolean => {
-  const charset = /charset="?([^";\s]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8'
-  const encoding = headers['content-encoding'] ?? 'identity'
-  return charset.toLowerCase() === 'utf-8' && encoding.trim().toLowerCase() === 'identity'
-}
-
-const readBodies = (app: FastifyInstance): void => {
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    const { compiled } = request.routeOptions.config
-    if (compiled?.route.rawBody === true)
-      return done(null, { value: undefined, overflowing: false, raw: body })
-    try {
-      if (!isPlainUtf8(request.headers)) throw unsupportedMediaType()
-      done(null, parseJson(body))
-    } catch (error) {
-      done(error instanceof ApiError && compiled ? compiled.unread(error) : (error as Error))
-    }
-  })
-  app.addContentTypeParser('*', (_request, _payload, done) => done(unsupportedMediaType()))
-}
-
 /**
  * The HTTP server over the declared routes. Every check before a handler happens here, in the order of decisions.md;
  * every error leaves in the one form of spec.md. It listens nowhere yet: `app.listen({ host, port })`.
@@ -136,18 +110,28 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     },
     metrics,
   )
+  const arriving = createArriving({
+    ...defaultArrivingLimits,
+    ...options.arriving,
+    ...(limits ? {} : { perSender: Number.POSITIVE_INFINITY }),
+  })
   const paths = pathTable(routes)
 
+  const times = { ...defaultTimes, ...options.times }
+  const hangUp = createHangUp(times.lingerMs)
+  const unanswered = createUnanswered()
+  const connections = createConnections(
+    { ...defaultConnectionLimits, ...options.connections },
+    trusted,
+    metrics,
+  )
   const app = Fastify({
     logger: false,
-    bodyLimit: bodyLimitBytes,
-    ...timeouts,
     // Requests on connections that are open while the server closes are finished, in our own form.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
-    clientErrorHandler: answerBrokenRequest,
-    // Node's own refusal has neither a body nor a request id; `checkHost` has both.
-    http: { requireHostHeader: false },
+    clientErrorHandler: answerBrokenRequest(hangUp, unanswered),
+    serverFactory: (handle) => createNodeServer(handle, times, connections, hangUp, unanswered),
     frameworkErrors: (_error, request, reply) =>
       sendRefusal(
         reply as HttpReply,
@@ -157,12 +141,8 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       ),
     routerOptions: { ignoreTrailingSlash: false },
   })
-  app.server.maxConnections = maxConnections
-  // An Expect that is not 100-continue is ignored, as RFC 9110 allows; without a listener Node answers an empty 417.
-  app.server.on('checkExpectation', (request, response) => app.routing(request, response))
-  hangUpIdleOnClose(app)
+  hangUpIdleOnClose(app, connections)
   app.decorateRequest('exchange', null as never)
-  readBodies(app)
 
   const logOf = (request: HttpRequest): Logger => logger.child({ requestId: request.exchange.requestId })
 
@@ -189,15 +169,32 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
 
   /** Fastify tells of answers that went out, and of nothing else: a client may leave at any moment before. */
   const closed = (request: HttpRequest): void => {
+    arriving.leave(request.exchange)
     if (!request.exchange.atWork) inFlight.leave(request.exchange)
     end(request, clientClosed)
   }
 
+  const takePlace = (exchange: Exchange): void => {
+    if (exchange.route?.route.unlimited || exchange.hasPlace) return
+    inFlight.enter(exchange)
+    if (exchange.caller !== null) inFlight.enterFor(exchange, exchange.caller.accountId)
+  }
+
+  readBodies(app, {
+    wait: (exchange, { bytes, fail }) => {
+      inFlight.leave(exchange)
+      arriving.enter(exchange, bytes, fail)
+    },
+    enter: (exchange) => {
+      arriving.leave(exchange)
+      takePlace(exchange)
+    },
+  })
+
   const enter = (exchange: Exchange): void => {
     const { unlimited, atOnce } = exchange.route?.route ?? {}
-    if (unlimited) return
-    inFlight.enter(exchange)
-    if (atOnce === undefined) admitAddress(limits, exchange.address)
+    takePlace(exchange)
+    if (!unlimited && atOnce === undefined) admitAddress(limits, exchange.address)
   }
 
   const unrouted = (request: HttpRequest, reply: HttpReply): HttpReply => {
@@ -211,6 +208,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       requestId: requestIdOf(request, compiled?.route),
       startedMs: monotonicMs(),
       address: clientAddress(request.raw, trusted),
+      connection: connections.of(request.raw.socket),
       route: compiled ?? null,
       caller: null,
       reader: null,
@@ -244,6 +242,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
   app.setErrorHandler((error, request: HttpRequest, reply) => {
     const refusal = refusalOf(error, logger, request.exchange.requestId)
     request.exchange.code = refusal.code
+    arriving.leave(request.exchange)
     inFlight.leave(request.exchange)
     sendRefusal(reply, request.exchange.requestId, request.exchange.route?.route ?? null, refusal)
   })

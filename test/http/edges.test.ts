@@ -5,6 +5,8 @@ import { describe, test } from 'node:test'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import { LogUnavailable, OutcomeUnknown } from '../../src/eventstore/errors.ts'
 import { answerBrokenRequest } from '../../src/http/broken-request.ts'
+import { createHangUp } from '../../src/http/hang-up.ts'
+import { createUnanswered } from '../../src/http/unanswered.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
 /** Sends bytes and gives all that comes back until the server hangs up. */
@@ -314,7 +316,9 @@ describe('Bytes that are no request', () => {
 
   test('that do not all come are told that they are late', async (t) => {
     const late = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
-    const server = createServer((socket) => answerBrokenRequest(late, socket)).listen(0, '127.0.0.1')
+    const server = createServer((socket) =>
+      answerBrokenRequest(createHangUp(1_000), createUnanswered())(late, socket),
+    ).listen(0, '127.0.0.1')
     t.after(() => server.close())
     await once(server, 'listening')
     const answer = await raw((server.address() as AddressInfo).port, 'GET / HTTP/1.1\r\nhost: a\r\n')

@@ -12,6 +12,7 @@ import type { Route } from '../../src/http/route.ts'
 import { route } from '../../src/http/route.ts'
 import type { HttpServerOptions } from '../../src/http/server.ts'
 import { createHttpServer } from '../../src/http/server.ts'
+import { shutDown } from '../../src/http/shutdown.ts'
 import type { AccountId, KeyId } from '../../src/ids.ts'
 import { type HttpClient, httpClient } from '../support/http.ts'
 
@@ -240,7 +241,7 @@ export const sampleServer = async (
     routes,
   })
   const baseUrl = await app.listen({ host: '127.0.0.1', port: 0 })
-  t.after(() => app.close())
+  t.after(() => shutDown(app, 1_000))
   return {
     baseUrl,
     port: Number(new URL(baseUrl).port),

@@ -1,0 +1,28 @@
+import type { Socket } from 'node:net'
+
+export type HangUp = {
+  /**
+   * Ends a connection after what is written to it, and after `last`. What its client still sends is read and thrown away
+   * meanwhile: unread bytes at the close would have the kernel send a reset, which can eat the answer before the client
+   * reads it. After the linger it is destroyed, whether or not the client has hung up, too.
+   */
+  end(socket: Socket, last?: string): void
+  /** Whether it was hung up on before. */
+  has(socket: Socket): boolean
+}
+
+export const createHangUp = (lingerMs: number): HangUp => {
+  const ending = new WeakSet<Socket>()
+  return {
+    end: (socket, last) => {
+      if (ending.has(socket) || socket.destroyed) return
+      ending.add(socket)
+      const timer = setTimeout(() => socket.destroy(), lingerMs)
+      socket.once('close', () => clearTimeout(timer))
+      if (last === undefined) socket.end()
+      else socket.end(last)
+      socket.resume()
+    },
+    has: (socket) => ending.has(socket),
+  }
+}
