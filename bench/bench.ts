@@ -2,7 +2,7 @@ import type { ProgressBar } from '../src/cli/progress-bar.ts'
 
 /** How much is measured; every size has an option of `npm run bench` and a default that gives figures to quote. */
 export type Sizes = {
-  /** Of each load on orders, in all its rounds together. */
+  /** Of each load on orders, in all its rounds together, and of idling. */
   readonly seconds: number
   /** That each load on orders is measured in. */
   readonly rounds: number

@@ -11,6 +11,7 @@ import { commands } from './commands.ts'
 import { durabilityOf } from './database.ts'
 import { exportsAndImport } from './exports.ts'
 import { finance } from './finance.ts'
+import { idle } from './idle.ts'
 import { lag } from './lag.ts'
 import { margins } from './margins.ts'
 import { metering } from './metering.ts'
@@ -36,6 +37,7 @@ const all = [
   commands,
   reads,
   lag,
+  idle,
 ] as const satisfies readonly Bench[]
 
 const names = all.map(({ name }) => name)
@@ -119,7 +121,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 const program = new Command('npm run bench --')
   .description('Measures Farebox beside a peer or a limit in the same run. Without a name, everything.')
   .argument('[benchmarks...]', names.join(', '))
-  .addOption(size('seconds', 'BENCH_SECONDS', 10, 'seconds of each load on orders, in all its rounds'))
+  .addOption(
+    size('seconds', 'BENCH_SECONDS', 10, 'seconds of each load on orders, in all its rounds, and of idling'),
+  )
   .addOption(size('rounds', 'BENCH_ROUNDS', 4, 'rounds of the loads on orders, TPC-B before each'))
   .addOption(size('scale', 'BENCH_TPCB_SCALE', 150, 'scale of TPC-B; 150 takes about 2.2 GB'))
   .addOption(size('events', 'BENCH_EVENTS', 1_000_000, 'events of a long log; a short one has a tenth'))

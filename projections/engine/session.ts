@@ -27,7 +27,8 @@ export const sessionAnswerMs = 30_000
  *
  * Rows and checkpoint vanish together in a crash and are folded again, so these commits need not wait for the disk
  * (design section 7; right here, and only here). Rows are looked up by key only: a plan made while a table was empty
- * must not scan it when it has grown.
+ * must not scan it when it has grown. Up to Postgres 17 a scan that is switched off and still the only way costs ten
+ * billion, for which each statement would be compiled: so there is no compiling here.
  * @param answerTimeoutMs the session ends when Postgres says nothing for so long though an answer is awaited, so that its
  * locks go to somebody who works; 0 for statements that take as long as they need
  */
@@ -46,7 +47,7 @@ export const openSession = async (
     await client.query("select set_config('application_name', $1::text, false)", [applicationName])
     await client.query(`set synchronous_commit = off; set statement_timeout = 0;
       set idle_in_transaction_session_timeout = 0; set enable_seqscan = off; set enable_hashjoin = off;
-      set enable_mergejoin = off`)
+      set enable_mergejoin = off; set jit = off`)
   } catch (error) {
     await client.end()
     throw error

@@ -22,7 +22,7 @@ const leaseMs = 60_000
 export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<number> => {
   const { rows } = await pool.query<{ came: number }>({
     name: 'collect-messages',
-    text: `with kept as (select * from work.message_cursor for update),
+    text: `with kept as (select * from work.message_cursor where single limit 1 for update),
            at as (select k.lineage, case when c.lineage = k.lineage then c.position else 0 end as position
                     from kept c, engine.checkpoints k where k.name = $2::text),
            next as (select o.* from read.order_outcomes o, at where o.position > at.position
@@ -31,7 +31,8 @@ export const collectMessages = async (pool: pg.Pool, nowMs: number): Promise<num
                      select order_id, account_id, customer_id, outcome, $1::timestamptz from next
                      on conflict (order_id) do nothing),
            moved as (update work.message_cursor c set position = n.last, lineage = at.lineage
-                       from (select max(position) as last from next) n, at where n.last is not null)
+                       from (select max(position) as last from next) n, at
+                      where c.single and n.last is not null)
            select count(*)::bigint as came from next`,
     values: [isoTime(nowMs), hot.name],
   })

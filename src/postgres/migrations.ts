@@ -30,6 +30,30 @@ const schemas: Migrations = {
   `,
 }
 
+/**
+ * Text of the read tables is compared by its bytes (projections/engine/table-sql.ts). An index in the database's own order
+ * serves no join with it, so the ids that they are joined on are compared the same way. New statistics with it, since the
+ * change of a column drops them.
+ */
+const idsByBytes: Migrations = {
+  '1303_ids_by_bytes': `
+    alter table vault.webhook_values
+      alter column value_id type text collate "C", alter column endpoint_id type text collate "C";
+    alter table vault.deposit_pages alter column deposit_id type text collate "C";
+    alter table vault.customers
+      alter column customer_id type text collate "C", alter column account_id type text collate "C";
+    alter table vault.accounts alter column account_id type text collate "C";
+    alter table vault.api_keys
+      alter column key_id type text collate "C", alter column account_id type text collate "C";
+    alter table work.deposit_looks
+      alter column deposit_id type text collate "C", alter column gateway_id type text collate "C";
+    alter table work.dispute_looks alter column gateway_id type text collate "C";
+    alter table work.renewals alter column subscription_id type text collate "C";
+    analyze vault.webhook_values, vault.deposit_pages, vault.customers, vault.accounts, vault.api_keys,
+      work.deposit_looks, work.dispute_looks, work.renewals;
+  `,
+}
+
 const rooms: readonly Migrations[] = [
   schemas,
   keys,
@@ -52,6 +76,7 @@ const rooms: readonly Migrations[] = [
   traffic,
   subscriptions,
   kept,
+  idsByBytes,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

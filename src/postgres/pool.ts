@@ -29,9 +29,15 @@ export type PoolOptions = {
 const aliveOptions =
   '-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c tcp_user_timeout=60000'
 
+/**
+ * Every statement here is short or reads much from indexes: none is worth a compiler, which Postgres starts for whatever
+ * it believes to be dear. The address may say otherwise.
+ */
+const planOptions = '-c jit=off'
+
 const sessionOptions = (url: string): string => {
   const given = new URL(url).searchParams.get('options')
-  return [aliveOptions, given, '-c timezone=UTC', '-c datestyle=ISO'].filter(Boolean).join(' ')
+  return [aliveOptions, planOptions, given, '-c timezone=UTC', '-c datestyle=ISO'].filter(Boolean).join(' ')
 }
 
 const withoutOptions = (url: string): string => {

@@ -47,7 +47,8 @@ const leaseSeconds = 40
 const claimSql = `
   with passed as (
     select min(position) as position,
-           exists (select from work.webhook_reactor r where r.position < r.hold_until) as held
+           exists (select from work.webhook_reactor r
+                    where r.name = 'webhooks' and r.position < r.hold_until) as held
       from engine.checkpoints where name = any ($1::text[])
   ), chosen as (
     select q.endpoint_id from work.webhook_queues q, passed p

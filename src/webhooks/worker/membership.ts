@@ -48,12 +48,16 @@ export const joinWorkers = async (pool: pg.Pool): Promise<Membership> => {
 export const reapLeases = async (db: Db): Promise<number> => {
   const { rowCount } = await db.query({
     name: 'webhooks-reap',
-    text: `with void as (
-             select endpoint_id from work.webhook_queues q
-              where lease_owner is not null and (lease_until < clock_timestamp() or not exists (
-                select 1 from pg_locks l where l.locktype = 'advisory' and l.classid = ${lockClass}::oid
-                   and l.objid = q.lease_owner::oid and l.objsubid = 2 and l.granted
-                   and l.database = (select oid from pg_database where datname = current_database())))
+    text: `with dead as materialized (
+             select lease_owner from work.webhook_queues where lease_owner is not null
+             except
+             select l.objid::bigint::integer from pg_locks l
+              where l.locktype = 'advisory' and l.classid = ${lockClass}::oid and l.objsubid = 2 and l.granted
+                and l.database = (select oid from pg_database where datname = current_database())
+           ), void as (
+             select endpoint_id from work.webhook_queues
+              where lease_owner is not null
+                and (lease_until < clock_timestamp() or lease_owner = any (array(select lease_owner from dead)))
               for update skip locked
            )
            update work.webhook_queues q set lease_owner = null, lease_until = null

@@ -56,8 +56,11 @@ export type DeliveryWorker = {
   stop(): Promise<void>
 }
 
-/** What is due is looked for this often when nothing tells of it. */
-const pollMs = 100
+/** What is due is looked for this often when nothing tells of it, such as a retry or what another process enqueued. */
+const pollMs = 500
+/** For so long after something was there to be sent it is looked for more often: read models may have to pass it first. */
+const busyMs = 2_000
+const busyPollMs = 100
 const reapMs = 1_000
 const backoffMs = 1_000
 /** No attempt starts later in a lease, so that the last one is over long before the lease is. */
@@ -75,6 +78,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
   const slots = createSlots(limits)
   const attempt = createAttempt(deps)
   let woken = Promise.withResolvers<void>()
+  let busyUntilMs = 0
 
   const trouble =
     (what: string) =>
@@ -162,7 +166,8 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
         }
         // After a full claim there may be more.
         if (claimed.length > 0 && claimed.length === endpoints) continue
-        await Promise.race([woken.promise, pause(pollMs, signal)])
+        if (claimed.length > 0) busyUntilMs = monotonicMs() + busyMs
+        await Promise.race([woken.promise, pause(monotonicMs() < busyUntilMs ? busyPollMs : pollMs, signal)])
       }
     } finally {
       await Promise.all(leases)
@@ -170,6 +175,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
   }
 
   const wake = (): void => {
+    busyUntilMs = monotonicMs() + busyMs
     woken.resolve()
     woken = Promise.withResolvers()
   }
