@@ -104,7 +104,7 @@ const registerExport = (seals: Command, cli: Cli): void => {
       cli.action(async (context, { file: path, last }: { file: string; last: number }) => {
         const file = await exportFile(context, last)
         try {
-          await writeFile(path, `${JSON.stringify(file, null, 2)}\n`, { flag: 'wx' })
+          await writeFile(path, `${JSON.stringify(file, null, 2)}\n`, { flag: 'wx', mode: 0o600 })
         } catch (error) {
           throw new CliMisuse(`${path} cannot be written: ${(error as Error).message}`)
         }

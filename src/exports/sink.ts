@@ -33,7 +33,9 @@ const syncDirectory = async (path: string): Promise<void> => {
 export const fileSink = async (path: string): Promise<Sink> => {
   const directory = dirname(path)
   const half = join(directory, `.${basename(path)}.${process.pid}.part`)
-  const file = await open(half, 'w', 0o600).catch((cause: NodeJS.ErrnoException) => {
+  // One that a killed process left would keep its mode.
+  await rm(half, { force: true }).catch(() => undefined)
+  const file = await open(half, 'wx', 0o600).catch((cause: NodeJS.ErrnoException) => {
     throw new UnwritableFile(`${path} cannot be written: ${cause.message}`, { cause })
   })
   return {
