@@ -31,6 +31,8 @@ const shown = (invoice: SandboxInvoice) => ({
 
 /** What can be switched from outside. */
 export type Knobs = {
+  /** As they are now. */
+  now(): Switches
   set(change: Partial<Switches>): Switches
   reset(): Switches
   keep(account: SandboxAccount): Promise<unknown>

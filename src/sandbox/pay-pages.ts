@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { notFoundPage } from './frame.ts'
 import type { Hands } from './hands.ts'
 import { payPage } from './page.ts'
 import type { Till } from './till.ts'
@@ -7,7 +8,7 @@ import type { Till } from './till.ts'
 export const payPageRoutes = (app: FastifyInstance, till: Till, { find, deedOf }: Hands): void => {
   const html = (reply: FastifyReply, status: number, text: string) =>
     reply.code(status).header('content-type', 'text/html; charset=utf-8').send(text)
-  const gone = '<!doctype html><title>SANDBOX</title><h1>SANDBOX</h1><p>No invoice has this address.</p>'
+  const gone = notFoundPage('No invoice has this address')
   app.register(async (pageApp) => {
     pageApp.addContentTypeParser(
       'application/x-www-form-urlencoded',

@@ -5,8 +5,9 @@ import Fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Provider } from '../payments/rails.ts'
 import { btcpayStandIn } from './btcpay.ts'
 import { createSender } from './callbacks.ts'
-import { controlRoutes } from './controls.ts'
+import { controlRoutes, type Knobs } from './controls.ts'
 import { createHands } from './hands.ts'
+import { indexRoutes } from './index-page.ts'
 import { after, refusal, type SandboxInvoice } from './invoice.ts'
 import { nowpaymentsStandIn } from './nowpayments.ts'
 import { payPageRoutes } from './pay-pages.ts'
@@ -25,8 +26,8 @@ export type Sandbox = {
 }
 
 /**
- * The stand-ins of the payment providers on one loopback port: their APIs, a pay page for each invoice, and
- * `/_sandbox/` to pay by HTTP and to make callbacks fail. Nothing here is ever real, and it says so.
+ * The stand-ins of the payment providers on one loopback port: their APIs, a pay page for each invoice, `/` with all of
+ * them, and `/_sandbox/` to pay by HTTP and to make callbacks fail. Nothing here is ever real, and it says so.
  */
 export const startSandbox = async (options: {
   readonly records: Records
@@ -101,7 +102,7 @@ export const startSandbox = async (options: {
   const app = Fastify({ bodyLimit: 262_144, forceCloseConnections: true })
   /** Whether the call is one of an API whose faults are switched: never a hand at the controls or a payer. */
   const isFaulty = ({ url }: FastifyRequest): boolean => {
-    if (url.startsWith('/_sandbox/') || url.startsWith('/pay/')) return false
+    if (url === '/' || url.startsWith('/_sandbox/') || url.startsWith('/pay/')) return false
     const provider = /^\/(btcpay|nowpayments)\//.exec(url)?.[1] ?? 'stripe'
     return switches.apiOf === null || switches.apiOf === provider
   }
@@ -126,7 +127,8 @@ export const startSandbox = async (options: {
   for (const standIn of Object.values(standIns)) standIn.routes(app)
   telegramStandIn(app, till)
   const hands = createHands(till, standIns)
-  controlRoutes(app, till, hands, {
+  const knobs: Knobs = {
+    now: () => switches,
     set: (change) => {
       switches = { ...switches, ...change }
       return switches
@@ -137,7 +139,9 @@ export const startSandbox = async (options: {
     },
     keep: (account) =>
       records.change<SandboxAccount>('account', accountId(account.provider, account.key), () => account),
-  })
+  }
+  controlRoutes(app, till, hands, knobs)
+  indexRoutes(app, till, knobs)
   payPageRoutes(app, till, hands)
   await app.listen({ host: '127.0.0.1', port: options.port })
   baseUrl = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`

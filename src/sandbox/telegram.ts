@@ -14,13 +14,14 @@ const FaultShape = z.strictObject({
 })
 type Fault = z.infer<typeof FaultShape>
 
-type Message = {
+/** What a bot was asked to send. */
+export type Message = {
   readonly message_id: number
   readonly chat_id: number | string
   readonly text: string
   readonly bot: string
 }
-const kind = 'telegram-message'
+export const messageKind = 'telegram-message'
 
 /** Parameters come as JSON, as a form or in the query (https://core.telegram.org/bots/api#making-requests). */
 const parametersOf = (request: FastifyRequest): Readonly<Record<string, unknown>> => {
@@ -48,7 +49,7 @@ export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
   const store = async (bot: string, chatId: number | string, text: string): Promise<Message> => {
     messages += 1
     const message = { message_id: messages, chat_id: chatId, text, bot }
-    await till.records.change<Message>(kind, till.hex(24), () => message)
+    await till.records.change<Message>(messageKind, till.hex(24), () => message)
     return message
   }
 
@@ -126,6 +127,6 @@ export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
     return answer(reply, 200, fault)
   })
   app.get('/_sandbox/telegram/messages', async (_request, reply) =>
-    answer(reply, 200, { messages: await till.records.all<Message>(kind) }),
+    answer(reply, 200, { messages: await till.records.all<Message>(messageKind) }),
   )
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { startSandbox } from '../../src/sandbox/server.ts'
 import { memoryRecords } from '../support/memory-records.ts'
 
@@ -39,4 +39,128 @@ test('a pay page says SANDBOX and the name of the merchant as text, and its butt
   assert.match(await refused.text(), /the invoice is paid/)
   assert.equal((await press({ deed: 'amount', cents: '-5' })).status, 409)
   assert.equal((await fetch(`${sandbox.baseUrl}/pay/nothing`)).status, 404)
+})
+
+const html = { accept: 'text/html' }
+
+/** A sandbox with an invoice of BTCPay Server over $10.00 and one of Stripe over $10.00. */
+const withInvoices = async (t: TestContext) => {
+  const sandbox = await startSandbox({ records: memoryRecords(), clock: Date.now, port: 0 })
+  t.after(sandbox.close)
+  const { baseUrl } = sandbox
+  const post = async (path: string, headers: Record<string, string>, body: string) => {
+    const response = await fetch(`${baseUrl}${path}`, { method: 'POST', headers, body })
+    assert.equal(response.status, 200, await response.clone().text())
+    return (await response.json()) as { checkoutLink: string; url: string }
+  }
+  const crypto = await post(
+    '/btcpay/api/v1/stores/store/invoices',
+    { authorization: 'token key', 'content-type': 'application/json' },
+    JSON.stringify({
+      amount: '10.00',
+      currency: 'USD',
+      metadata: { orderId: 'dep_crypto', itemDesc: 'Acme & Sons' },
+      checkout: { expirationMinutes: 60, redirectURL: 'https://acme.example/' },
+    }),
+  )
+  const card = await post(
+    '/v1/checkout/sessions',
+    { authorization: 'Bearer sk_test_key', 'content-type': 'application/x-www-form-urlencoded' },
+    new URLSearchParams({
+      mode: 'payment',
+      client_reference_id: 'dep_card',
+      success_url: 'https://acme.example/',
+      cancel_url: 'https://acme.example/',
+      'line_items[0][quantity]': '1',
+      'line_items[0][price_data][currency]': 'usd',
+      'line_items[0][price_data][unit_amount]': '1000',
+      'line_items[0][price_data][product_data][name]': 'Acme card',
+    }).toString(),
+  )
+  const page = async (path: string) => (await fetch(`${baseUrl}${path}`, { headers: html })).text()
+  const press = (url: string, form: Record<string, string>) =>
+    fetch(url, { method: 'POST', body: new URLSearchParams(form), redirect: 'manual' })
+  return { baseUrl, page, press, crypto: crypto.checkoutLink, card: card.url }
+}
+
+test('the index lists what is open with links, what is closed, and the messages of bots', async (t) => {
+  const { baseUrl, page, press, crypto, card } = await withInvoices(t)
+  const first = await page('/')
+  assert.match(first, /<h2 id="open">Open invoices \(2\)<\/h2>/)
+  for (const link of [crypto, card]) assert.ok(first.includes(`href="${new URL(link).pathname}"`), link)
+  assert.match(first, /Acme &amp; Sons/)
+  assert.match(first, /Messages to Telegram \(0\)/)
+  await press(card, { deed: 'pay:1000' })
+  await fetch(`${baseUrl}/bot1:secret/sendMessage`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ chat_id: 42, text: 'Your order <1> is there' }),
+  })
+  const then = await page('/')
+  assert.match(
+    then,
+    /<h2 id="open">Open invoices \(1\)<\/h2>[\s\S]*<h2 id="closed">Closed invoices \(1\)<\/h2>/,
+  )
+  assert.match(then, /<p>Your order &lt;1&gt; is there<\/p><small>to chat 42<\/small>/)
+})
+
+test('the switches are a form on the index, and a wrong value changes nothing and is told', async (t) => {
+  const { baseUrl, page, press } = await withInvoices(t)
+  const shown = async () =>
+    Object.fromEntries(
+      [...(await page('/')).matchAll(/name="(\w+)"(?: inputmode="decimal" value="([^"]*)"| checked)/g)].map(
+        ([, name = '', value]) => [name, value ?? 'on'],
+      ),
+    )
+  const numbers = { lost: '0', repeats: '0', reorderMs: '0', slowMs: '0', apiSlowMs: '0', apiCutShare: '1' }
+  assert.deepEqual(await shown(), numbers)
+  const form = {
+    ...numbers,
+    lost: '0.5',
+    repeats: '2',
+    down: 'on',
+    apiCut: 'after',
+    apiOf: 'btcpay',
+    deed: 'set',
+  }
+  const set = await press(`${baseUrl}/_sandbox/switches`, form)
+  assert.deepEqual([set.status, set.headers.get('location')], [303, '/#switches'])
+  assert.deepEqual(await shown(), { ...numbers, lost: '0.5', repeats: '2', down: 'on' })
+  assert.match(await page('/'), /<option value="after" selected>[\s\S]*<option value="btcpay" selected>/)
+  const wrong = await press(`${baseUrl}/_sandbox/switches`, { ...form, lost: '2' })
+  assert.equal(wrong.status, 400)
+  assert.match(await wrong.text(), /Nothing was changed\.[\s\S]*lost/)
+  assert.deepEqual(await shown(), { ...numbers, lost: '0.5', repeats: '2', down: 'on' })
+  await press(`${baseUrl}/_sandbox/switches`, { ...form, deed: 'reset' })
+  assert.deepEqual(await shown(), numbers)
+})
+
+test('an invoice that was paid in part says what is missing, on its page and on the index', async (t) => {
+  const { page, press, crypto, card } = await withInvoices(t)
+  const status = async (url: string) =>
+    /<dt>Status<\/dt><dd>([^<]*)/.exec(await page(new URL(url).pathname))?.[1]
+  assert.equal(await status(crypto), 'waits for payment')
+  await press(crypto, { deed: 'pay:400' })
+  assert.equal(await status(crypto), 'waits for payment, $6.00 of $10.00 missing')
+  await press(crypto, { deed: 'expire' })
+  assert.equal(await status(crypto), 'closed, paid in part, $6.00 of $10.00 missing')
+  await press(card, { deed: 'pay:500' })
+  assert.equal(await status(card), 'paid, $5.00 of $10.00 missing')
+  assert.match(await page('/'), /paid, \$5\.00 of \$10\.00 missing · Stripe Checkout/)
+})
+
+test('an address that nothing has is a page with a way back for a browser, and JSON for a program', async (t) => {
+  const { baseUrl } = await withInvoices(t)
+  for (const path of ['/pay/nothing', '/nothing']) {
+    const response = await fetch(`${baseUrl}${path}`, { headers: html })
+    const page = await response.text()
+    assert.equal(response.status, 404)
+    assert.match(page, /<header>SANDBOX[\s\S]*<style>|<style>[\s\S]*<header>SANDBOX/)
+    assert.match(page, /<h1>No (?:invoice|page) has this address<\/h1>[\s\S]*<a class="back" href="\/">/)
+  }
+  const program = await fetch(`${baseUrl}/nothing`)
+  assert.deepEqual(
+    [program.status, await program.json()],
+    [404, { error: 'SANDBOX: nothing has this address' }],
+  )
 })

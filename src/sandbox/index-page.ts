@@ -1,0 +1,154 @@
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+import { type Html, html } from '../http/html.ts'
+import { formatDollars } from '../ledger/money.ts'
+import type { Knobs } from './controls.ts'
+import { framed, notFoundPage } from './frame.ts'
+import { isOver, type SandboxInvoice } from './invoice.ts'
+import { providerNames, statusText } from './page.ts'
+import { type Switches, SwitchesShape } from './switches.ts'
+import { type Message, messageKind } from './telegram.ts'
+import { invoiceKind, type Till } from './till.ts'
+
+/** So many of each are shown, the newest. */
+const shownClosed = 20
+const shownMessages = 50
+
+/** What each switch does, for people. */
+const labels: Readonly<Record<keyof Switches, string>> = {
+  lost: 'Share of callbacks that are lost, 0 to 1',
+  repeats: 'Times that each callback is repeated',
+  reorderMs: 'Callbacks overtake each other within, ms',
+  slowMs: 'Callbacks wait, ms',
+  forged: 'Forged callbacks go before each',
+  lying: 'Callbacks with a wrong amount go after each',
+  down: 'The APIs answer 503',
+  apiSlowMs: 'The APIs answer after, ms',
+  apiCut: 'Connections to the APIs break',
+  apiCutShare: 'Share of those connections, 0 to 1',
+  apiOf: 'Faults of the API are of',
+}
+const choices = {
+  apiCut: ['never', 'before', 'after'],
+  apiOf: ['', 'stripe', 'btcpay', 'nowpayments'],
+} as const
+const choiceTexts: Readonly<Record<string, string>> = {
+  before: 'before it is done',
+  after: 'when it was done, before the answer',
+  '': 'all providers',
+}
+
+const isChoice = (name: string): name is keyof typeof choices => name in choices
+
+const field = ([name, value]: readonly [string, Switches[keyof Switches]]): Html => {
+  const label = labels[name as keyof Switches]
+  if (typeof value === 'boolean')
+    return html`<label class="on"><input type="checkbox" name="${name}"${value ? { html: ' checked' } : null}> ${label}</label>`
+  if (isChoice(name))
+    return html`<label>${label} <select name="${name}">${choices[name].map(
+      (choice) =>
+        html`<option value="${choice}"${(value ?? '') === choice ? { html: ' selected' } : null}>${choiceTexts[choice] ?? choice}</option>`,
+    )}</select></label>`
+  return html`<label>${label} <input name="${name}" inputmode="decimal" value="${String(value)}"></label>`
+}
+
+const invoiceItem = (
+  invoice: SandboxInvoice,
+): Html => html`<li><a href="/pay/${invoice.id}">${invoice.title}</a>
+<b>${formatDollars(invoice.amountCents)}</b>
+<small>${statusText(invoice)} · ${providerNames[invoice.provider]} · ${invoice.method} · ${invoice.reference}</small></li>`
+
+const messageItem = ({ chat_id: chat, text }: Message): Html =>
+  html`<li><p>${text}</p><small>to chat ${String(chat)}</small></li>`
+
+const list = (items: readonly Html[], none: string): Html =>
+  items.length === 0 ? html`<p class="note">${none}</p>` : html`<ul class="cards">${items}</ul>`
+
+const indexPage = (view: {
+  readonly invoices: readonly SandboxInvoice[]
+  readonly switches: Switches
+  readonly messages: readonly Message[]
+  readonly said: string | null
+}): string => {
+  const open = view.invoices.filter((invoice) => !isOver(invoice))
+  const closed = view.invoices.filter(isOver)
+  const body = html`<h1>Sandbox</h1>
+${view.said === null ? null : html`<p class="said" role="status">${view.said}</p>`}
+<h2 id="open">Open invoices (${open.length})</h2>
+${list(open.map(invoiceItem), 'None. POST /api/v1/deposits opens one; its pay_url leads here.')}
+<h2 id="closed">Closed invoices (${closed.length})</h2>
+${list(closed.slice(0, shownClosed).map(invoiceItem), 'None yet.')}
+<h2 id="switches">Fault switches</h2>
+<form method="post" action="/_sandbox/switches" class="switches">
+${Object.entries(view.switches)
+  .toSorted(([, one], [, other]) => Number(typeof one === 'boolean') - Number(typeof other === 'boolean'))
+  .map(field)}
+<div class="act"><button class="first" name="deed" value="set">Set</button><button name="deed" value="reset">All off</button></div>
+</form>
+<h2 id="messages">Messages to Telegram (${view.messages.length})</h2>
+${list(view.messages.slice(0, shownMessages).map(messageItem), 'None yet. Bots of resellers send here when they are set up with --sandbox.')}`
+  return framed({
+    title: 'invoices, switches, messages',
+    note: 'Stand-ins for the payment providers and Telegram.',
+    body,
+    wide: true,
+  })
+}
+
+/** What a form has of the switches: a box that is not checked is not sent. */
+const switchesOf = (form: URLSearchParams, now: Switches) =>
+  SwitchesShape.safeParse(
+    Object.fromEntries(
+      Object.entries(now).map(([name, value]) => {
+        if (typeof value === 'boolean') return [name, form.has(name)]
+        const text = (form.get(name) ?? '').trim()
+        if (typeof value === 'number') return [name, text === '' ? Number.NaN : Number(text)]
+        return [name, text === '' ? null : text]
+      }),
+    ),
+  )
+
+/** `/`: everything that the stand-ins hold, with links to the pay pages and the switches as a form. */
+export const indexRoutes = (app: FastifyInstance, till: Till, knobs: Knobs): void => {
+  const view = async (said: string | null): Promise<string> => {
+    const all = await till.records.all<SandboxInvoice>(invoiceKind)
+    // Looking at an invoice closes it once its time is over.
+    const looked = await Promise.all(all.map(async (invoice) => (await till.find(invoice.id)) ?? invoice))
+    const messages = await till.records.all<Message>(messageKind)
+    return indexPage({
+      invoices: looked.toSorted((a, b) => b.createdAtMs - a.createdAtMs),
+      switches: knobs.now(),
+      messages: messages.toSorted((a, b) => b.message_id - a.message_id),
+      said,
+    })
+  }
+  const type = 'text/html; charset=utf-8'
+  app.get('/', async (_request, reply) => reply.type(type).send(await view(null)))
+  app.register(async (forms) => {
+    forms.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string' },
+      (_request, body, done) => done(null, body),
+    )
+    forms.post('/_sandbox/switches', async (request, reply) => {
+      const form = new URLSearchParams(String(request.body ?? ''))
+      if (form.get('deed') === 'reset') {
+        knobs.reset()
+        return reply.redirect('/#switches', 303)
+      }
+      const change = switchesOf(form, knobs.now())
+      if (!change.success)
+        return reply
+          .code(400)
+          .type(type)
+          .send(await view(`Nothing was changed. ${z.prettifyError(change.error)}`))
+      knobs.set(change.data as Partial<Switches>)
+      return reply.redirect('/#switches', 303)
+    })
+  })
+  app.setNotFoundHandler((request, reply) =>
+    request.headers.accept?.includes('text/html')
+      ? reply.code(404).type(type).send(notFoundPage('No page has this address'))
+      : reply.code(404).send({ error: 'SANDBOX: nothing has this address' }),
+  )
+}
