@@ -134,7 +134,10 @@ const pattern =
  * @throws AddressRefused
  */
 export const parseAddress = (url: string): Address => {
-  const groups = pattern.exec(url.trim().replace(/\/+$/, ''))?.groups
+  const text = url.trim()
+  let end = text.length
+  while (text[end - 1] === '/') end -= 1
+  const groups = pattern.exec(text.slice(0, end))?.groups
   if (groups === undefined)
     throw new AddressRefused(
       'it must be esdb:// or esdb+discover://, then [user:password@]host[:port][,host[:port]…][?name=value&…]; other @ / ? are written %40 %2F %3F',
