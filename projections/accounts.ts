@@ -24,6 +24,12 @@ export type KeyRow = {
   daily_cap_cents: number | null
   revoked: boolean
   display_prefix: string
+  name: string | null
+  expires_at: string | null
+  /** Where it works from; null for anywhere. */
+  networks: readonly string[] | null
+  /** The key under which its spending counts. */
+  cap_key_id: string
   created_at: string
 }
 
@@ -51,6 +57,10 @@ const keysTable: Table<KeyRow> = {
     daily_cap_cents: { type: 'bigint', nullable: true },
     revoked: { type: 'boolean' },
     display_prefix: { type: 'text' },
+    name: { type: 'text', nullable: true },
+    expires_at: { type: 'timestamptz', nullable: true },
+    networks: { type: 'text[]', nullable: true },
+    cap_key_id: { type: 'text' },
     created_at: { type: 'timestamptz' },
   },
   key: ['key_id'],
@@ -63,6 +73,7 @@ const accountEvents: ReadonlySet<string> = new Set<AccountEvent['type']>([
   'AccountUnblocked',
   'KeyIssued',
   'KeyCapped',
+  'KeyExpirySet',
   'KeyRevoked',
 ])
 
@@ -99,7 +110,7 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
       changeAccount(rows, accountId, { blocked: false, blocked_reason: null })
       break
     case 'KeyIssued': {
-      const { keyId, scopes, dailyCapCents, displayPrefix } = event.data
+      const { keyId, scopes, dailyCapCents, displayPrefix, name, expiresAt, networks, capKeyId } = event.data
       rows.put(keysTable, {
         key_id: keyId,
         account_id: accountId,
@@ -108,12 +119,19 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
         daily_cap_cents: dailyCapCents,
         revoked: false,
         display_prefix: displayPrefix,
+        name: name ?? null,
+        expires_at: expiresAt ?? null,
+        networks: networks ?? null,
+        cap_key_id: capKeyId ?? keyId,
         created_at,
       })
       break
     }
     case 'KeyCapped':
       changeKey(rows, event.data.keyId, { daily_cap_cents: event.data.dailyCapCents })
+      break
+    case 'KeyExpirySet':
+      changeKey(rows, event.data.keyId, { expires_at: event.data.expiresAt })
       break
     case 'KeyRevoked':
       changeKey(rows, event.data.keyId, { revoked: true })
@@ -128,13 +146,13 @@ const fold = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
 /** Accounts and their keys. */
 export const accounts: ReadModel = {
   name: 'accounts',
-  version: 1,
+  version: 2,
   tables: [accountsTable, keysTable],
   reads: (event): RowKey[] => {
     if (!isAccount(event)) return []
     if (event.type === 'AccountBlocked' || event.type === 'AccountUnblocked')
       return [{ table: accountsTable.name, key: [ownerOf(event.stream)] }]
-    if (event.type === 'KeyCapped' || event.type === 'KeyRevoked')
+    if (event.type === 'KeyCapped' || event.type === 'KeyExpirySet' || event.type === 'KeyRevoked')
       return [{ table: keysTable.name, key: [event.data.keyId] }]
     return []
   },

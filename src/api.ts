@@ -5,6 +5,7 @@ import { createReads, type Reads } from '../projections/engine/reads.ts'
 import { books, hot } from '../projections/groups.ts'
 import { createLiveStock } from '../projections/live-stock.ts'
 import { createDirectory } from './accounts/directory.ts'
+import { startKeyUses } from './accounts/key-uses.ts'
 import { accountRoutes } from './accounts/routes.ts'
 import { catalogRoutes } from './catalog/routes.ts'
 import { createSharedStock } from './catalog/shared-stock.ts'
@@ -119,6 +120,7 @@ export const createApi = (parts: ApiParts): Api => {
   const returnUrlOf = async (reseller: AccountId | null): Promise<string> =>
     (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService()
   const store = createKeptStore({ clock })
+  const keyUses = startKeyUses({ pool, clock, logger })
   const touchesOf = createTouches(pool)
   const shared = {
     orders: createOrderService({
@@ -214,6 +216,9 @@ export const createApi = (parts: ApiParts): Api => {
     directory: createDirectory({
       pool,
       log,
+      clock,
+      clockProblem: core.clockGuard.problem,
+      onUse: keyUses.note,
       reached: (position) => projecting.progress.reached(hot.name, position, keyWaitMs),
       monotonicMs,
     }),
@@ -244,6 +249,7 @@ export const createApi = (parts: ApiParts): Api => {
     stop: async () => {
       stopping.abort()
       await server.close()
+      await keyUses.stop()
       await following
       await prices.stop()
     },

@@ -5,7 +5,7 @@ import type { AccountId } from '../ids.ts'
 import { microsToCentsFloor } from '../ledger/money.ts'
 import { createWallets } from '../ledger/service.ts'
 import { type Block, blockOf } from './block.ts'
-import { done, keyRows, messageOf } from './cli-output.ts'
+import { done, keyColumns, messageOf, shownKeys } from './cli-output.ts'
 import { isEmail } from './email.ts'
 import { createAccounts } from './service.ts'
 import { accountOfEmail, emailOf, listAccounts } from './vault.ts'
@@ -32,6 +32,7 @@ const showAccount = async (context: CliContext, idOrEmail: string): Promise<CliO
   const wallet = await createWallets(context).read(accountId, context)
   const { reseller, blocked } = state
   const block = blocked ? await blockOf(context.log, accountId) : null
+  const keys = await shownKeys(context, state)
   const address = await emailOf(context.pool, accountId)
   const balanceCents = microsToCentsFloor(wallet.availableMicros)
   const heldCents = microsToCentsFloor(wallet.heldMicros)
@@ -45,10 +46,11 @@ const showAccount = async (context: CliContext, idOrEmail: string): Promise<CliO
     balance: dollars(balanceCents),
     held: dollars(heldCents),
     owed: dollars(receivableCents),
-    'keys that work': state.keys.count(({ revoked }) => !revoked),
+    'keys that work': keys.filter((key) => key.state === 'works').length,
   })
+  const keysText = keys.length === 0 ? '' : `\n\n${table(keys, keyColumns, '')}`
   const json = { accountId, email: address, reseller, blocked, block, ...money, currency: 'USD' }
-  return { json: { ...json, keys: keyRows(state) }, text }
+  return { json: { ...json, keys }, text: `${text}${keysText}` }
 }
 
 const listPage = async (

@@ -1,10 +1,17 @@
 import { LRUCache } from 'lru-cache'
-import type { MonotonicClock } from '../clock.ts'
-import type { Caller, Directory } from '../http/auth.ts'
-import { createFindCaller, type FindCallerDeps } from './find-caller.ts'
+import type { Clock, MonotonicClock } from '../clock.ts'
+import type { Directory } from '../http/auth.ts'
+import { refuseUntil } from '../http/errors.ts'
+import type { KeyId } from '../ids.ts'
+import { createFindCaller, type FindCallerDeps, type FoundKey } from './find-caller.ts'
 import { hashKey, parseKey } from './key.ts'
 
 export type DirectoryOptions = FindCallerDeps & {
+  readonly clock: Clock
+  /** What is wrong with this process's clock, by which no key is found to be expired or not; else null. */
+  readonly clockProblem: () => string | null
+  /** Told of each request that a key lets in. */
+  readonly onUse: (keyId: KeyId) => void
   /** Default `performance.now`. */
   readonly monotonicMs?: MonotonicClock
 }
@@ -23,7 +30,7 @@ const unknownMs = 100
 const maxCallers = 20_000
 const maxUnknown = 1_000
 
-type Kept = { readonly caller: Caller; readonly askedMs: number }
+type Kept = { readonly found: FoundKey; readonly askedMs: number }
 
 /**
  * Looks API keys up, without a query for a key that was asked for lately; requests that come at once share one query.
@@ -32,28 +39,31 @@ type Kept = { readonly caller: Caller; readonly askedMs: number }
  */
 export const createDirectory = ({
   monotonicMs = () => performance.now(),
+  clock,
+  clockProblem,
+  onUse,
   ...deps
 }: DirectoryOptions): Directory => {
   const findCaller = createFindCaller(deps)
   const callers = new LRUCache<string, Kept>({ max: maxCallers })
   const unknown = new LRUCache<string, number>({ max: maxUnknown })
-  const lookUps = new Map<string, Promise<Caller | null>>()
+  const lookUps = new Map<string, Promise<FoundKey | null>>()
 
-  const ask = async (id: string, hash: Buffer): Promise<Caller | null> => {
+  const ask = async (id: string, hash: Buffer): Promise<FoundKey | null> => {
     // What is found is at least as new as this moment.
     const askedMs = monotonicMs()
-    const caller = await findCaller(hash)
-    if (caller) {
-      callers.set(id, { caller, askedMs })
+    const found = await findCaller(hash)
+    if (found) {
+      callers.set(id, { found, askedMs })
       unknown.delete(id)
     } else {
       callers.delete(id)
       unknown.set(id, askedMs)
     }
-    return caller
+    return found
   }
 
-  const lookUp = (id: string, hash: Buffer): Promise<Caller | null> => {
+  const lookUp = (id: string, hash: Buffer): Promise<FoundKey | null> => {
     const running = lookUps.get(id)
     if (running) return running
     const started = ask(id, hash).finally(() => lookUps.delete(id))
@@ -75,22 +85,37 @@ export const createDirectory = ({
     refreshes.set(id, hash)
   }
 
+  const find = async (text: string): Promise<FoundKey | null> => {
+    const key = parseKey(text)
+    if (key === null) return null
+    const hash = hashKey(key)
+    const id = hash.toString('base64')
+    const nowMs = monotonicMs()
+    const kept = callers.get(id)
+    const ageMs = kept ? nowMs - kept.askedMs : Number.POSITIVE_INFINITY
+    if (kept && ageMs < callerMs) {
+      if (ageMs >= refreshMs) refresh(id, hash)
+      return kept.found
+    }
+    const missedMs = unknown.get(id)
+    if (missedMs !== undefined && nowMs - missedMs < unknownMs) return null
+    return lookUp(id, hash)
+  }
+
   return {
-    async byKey(text) {
-      const key = parseKey(text)
-      if (key === null) return null
-      const hash = hashKey(key)
-      const id = hash.toString('base64')
-      const nowMs = monotonicMs()
-      const kept = callers.get(id)
-      const ageMs = kept ? nowMs - kept.askedMs : Number.POSITIVE_INFINITY
-      if (kept && ageMs < callerMs) {
-        if (ageMs >= refreshMs) refresh(id, hash)
-        return kept.caller
+    async byKey(text, address) {
+      const found = await find(text)
+      if (!found) return null
+      const { caller, expiresAtMs, worksFrom } = found
+      // What is kept is held to the time and the address of each use, so a key ends with its last millisecond.
+      if (expiresAtMs !== null) {
+        const problem = clockProblem()
+        if (problem !== null) throw refuseUntil('overloaded', problem, 5)
+        if (clock() >= expiresAtMs) return null
       }
-      const missedMs = unknown.get(id)
-      if (missedMs !== undefined && nowMs - missedMs < unknownMs) return null
-      return lookUp(id, hash)
+      if (worksFrom !== null && !worksFrom(address)) return null
+      onUse(caller.keyId)
+      return caller
     },
   }
 }

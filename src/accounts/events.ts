@@ -17,11 +17,28 @@ export type KeyIssued = DomainEvent<
     readonly dailyCapCents: number | null
     /** The first 8 characters of the key, for display. */
     readonly displayPrefix: string
+    /** What the operator calls it; it names no person. Absent on a key without a name. */
+    readonly name?: string
+    /** ISO 8601 UTC; absent on a key that works until it is revoked. */
+    readonly expiresAt?: string
+    /** The only addresses and networks that it works from (`203.0.113.0/24`); absent on a key that works from anywhere. */
+    readonly networks?: readonly string[]
+    /** The key that it takes the place of. */
+    readonly rolledFrom?: string
+    /** The first key of those that it was rolled from: what they spend in 24 hours counts together. */
+    readonly capKeyId?: string
   }
 >
+/** A key that was rolled ends by itself at this time, ISO 8601 UTC. */
+export type KeyExpirySet = DomainEvent<'KeyExpirySet', { readonly keyId: string; readonly expiresAt: string }>
 export type KeyCapped = DomainEvent<
   'KeyCapped',
-  { readonly keyId: string; readonly dailyCapCents: number | null }
+  {
+    readonly keyId: string
+    readonly dailyCapCents: number | null
+    /** As in `KeyIssued`. */
+    readonly capKeyId?: string
+  }
 >
 export type KeyRevoked = DomainEvent<'KeyRevoked', { readonly keyId: string }>
 
@@ -31,4 +48,5 @@ export type AccountEvent =
   | AccountUnblocked
   | KeyIssued
   | KeyCapped
+  | KeyExpirySet
   | KeyRevoked

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { ReadsBehind } from '../../projections/engine/reads.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { accountStream } from '../eventstore/streams.ts'
+import { type AddressSet, addressSet } from '../http/address-set.ts'
 import type { Caller } from '../http/auth.ts'
 import type { AccountId, KeyId } from '../ids.ts'
 import { createGathered } from '../postgres/gathered.ts'
@@ -22,6 +23,9 @@ type Found = {
   readonly scopes: readonly Scope[] | null
   readonly daily_cap_cents: number | null
   readonly revoked: boolean | null
+  readonly expires_at: string | null
+  readonly networks: readonly string[] | null
+  readonly cap_key_id: KeyId | null
   readonly reseller: boolean
   readonly blocked: boolean
 }
@@ -32,6 +36,7 @@ type Found = {
  */
 const query = `
   select k.hash, k.account_id, k.key_id, v.email, r.scopes, r.daily_cap_cents, r.revoked,
+         r.expires_at, r.networks, r.cap_key_id,
          coalesce(a.reseller, false) as reseller, coalesce(a.blocked, false) as blocked
   from vault.api_keys k
   left join vault.accounts v on v.account_id = k.account_id
@@ -39,23 +44,38 @@ const query = `
   left join read.accounts a on a.account_id = k.account_id
   where k.hash = any ($1::bytea[])`
 
-const undefinedTable = '42P01'
+/** No table, or one of an older version. */
+const unmade: ReadonlySet<unknown> = new Set(['42P01', '42703'])
 
-const callerOf = (row: Found): Caller | null =>
+/** A key that was issued and not revoked, with what it is held to at each use. */
+export type FoundKey = {
+  readonly caller: Caller
+  /** Milliseconds since the epoch; null for one that works until it is revoked. */
+  readonly expiresAtMs: number | null
+  /** Where it works from; null for anywhere. */
+  readonly worksFrom: AddressSet | null
+}
+
+const foundOf = (row: Found): FoundKey | null =>
   row.scopes === null || row.revoked !== false
     ? null
     : {
-        accountId: row.account_id,
-        keyId: row.key_id,
-        scopes: row.scopes,
-        dailyCapCents: row.daily_cap_cents,
-        reseller: row.reseller,
-        blocked: row.blocked,
-        email: row.email ?? '',
+        caller: {
+          accountId: row.account_id,
+          keyId: row.key_id,
+          capKeyId: row.cap_key_id ?? row.key_id,
+          scopes: row.scopes,
+          dailyCapCents: row.daily_cap_cents,
+          reseller: row.reseller,
+          blocked: row.blocked,
+          email: row.email ?? '',
+        },
+        expiresAtMs: row.expires_at === null ? null : Date.parse(row.expires_at),
+        worksFrom: row.networks === null ? null : addressSet(row.networks),
       }
 
 /**
- * The caller whose key has this hash, or null for an unknown or revoked key; hashes that are asked for at once share a
+ * The key that has this hash, or null for an unknown or revoked one; hashes that are asked for at once share a
  * query. A hash that the read models do not know yet is either a key of this moment (it is waited for) or one whose
  * `KeyIssued` never came (no key).
  * @throws ReadsBehind when they do not catch up in time: a valid key is never answered 401
@@ -72,20 +92,20 @@ export const createFindCaller = ({ pool, log, reached }: FindCallerDeps) => {
     try {
       return await look(hash)
     } catch (error) {
-      // The read tables are being made: the first start of a database.
-      if ((error as { code?: unknown }).code !== undefinedTable) throw error
+      // The read tables are being made: the first start of a database, or of a version that has others.
+      if (!unmade.has((error as { code?: unknown }).code)) throw error
       if (!(await reached(0))) throw behind()
       return await look(hash)
     }
   }
-  return async (hash: Buffer): Promise<Caller | null> => {
+  return async (hash: Buffer): Promise<FoundKey | null> => {
     const found = await first(hash)
     if (!found) return null
-    if (found.scopes !== null) return callerOf(found)
+    if (found.scopes !== null) return foundOf(found)
     const last = await log.lastOf(accountStream(found.account_id))
     if (!last) return null
     if (!(await reached(last.position))) throw behind()
     const again = await look(hash)
-    return again ? callerOf(again) : null
+    return again ? foundOf(again) : null
   }
 }

@@ -10,7 +10,22 @@ export type KeyState = {
   /** The first 8 characters of the key. */
   readonly displayPrefix: string
   readonly revoked: boolean
+  readonly name: string | null
+  /** Milliseconds since the epoch; null for one that works until it is revoked. */
+  readonly expiresAtMs: number | null
+  /** How long it was to work when it was issued; null where it was not to end. */
+  readonly lifetimeMs: number | null
+  /** Where it works from; null for anywhere. */
+  readonly networks: readonly string[] | null
+  /** The key under which its spending counts: the first one of those that it was rolled from, else itself. */
+  readonly capKeyId: KeyId
 }
+
+/** Whether the key opens anything at this time. It ends with its last millisecond. */
+export const keyWorks = (
+  { revoked, expiresAtMs }: Pick<KeyState, 'revoked' | 'expiresAtMs'>,
+  nowMs: number,
+): boolean => !revoked && (expiresAtMs === null || nowMs < expiresAtMs)
 
 /** An `account-{id}` stream; null before the account is created. */
 export type AccountState = {
@@ -36,9 +51,24 @@ const evolve: Fold<AccountState, AccountEvent>['evolve'] = (state, event) => {
     case 'AccountUnblocked':
       return { ...state, blocked: false }
     case 'KeyIssued': {
-      const { keyId, ...issued } = event.data
-      return { ...state, keys: state.keys.set(keyId as KeyId, { ...issued, revoked: false }) }
+      const { scopes, dailyCapCents, displayPrefix, name, expiresAt, networks, capKeyId } = event.data
+      const keyId = event.data.keyId as KeyId
+      const expiresAtMs = expiresAt === undefined ? null : Date.parse(expiresAt)
+      const issued: KeyState = {
+        scopes,
+        dailyCapCents,
+        displayPrefix,
+        revoked: false,
+        name: name ?? null,
+        expiresAtMs,
+        lifetimeMs: expiresAtMs === null ? null : expiresAtMs - event.recordedAtMs,
+        networks: networks ?? null,
+        capKeyId: (capKeyId ?? keyId) as KeyId,
+      }
+      return { ...state, keys: state.keys.set(keyId, issued) }
     }
+    case 'KeyExpirySet':
+      return changeKey(event.data.keyId, { expiresAtMs: Date.parse(event.data.expiresAt) })
     case 'KeyCapped':
       return changeKey(event.data.keyId, { dailyCapCents: event.data.dailyCapCents })
     case 'KeyRevoked':

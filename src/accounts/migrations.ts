@@ -20,4 +20,10 @@ export const migrations: Migrations = {
     );
     create index api_keys_account on vault.api_keys (account_id);
   `,
+  '0202_key_uses': `
+    create table work.key_uses (
+      key_id text primary key,
+      last_used_at timestamptz not null
+    ) with (fillfactor = 50);
+  `,
 }

@@ -12,6 +12,7 @@ import {
   decideCreation,
   decideIssue,
   decideRevocation,
+  decideRoll,
   decideUnblock,
 } from './decide.ts'
 import { isEmail } from './email.ts'
@@ -44,15 +45,29 @@ export type Accounts = {
   block(accountId: AccountId, reason: string, cause: Cause): Promise<AccountsResult>
   /** Refusal: `unknown_account`. */
   unblock(accountId: AccountId, cause: Cause): Promise<AccountsResult>
-  /** The key is shown this once. Refusals: `unknown_account`, `too_many_keys`. */
+  /** The key is shown this once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
   issueKey(
     issue: {
       readonly accountId: AccountId
       readonly scopes: readonly Scope[]
       readonly dailyCapCents: number | null
+      /** What the operator calls it. */
+      readonly name?: string | null
+      /** Milliseconds since the epoch; null for a key that works until it is revoked. */
+      readonly expiresAtMs?: number | null
+      /** The only addresses and networks that it works from; null for anywhere. */
+      readonly networks?: readonly string[] | null
     },
     cause: Cause,
   ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>>
+  /**
+   * Issues a key in the place of another one, which ends after the overlap (`decideRoll`). The key is shown this once.
+   * Refusals: `unknown_key`, `key_revoked`, `key_expired`, `expiry_passed`, `too_many_keys`.
+   */
+  rollKey(
+    roll: { readonly keyId: KeyId; readonly overlapMs: number; readonly expiresAtMs?: number },
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId; readonly keyId: KeyId; readonly key: ApiKey }>>
   /** Null lifts the cap. Refusals: `unknown_key`, `key_revoked`. */
   capKey(
     keyId: KeyId,
@@ -76,14 +91,14 @@ export const createAccounts = ({
     name: string,
     accountId: AccountId,
     cause: Cause,
-    decide: (state: AccountState) => AccountDecision,
+    decide: (state: AccountState, nowMs: number) => AccountDecision,
   ): Promise<AccountsResult> => {
     const stream = accountStream(accountId)
     const { answer } = await runner.run({
       name,
       streams: { account: { stream, fold: accountFold } },
-      decide({ account }) {
-        const decision = decide(account)
+      decide({ account }, { nowMs }) {
+        const decision = decide(account, nowMs)
         const events = decision.outcome === 'decided' ? decision.events : []
         return { appends: events.length === 0 ? [] : [{ stream, events }], answer: decision }
       },
@@ -92,6 +107,27 @@ export const createAccounts = ({
       account: accountId,
     })
     return answer.outcome === 'refused' ? answer : { outcome: 'done', changed: answer.events.length > 0 }
+  }
+
+  /** Makes a key whose hash is stored first; that of a refused one goes again. */
+  const makeKey = async (
+    name: string,
+    accountId: AccountId,
+    cause: Cause,
+    decide: (
+      state: AccountState,
+      fresh: { readonly keyId: KeyId; readonly displayPrefix: string },
+      nowMs: number,
+    ) => AccountDecision,
+  ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>> => {
+    const key = generateKey()
+    const keyId = newId<KeyId>('key')
+    await storeKey(pool, { hash: hashKey(key), keyId, accountId })
+    const fresh = { keyId, displayPrefix: displayPrefixOf(key) }
+    const result = await change(name, accountId, cause, (state, nowMs) => decide(state, fresh, nowMs))
+    if (result.outcome === 'done') return { ...result, keyId, key }
+    await dropKey(pool, keyId)
+    return result
   }
 
   const changeKey = async (
@@ -123,16 +159,19 @@ export const createAccounts = ({
 
     unblock: (accountId, cause) => change('unblock-account', accountId, cause, decideUnblock),
 
-    async issueKey({ accountId, scopes, dailyCapCents }, cause) {
-      const key = generateKey()
-      const keyId = newId<KeyId>('key')
-      await storeKey(pool, { hash: hashKey(key), keyId, accountId })
-      const result = await change('issue-key', accountId, cause, (state) =>
-        decideIssue(state, { keyId, scopes, dailyCapCents, displayPrefix: displayPrefixOf(key) }),
-      )
-      if (result.outcome === 'done') return { ...result, keyId, key }
-      await dropKey(pool, keyId)
-      return result
+    issueKey: ({ accountId, ...issue }, cause) =>
+      makeKey('issue-key', accountId, cause, (state, fresh, nowMs) =>
+        decideIssue(state, { name: null, expiresAtMs: null, networks: null, ...issue, ...fresh }, nowMs),
+      ),
+
+    async rollKey({ keyId, overlapMs, expiresAtMs }, cause) {
+      const accountId = await accountOfKey(pool, keyId)
+      if (accountId === null) return { outcome: 'refused', refusal: { code: 'unknown_key' } }
+      const made = await makeKey('roll-key', accountId, cause, (state, fresh, nowMs) => {
+        const next = expiresAtMs === undefined ? fresh : { ...fresh, expiresAtMs }
+        return decideRoll(state, { keyId, overlapMs, next }, nowMs)
+      })
+      return made.outcome === 'done' ? { ...made, accountId } : made
     },
 
     capKey: (keyId, dailyCapCents, cause) =>

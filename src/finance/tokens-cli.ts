@@ -1,30 +1,13 @@
-import { type Command, InvalidArgumentError } from 'commander'
-import { z } from 'zod'
-import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
+import type { Command } from 'commander'
+import { type Cli, wholeNumber } from '../cli/cli.ts'
+import { expiryOf, instantOption, nameOption } from '../cli/credential-options.ts'
 import { groupCommand } from '../cli/group.ts'
 import { CliMisuse, CliRefusal, fields, table } from '../cli/output.ts'
-import { isoTime, isTime } from '../clock.ts'
+import { isoTime } from '../clock.ts'
 import { withExamples } from './cli-input.ts'
 import type { FinanceTokenRefusal } from './token-decide.ts'
 import { works } from './token-fold.ts'
 import { createTokenDesk } from './tokens.ts'
-
-const dayMs = 86_400_000
-
-/** It stands in the log for ever. */
-const nameOption = (text: string): string => {
-  if (!/^[^\p{C}]{1,100}$/u.test(text))
-    throw new InvalidArgumentError('It must be 1 to 100 printable characters.')
-  return text
-}
-
-const instant = z.iso.datetime({ offset: true })
-
-const instantOption = (text: string): number => {
-  if (!instant.safeParse(text).success || !isTime(Date.parse(text)))
-    throw new InvalidArgumentError('It must be an instant such as 2027-01-01T00:00:00Z.')
-  return Date.parse(text)
-}
 
 const refusalOf = (refusal: FinanceTokenRefusal, tokenId: string): CliRefusal => {
   switch (refusal.code) {
@@ -47,12 +30,6 @@ const refusalOf = (refusal: FinanceTokenRefusal, tokenId: string): CliRefusal =>
 }
 
 type IssueOptions = { readonly name: string; readonly expiresAt?: number; readonly expiresInDays?: number }
-
-const expiryOf = ({ clock }: CliContext, { expiresAt, expiresInDays }: IssueOptions): number | null => {
-  if (expiresAt !== undefined && expiresInDays !== undefined)
-    throw new CliMisuse('give --expires-at or --expires-in-days, not both')
-  return expiresAt ?? (expiresInDays === undefined ? null : clock() + expiresInDays * dayMs)
-}
 
 const registerIssue = (token: Command, cli: Cli): void => {
   const command = token

@@ -6,6 +6,8 @@ import { refuse } from './errors.ts'
 export type Caller = {
   readonly accountId: AccountId
   readonly keyId: KeyId
+  /** The key under which its spending counts: the first one of those that it was rolled from, else itself. */
+  readonly capKeyId: KeyId
   readonly scopes: readonly Scope[]
   /** Whole cents in any 24 hours; null for no cap. */
   readonly dailyCapCents: number | null
@@ -17,8 +19,11 @@ export type Caller = {
 
 /** Looks keys up; `src/accounts/directory.ts` implements it. Revocation and blocking show within a second. */
 export type Directory = {
-  /** The caller that the key belongs to, or null for an unknown or revoked key. The key may be any text. */
-  byKey(key: string): Promise<Caller | null>
+  /**
+   * The caller that the key belongs to; null for a key that is unknown, revoked or expired, or that does not work from this
+   * address. The key may be any text.
+   */
+  byKey(key: string, address: string): Promise<Caller | null>
 }
 
 /** The finance token behind a request for the books: it belongs to no account and opens nothing else. */
@@ -78,10 +83,19 @@ export const authenticateFinance = async (
 
 /**
  * The caller of a request.
- * @throws unauthorized: no key, an unknown or revoked one, or two different ones
+ * @throws unauthorized: no key, one that does not work (here), or two different ones
  */
-export const authenticate = async (directory: Directory, headers: KeyHeaders): Promise<Caller> => {
-  const caller = await directory.byKey(keyOf(headers))
-  if (caller === null) throw refuse('unauthorized', 'the API key is unknown or revoked')
+export const authenticate = async (
+  directory: Directory,
+  headers: KeyHeaders,
+  address: string,
+): Promise<Caller> => {
+  const caller = await directory.byKey(keyOf(headers), address)
+  // One text for all of it: who found a key, or guesses one, learns nothing about it.
+  if (caller === null)
+    throw refuse(
+      'unauthorized',
+      'the API key does not work: it is unknown, revoked or expired, or is not for use from this address',
+    )
   return caller
 }

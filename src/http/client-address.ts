@@ -1,36 +1,19 @@
 import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
-import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
+import { isIP, isIPv4, isIPv6, type Socket } from 'node:net'
+import { type AddressSet, addressSet, listed } from './address-set.ts'
 
 /** Says whether an address is one of the operator's own proxies, whose `X-Forwarded-For` is believed. */
-export type TrustedProxies = (address: string) => boolean
+export type TrustedProxies = AddressSet
 
 export const noTrustedProxies: TrustedProxies = () => false
-
-const family = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4' : 'ipv6')
 
 /**
  * Trusted proxies from a comma-separated list of addresses and networks, e.g. `127.0.0.1, 10.0.0.0/8`.
  * @throws Error that names the entry that is neither
  */
 export const trustedProxies = (list: string): TrustedProxies => {
-  const blocks = new BlockList()
-  const entries = list
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== '')
-  for (const entry of entries) addEntry(blocks, entry)
-  if (entries.length === 0) return noTrustedProxies
-  return (address) => isIP(address) !== 0 && blocks.check(address, family(address))
-}
-
-const addEntry = (blocks: BlockList, entry: string): void => {
-  const [address = '', prefix, ...rest] = entry.split('/')
-  const bits = isIPv4(address) ? 32 : 128
-  const length = prefix === undefined ? bits : /^\d+$/.test(prefix) ? Number(prefix) : Number.NaN
-  if (isIP(address) === 0 || rest.length > 0 || !(length >= 0 && length <= bits))
-    throw new Error(`"${entry}" is neither an IP address nor a network such as 10.0.0.0/8`)
-  blocks.addSubnet(address, length, family(address))
+  const entries = listed(list)
+  return entries.length === 0 ? noTrustedProxies : addressSet(entries)
 }
 
 /** `::ffff:203.0.113.7` is `203.0.113.7`. */

@@ -28,7 +28,7 @@ const errorTable = {
   unauthorized: entry({
     status: 401,
     retry: 'after-change',
-    help: 'No key, an unknown key, a revoked key, or two different keys in the two headers. Send one valid key as X-API-Key or as Authorization: Bearer.',
+    help: 'No key, a key that is unknown, revoked or expired, one that is not for use from this address, or two different keys in the two headers. Send one valid key as X-API-Key or as Authorization: Bearer.',
   }),
   missing_scope: entry({
     status: 403,

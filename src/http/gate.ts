@@ -58,7 +58,7 @@ export const admit = async (
 ): Promise<Caller | null> => {
   if (limits !== null) await admitOwnLimit(route, 'address', addressSubject(request.exchange.address))
   if (route.access === 'public' || route.access === 'finance') return null
-  const caller = await authenticate(directory, request.headers)
+  const caller = await authenticate(directory, request.headers, request.exchange.address)
   const waitS = limits?.perKey.take(caller.keyId) ?? 0
   if (waitS > 0) throw refuseUntil('rate_limited', 'too many requests with this key', waitS)
   if (limits !== null) await admitOwnLimit(route, 'account', caller.accountId)

@@ -17,6 +17,7 @@ import {
 } from './decide.ts'
 import { decided, type LedgerDecision, refused } from './decision.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from './money.ts'
+import { capKeyOf } from './spend.ts'
 import { type CustomerApplied, customerCreditOf, type LedgerState } from './state.ts'
 
 /** The movement landed before; these are its figures. */
@@ -124,7 +125,7 @@ export const decideCustomerCharge = (
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = notNegative(centsToMicros(order.amountCents))
   const costMicros = notNegative(centsToMicros(order.costCents))
-  const capped = spendCapReached(state, { keyId: order.keyId, amountMicros: costMicros, capCents }, nowMs)
+  const capped = spendCapReached(state, { keyId: capKeyOf(order), amountMicros: costMicros, capCents }, nowMs)
   if (capped) return refused(capped)
   if (costMicros > state.availableMicros)
     return refused(insufficientBalance(state.availableMicros, costMicros))

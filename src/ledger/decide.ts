@@ -3,7 +3,7 @@ import type { OrderDetails } from '../orders/details.ts'
 import { decided, type LedgerDecision, refused } from './decision.ts'
 import type { WalletAdjusted, WalletCredited, WalletDebited } from './events.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from './money.ts'
-import { spentMicros } from './spend.ts'
+import { capKeyOf, spentMicros } from './spend.ts'
 import { type Applied, creditId, type LedgerState, type RecordedDebit } from './state.ts'
 
 /** The movement landed before; these are its figures. */
@@ -136,7 +136,7 @@ export const decideDebit = (
   const debit = recall(state.debits, order.orderId)
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = positive(centsToMicros(order.amountCents))
-  const capped = spendCapReached(state, { keyId: order.keyId, amountMicros, capCents }, nowMs)
+  const capped = spendCapReached(state, { keyId: capKeyOf(order), amountMicros, capCents }, nowMs)
   if (capped) return refused(capped)
   if (amountMicros > state.availableMicros)
     return refused(insufficientBalance(state.availableMicros, amountMicros))

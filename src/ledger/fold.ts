@@ -1,12 +1,13 @@
 import type { Fold } from '../eventstore/fold.ts'
 import { forget, remember } from '../eventstore/remembered.ts'
+import type { OrderDetails } from '../orders/details.ts'
 import type { CustomerEvent } from './customer-events.ts'
 import { customerMovementId, customerMovementOf } from './customer-movement.ts'
 import type { LedgerEvent } from './events.ts'
 import { assertSafe } from './money.ts'
 import { movementOf } from './movement.ts'
 import { ledgerSnapshot } from './snapshot.ts'
-import { forgetSpend, recordSpend } from './spend.ts'
+import { capKeyOf, forgetSpend, recordSpend, type Spend } from './spend.ts'
 import { creditId, customerCreditOf, emptyLedger, type LedgerState } from './state.ts'
 
 export type { LedgerState } from './state.ts'
@@ -31,6 +32,11 @@ const customersAfter = (before: LedgerState, event: CustomerEvent & { readonly r
     "the customer's debt",
   )
   return before.customers.set(customerId, { creditMicros, receivableMicros })
+}
+
+const spendAfter = ({ spend }: LedgerState, order: OrderDetails, micros: number, atMs: number): Spend => {
+  const keyId = capKeyOf(order)
+  return keyId === null ? spend : recordSpend(spend, keyId, micros, atMs)
 }
 
 const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
@@ -70,8 +76,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
       const { order, amountMicros } = event.data
       const debit = { amountMicros, availableAfterMicros: availableMicros, revision: event.revision }
       const debits = remember(state.debits, order.orderId, debit, atMs)
-      if (order.keyId === null) return { ...state, debits }
-      return { ...state, debits, spend: recordSpend(state.spend, order.keyId, amountMicros, atMs) }
+      return { ...state, debits, spend: spendAfter(state, order, amountMicros, atMs) }
     }
     case 'FundsHeld': {
       const { holdId, amountMicros, platform } = event.data
@@ -101,7 +106,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
         ...state,
         customers: customersAfter(state, event),
         debits: remember(state.debits, order.orderId, debit, atMs),
-        spend: order.keyId === null ? state.spend : recordSpend(state.spend, order.keyId, costMicros, atMs),
+        spend: spendAfter(state, order, costMicros, atMs),
       }
     }
     case 'CustomerCredited':

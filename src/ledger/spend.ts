@@ -1,4 +1,5 @@
 import { Map as ImmutableMap, List } from 'immutable'
+import type { OrderDetails } from '../orders/details.ts'
 
 /**
  * What each key spent on orders, in one-minute buckets. A bucket counts until it is wholly older than 24 hours: the cap
@@ -21,6 +22,10 @@ const droppedPerEvent = 2
 const isPast = (minute: number, nowMs: number): boolean => (minute + 1) * minuteMs <= nowMs - windowMs
 
 export const emptySpend = (): Spend => ({ windows: ImmutableMap(), queue: List() })
+
+/** The key under which an order counts: keys that were rolled count together. Null where no key asked for it. */
+export const capKeyOf = ({ keyId, capKeyId }: Pick<OrderDetails, 'keyId' | 'capKeyId'>): string | null =>
+  capKeyId ?? keyId
 
 /** Counts a debit. Times never go back within a stream; one that did would count in the newest bucket. */
 export const recordSpend = (spend: Spend, keyId: string, micros: number, atMs: number): Spend => {

@@ -34,6 +34,8 @@ export type OrderDetails = {
   readonly orderId: OrderId
   readonly accountId: AccountId
   readonly keyId: KeyId | null
+  /** The key under which what it costs counts against a daily cap; absent where that is `keyId`. */
+  readonly capKeyId?: KeyId
   readonly customerId: CustomerId | null
   /** `order` buys, `topup` adds to the plan named in the path, `extension` prolongs rentals. */
   readonly kind: 'order' | 'topup' | 'extension'
@@ -86,6 +88,15 @@ export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => 
   if (order.costCents === undefined) throw new Error(`order ${order.orderId} names a customer and no cost`)
   return true
 }
+
+/** A key as an order names it. */
+export const orderedBy = ({
+  keyId,
+  capKeyId,
+}: {
+  readonly keyId: KeyId
+  readonly capKeyId: KeyId
+}): Pick<OrderDetails, 'keyId' | 'capKeyId'> => (capKeyId === keyId ? { keyId } : { keyId, capKeyId })
 
 /** What the wallet must have for an order, whole cents: the cost of one for a customer, else the amount. */
 export const walletCents = ({ amountCents, costCents }: OrderDetails): number => costCents ?? amountCents

@@ -1,5 +1,6 @@
 import { refuse } from '../http/errors.ts'
 import type { Attempt } from './attempt.ts'
+import { orderedBy } from './details.ts'
 import { refuseForPlacement } from './errors.ts'
 import type { Order } from './fold.ts'
 import { chargeOf, type HostedOrders, type Looked } from './hosted.ts'
@@ -56,7 +57,8 @@ export const createPayPages = (deps: {
     const frozen = open !== null || (order.awaiting?.heldUntil ?? null) !== null
     if (frozen) await requireOrderable(order.details, causeOf(asked))
     // The key of this request spends, under its own cap, whichever key the order was first asked for with.
-    const payable = frozen ? { ...order.details, keyId: caller.keyId } : fresh()
+    const { capKeyId: _, ...asPriced } = order.details
+    const payable = frozen ? { ...asPriced, ...orderedBy(caller) } : fresh()
     const { answer, draft, position } = await attempt(asked.request, payable, 'pay-awaited')
     switch (answer.kind) {
       case 'placed':

@@ -10,7 +10,7 @@ import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../ids.ts'
 import { shareOfCents } from '../ledger/money.ts'
-import type { OrderDetails, Target } from './details.ts'
+import { type OrderDetails, orderedBy, type Target } from './details.ts'
 import type { OrderMethod } from './methods.ts'
 import type { OrderDraft } from './place.ts'
 
@@ -81,7 +81,7 @@ const draftOf = (
   return {
     orderId,
     accountId: caller.accountId,
-    keyId: caller.keyId,
+    ...orderedBy(caller),
     customerId,
     ...rest,
     productId: product.id,

@@ -35,12 +35,13 @@ export const createRenewalOrders = (deps: {
     if (!answer || answer.blocked) return null
     const keyId = terms.keyId as KeyId
     // The cap of the key that asked for the subscription holds for what it leads to, also once the key is revoked.
-    const dailyCapCents = answer.keys.get(keyId)?.dailyCapCents ?? null
+    const key = answer.keys.get(keyId)
     return {
       accountId,
       keyId,
+      capKeyId: key?.capKeyId ?? keyId,
       scopes: ['buy'],
-      dailyCapCents,
+      dailyCapCents: key?.dailyCapCents ?? null,
       reseller: answer.reseller,
       blocked: false,
       email: '',

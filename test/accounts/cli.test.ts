@@ -27,6 +27,7 @@ const shellOver = <World extends Awaited<ReturnType<typeof serviceWorld>>>(world
           pool: world.pool,
           log: world.log,
           runner: world.runner,
+          clock: Date.now,
         } as unknown as CliContext,
         close: async () => undefined,
       }),
@@ -61,7 +62,10 @@ test('an account, a key and money are made by hand, each told as JSON', async (t
     key: key.json.key,
     accountId,
     scopes: ['buy', 'scrape'],
+    name: null,
     dailyCapCents: 500,
+    networks: null,
+    expiresAt: null,
   })
   const credit = await run(
     'wallet',
@@ -94,10 +98,15 @@ test('an account, a key and money are made by hand, each told as JSON', async (t
     keys: [
       {
         keyId,
+        name: null,
         prefix: key.json.key.slice(0, 8),
         scopes: ['buy', 'scrape'],
         dailyCapCents: 500,
+        networks: null,
+        expiresAt: null,
+        lastUsedAt: null,
         revoked: false,
+        state: 'works',
       },
     ],
   })
@@ -213,6 +222,41 @@ test('keys of all accounts or of one are listed, without the keys themselves', a
   assert.doesNotMatch((await run('keys', 'list')).out, /fbx_[0-9A-Za-z]{40}/)
 })
 
+test('a key has a name, an end and networks, is rolled with all of them, and both are shown with their last use', async (t) => {
+  const { run, pool } = await shell(t)
+  const { accountId } = (await run('accounts', 'create', '--email', 'a@b.c', '--json')).json
+  const made = await run(
+    ...['keys', 'create', '--account', accountId, '--scopes', 'buy', '--name', 'web shop'],
+    ...['--networks', '203.0.113.0/24, 2001:DB8::/32', '--expires-in-days', '90', '--json'],
+  )
+  assert.equal(made.code, 0, made.err)
+  const { keyId, networks, expiresAt } = made.json
+  assert.deepEqual(networks, ['203.0.113.0/24', '2001:db8::/32'])
+  const days = (Date.parse(expiresAt) - Date.now()) / 86_400_000
+  assert.ok(days > 89.9 && days <= 90, expiresAt)
+  await pool.query('insert into work.key_uses values ($1, $2)', [keyId, '2026-11-21T00:00:00.000Z'])
+
+  const rolled = await run('keys', 'roll', keyId, '--overlap', '24h', '--json')
+  assert.equal(rolled.code, 0, rolled.err)
+  assert.notEqual(rolled.json.key, made.json.key)
+  const { keyId: nextId } = rolled.json
+  const { keys } = (await run('accounts', 'show', accountId, '--json')).json
+  const [former, next] = keys
+  assert.deepEqual(
+    [former.keyId, former.name, former.lastUsedAt, former.state, former.expiresAt],
+    [keyId, 'web shop', '2026-11-21T00:00:00.000Z', 'works', rolled.json.formerExpiresAt],
+  )
+  const overlapHours = (Date.parse(former.expiresAt) - Date.now()) / 3_600_000
+  assert.ok(overlapHours > 23.9 && overlapHours <= 24, former.expiresAt)
+  assert.deepEqual(
+    [next.keyId, next.name, next.lastUsedAt, next.networks, next.scopes],
+    [nextId, 'web shop', null, networks, ['buy']],
+  )
+  assert.ok(Date.parse(next.expiresAt) >= Date.parse(expiresAt))
+  for (const shown of [await run('accounts', 'show', accountId), await run('keys', 'list')])
+    assert.match(shown.out, /web shop .* 203\.0\.113\.0\/24,2001:db8::\/32 +2026-11-21T00:00:00\.000Z /)
+})
+
 test('an account is found by its e-mail, in whatever case, and named when its e-mail is taken', async (t) => {
   const { run } = await shell(t)
   const { accountId } = (await run('accounts', 'create', '--email', 'Ann@example.com', '--json')).json
@@ -275,6 +319,7 @@ test('what does not exist is not_found and says what to do', async (t) => {
     ['accounts', 'show', 'nobody@example.com'],
     ['accounts', 'block', 'acc_none'],
     ['keys', 'revoke', 'key_none'],
+    ['keys', 'roll', 'key_none', '--overlap', '24h'],
     ['keys', 'create', '--account', 'acc_none', '--scopes', 'buy'],
     ['wallet', 'credit', '--account', 'acc_none', '--cents', '1', '--reference', 'r'],
   ]) {
@@ -291,6 +336,28 @@ test('wrong use exits with 2 before anything is opened', async (t) => {
     ['accounts', 'create', '--email', 'no address'],
     ['keys', 'create', '--account', 'a', '--scopes', 'all'],
     ['keys', 'create', '--account', 'a', '--scopes', 'buy', '--daily-cap-cents', '-1'],
+    ['keys', 'create', '--account', 'a', '--scopes', 'buy', '--name', ''],
+    ['keys', 'create', '--account', 'a', '--scopes', 'buy', '--networks', '203.0.113.0/33'],
+    ['keys', 'create', '--account', 'a', '--scopes', 'buy', '--networks', 'example.com'],
+    ['keys', 'create', '--account', 'a', '--scopes', 'buy', '--networks', '::ffff:203.0.113.0/120'],
+    ['keys', 'create', '--account', 'a', '--scopes', 'buy', '--networks', ','],
+    ['keys', 'create', '--account', 'a', '--scopes', 'buy', '--expires-at', 'tomorrow'],
+    ['keys', 'create', '--account', 'a', '--scopes', 'buy', '--expires-in-days', '0'],
+    [
+      'keys',
+      'create',
+      '--account',
+      'a',
+      '--scopes',
+      'buy',
+      '--expires-in-days',
+      '1',
+      '--expires-at',
+      '2027-01-01T00:00:00Z',
+    ],
+    ['keys', 'roll', 'key_a'],
+    ['keys', 'roll', 'key_a', '--overlap', '24'],
+    ['keys', 'roll', 'key_a', '--overlap', '91d'],
     ['wallet', 'credit', '--account', 'a', '--cents', '0', '--reference', 'r'],
     ['wallet', 'credit', '--account', 'a', '--cents', '1.5', '--reference', 'r'],
     ['wallet', 'credit', '--account', 'a', '--cents', '1', '--reference', ''],

@@ -7,7 +7,9 @@ import {
   decideCreation,
   decideIssue,
   decideRevocation,
+  decideRoll,
   decideUnblock,
+  type KeyIssue,
   maxActiveKeys,
 } from '../../src/accounts/decide.ts'
 import { type AccountState, accountFold } from '../../src/accounts/fold.ts'
@@ -17,12 +19,23 @@ import fc from '../support/fast-check.ts'
 const accountId = 'acc_1' as AccountId
 type Ask = (state: AccountState) => AccountDecision
 
+const keyOf = (keyId: string, over: Partial<KeyIssue> = {}): KeyIssue => ({
+  keyId: keyId as KeyId,
+  scopes: ['buy'],
+  dailyCapCents: null,
+  displayPrefix: 'fbx_abcd',
+  name: null,
+  expiresAtMs: null,
+  networks: null,
+  ...over,
+})
+
 const create: Ask = (state) => decideCreation(state, { accountId, reseller: true })
 const block: Ask = (state) => decideBlock(state, { reason: 'fraud' })
 const issue =
   (keyId: string, dailyCapCents: number | null = null): Ask =>
   (state) =>
-    decideIssue(state, { keyId: keyId as KeyId, scopes: ['buy'], dailyCapCents, displayPrefix: 'fbx_abcd' })
+    decideIssue(state, keyOf(keyId, { dailyCapCents }), 0)
 const cap =
   (keyId: string, dailyCapCents: number | null): Ask =>
   (state) =>
@@ -111,4 +124,62 @@ test('law: whatever is asked, asking it again right away says nothing new or is 
       }
     }),
   )
+})
+
+const dayMs = 86_400_000
+
+/** An account with one key that was issued at 0. */
+const withKey = (over: Partial<KeyIssue>): AccountState => {
+  const { after } = step(step(null, create).after, (state) => decideIssue(state, keyOf('old', over), 0))
+  return after
+}
+const rolled = (state: AccountState, atMs: number, overlapMs: number, over: { expiresAtMs?: number } = {}) =>
+  decideRoll(
+    state,
+    { keyId: 'old' as KeyId, overlapMs, next: { keyId: 'new' as KeyId, displayPrefix: 'fbx_next', ...over } },
+    atMs,
+  )
+
+test('a rolled key has the name, scopes, cap and networks of the former one, which ends after the overlap', () => {
+  const held = { name: 'shop', dailyCapCents: 500, networks: ['203.0.113.0/24'] }
+  const { decision, after } = step(withKey(held), (state) => rolled(state, dayMs, 3_600_000))
+  assert.equal(decision.outcome, 'decided')
+  const former = after!.keys.get('old' as KeyId)!
+  const next = after!.keys.get('new' as KeyId)!
+  assert.equal(former.expiresAtMs, dayMs + 3_600_000)
+  assert.deepEqual(next, {
+    ...former,
+    displayPrefix: 'fbx_next',
+    expiresAtMs: null,
+    capKeyId: 'old',
+  })
+})
+
+test('a key that was to expire is followed by one that lives as long, unless another expiry is given', () => {
+  const state = withKey({ expiresAtMs: 90 * dayMs })
+  const next = (over: { expiresAtMs?: number } = {}) =>
+    step(state, (before) => rolled(before, 80 * dayMs, 7 * dayMs, over)).after!.keys
+  assert.equal(next().get('new' as KeyId)!.expiresAtMs, 170 * dayMs)
+  assert.equal(next({ expiresAtMs: 100 * dayMs }).get('new' as KeyId)!.expiresAtMs, 100 * dayMs)
+  assert.equal(next().get('old' as KeyId)!.expiresAtMs, 87 * dayMs)
+  const late = step(state, (before) => rolled(before, 89 * dayMs, 7 * dayMs)).after!
+  assert.equal(late.keys.get('old' as KeyId)!.expiresAtMs, 90 * dayMs, 'an overlap gives no longer life')
+})
+
+test('a key that does not work is not rolled, and an expiry that has passed is refused', () => {
+  const codeOf = (decision: AccountDecision) => decision.outcome === 'refused' && decision.refusal.code
+  const gone = step(withKey({}), revoke('old')).after
+  assert.equal(codeOf(rolled(gone, dayMs, dayMs)), 'key_revoked')
+  assert.equal(codeOf(rolled(withKey({ expiresAtMs: dayMs }), dayMs, dayMs)), 'key_expired')
+  assert.equal(codeOf(rolled(withKey({}), dayMs, dayMs, { expiresAtMs: dayMs })), 'expiry_passed')
+  assert.equal(codeOf(rolled(step(null, create).after, dayMs, dayMs)), 'unknown_key')
+  assert.equal(codeOf(decideIssue(withKey({}), keyOf('k', { expiresAtMs: 5 }), 5)), 'expiry_passed')
+})
+
+test('keys that have expired do not count among those that one may have', () => {
+  let state = step(null, create).after
+  for (let n = 0; n < maxActiveKeys; n += 1)
+    state = step(state, (before) => decideIssue(before, keyOf(`k${n}`, { expiresAtMs: dayMs }), 0)).after
+  assert.equal(decideIssue(state, keyOf('more'), dayMs - 1).outcome, 'refused')
+  assert.equal(decideIssue(state, keyOf('more'), dayMs).outcome, 'decided')
 })

@@ -8,8 +8,15 @@ import type { KeyId } from '../../src/ids.ts'
 import { until } from '../support/until.ts'
 import { buyer, cause, projectedWorld } from './world.ts'
 
+/** Where requests come from, and what most tests are not about. */
+const from = '203.0.113.7'
+const aside = { clock: Date.now, clockProblem: () => null, onUse: () => undefined }
+
 /** A directory whose queries are counted and whose clock stands still until it is moved. */
-const counted = (world: Pick<DirectoryOptions, 'pool' | 'log' | 'reached'>) => {
+const counted = (
+  world: Pick<DirectoryOptions, 'pool' | 'log' | 'reached'>,
+  over: Partial<DirectoryOptions> = {},
+) => {
   const state = { queries: 0, nowMs: 1_000 }
   const pool = new Proxy(world.pool, {
     get(target, name, receiver) {
@@ -21,7 +28,7 @@ const counted = (world: Pick<DirectoryOptions, 'pool' | 'log' | 'reached'>) => {
       }
     },
   })
-  const directory = createDirectory({ ...world, pool, monotonicMs: () => state.nowMs })
+  const directory = createDirectory({ ...aside, ...world, pool, monotonicMs: () => state.nowMs, ...over })
   return { directory, state }
 }
 
@@ -32,9 +39,10 @@ test('a key tells its account, scopes, cap and address', async (t) => {
     dailyCapCents: 500,
     reseller: true,
   })
-  assert.deepEqual(await createDirectory(world).byKey(key), {
+  assert.deepEqual(await createDirectory({ ...aside, ...world }).byKey(key, from), {
     accountId,
     keyId,
+    capKeyId: keyId,
     scopes: ['buy'],
     dailyCapCents: 500,
     reseller: true,
@@ -48,7 +56,7 @@ test('a key works at once after it was issued, though the read models lag', asyn
   const { directory } = counted(world)
   await world.projections.pause()
   const { key } = await buyer(world)
-  const asked = directory.byKey(key)
+  const asked = directory.byKey(key, from)
   world.projections.resume()
   assert.notEqual(await asked, null)
 })
@@ -58,7 +66,7 @@ test('while the read models cannot catch up, a valid key is asked to come back a
   const { directory } = counted({ ...world, reached: async () => false })
   await world.projections.pause()
   const { key } = await buyer(world)
-  await assert.rejects(directory.byKey(key), { name: 'ReadsBehind' })
+  await assert.rejects(directory.byKey(key, from), { name: 'ReadsBehind' })
 })
 
 test('a key with a typo and any other text cost no query', async (t) => {
@@ -66,7 +74,7 @@ test('a key with a typo and any other text cost no query', async (t) => {
   const { directory, state } = counted(world)
   const key = generateKey()
   for (const text of ['', 'x', `${key}x`, key.slice(0, -1) + (key.endsWith('0') ? '1' : '0'), 'fbx_'])
-    assert.equal(await directory.byKey(text), null)
+    assert.equal(await directory.byKey(text, from), null)
   assert.equal(state.queries, 0)
 })
 
@@ -75,13 +83,13 @@ test('a busy key costs one query in half a second, and requests that come at onc
   const { key } = await buyer(world)
   await until(() => world.projections.caughtUp())
   const { directory, state } = counted(world)
-  await Promise.all(Array.from({ length: 50 }, () => directory.byKey(key)))
+  await Promise.all(Array.from({ length: 50 }, () => directory.byKey(key, from)))
   assert.equal(state.queries, 1)
   state.nowMs += 249
-  await directory.byKey(key)
+  await directory.byKey(key, from)
   assert.equal(state.queries, 1)
   state.nowMs += 100
-  await Promise.all(Array.from({ length: 50 }, () => directory.byKey(key)))
+  await Promise.all(Array.from({ length: 50 }, () => directory.byKey(key, from)))
   await until(() => state.queries > 1, { what: 'a second query' })
   assert.equal(state.queries, 2)
 })
@@ -92,11 +100,11 @@ test('many busy keys share the query that looks them up again', async (t) => {
   for (let n = 0; n < 20; n++) keys.push((await buyer(world, { email: `busy-${n}@example.com` })).key)
   await until(() => world.projections.caughtUp())
   const { directory, state } = counted(world)
-  const callers = await Promise.all(keys.map((key) => directory.byKey(key)))
+  const callers = await Promise.all(keys.map((key) => directory.byKey(key, from)))
   assert.equal(new Set(callers.map((caller) => caller?.accountId)).size, keys.length)
   const { queries } = state
   state.nowMs += 300
-  for (const key of keys) await directory.byKey(key)
+  for (const key of keys) await directory.byKey(key, from)
   await until(() => state.queries > queries, { what: 'another query' })
   assert.equal(state.queries, queries + 1)
 })
@@ -106,25 +114,37 @@ test('a revoked key and a block act at the latest half a second after the read m
   const { accountId, keyId, key } = await buyer(world)
   await until(() => world.projections.caughtUp())
   const { directory, state } = counted(world)
-  assert.equal((await directory.byKey(key))!.blocked, false)
+  assert.equal((await directory.byKey(key, from))!.blocked, false)
   await world.elsewhere.accounts.block(accountId, 'fraud', cause)
   await until(() => world.projections.caughtUp())
   state.nowMs += 500
-  assert.equal((await directory.byKey(key))!.blocked, true)
+  assert.equal((await directory.byKey(key, from))!.blocked, true)
   await world.elsewhere.accounts.revokeKey(keyId, cause)
   await until(() => world.projections.caughtUp())
   state.nowMs += 500
-  assert.equal(await directory.byKey(key), null)
+  assert.equal(await directory.byKey(key, from), null)
 })
 
 // That it acts within half a second of the read models' knowing it is shown above, on a clock that stands still.
 test('on the real clock a revocation in another process acts by itself', async (t) => {
   const world = await projectedWorld(t)
   const { keyId, key } = await buyer(world)
-  const directory = createDirectory(world)
-  assert.notEqual(await directory.byKey(key), null)
+  const directory = createDirectory({ ...aside, ...world })
+  assert.notEqual(await directory.byKey(key, from), null)
   await world.elsewhere.accounts.revokeKey(keyId, cause)
-  await until(async () => (await directory.byKey(key)) === null)
+  await until(async () => (await directory.byKey(key, from)) === null)
+})
+
+test('a key that another process rolled ends here with its overlap, and its follower works', async (t) => {
+  const world = await projectedWorld(t)
+  const { keyId, key } = await buyer(world)
+  const directory = createDirectory({ ...aside, ...world })
+  assert.notEqual(await directory.byKey(key, from), null)
+  const rolled = await world.elsewhere.accounts.rollKey({ keyId, overlapMs: 0 }, cause)
+  assert.equal(rolled.outcome, 'done')
+  await until(async () => (await directory.byKey(key, from)) === null)
+  const next = rolled.outcome === 'done' ? await directory.byKey(rolled.key, from) : null
+  assert.equal(next?.capKeyId, keyId)
 })
 
 test('a hash whose KeyIssued never came is no key', async (t) => {
@@ -132,20 +152,20 @@ test('a hash whose KeyIssued never came is no key', async (t) => {
   const { accountId } = await buyer(world)
   const key = generateKey()
   await storeKey(world.pool, { hash: hashKey(key), keyId: 'key_orphan' as KeyId, accountId })
-  assert.equal(await createDirectory(world).byKey(key), null)
+  assert.equal(await createDirectory({ ...aside, ...world }).byKey(key, from), null)
 })
 
 test('an unknown key is asked for again after a tenth of a second, and not before', async (t) => {
   const world = await projectedWorld(t)
   const { directory, state } = counted(world)
   const key = generateKey()
-  assert.equal(await directory.byKey(key), null)
+  assert.equal(await directory.byKey(key, from), null)
   const { queries } = state
   state.nowMs += 99
-  assert.equal(await directory.byKey(key), null)
+  assert.equal(await directory.byKey(key, from), null)
   assert.equal(state.queries, queries)
   state.nowMs += 1
-  assert.equal(await directory.byKey(key), null)
+  assert.equal(await directory.byKey(key, from), null)
   assert.ok(state.queries > queries)
 })
 
@@ -160,8 +180,53 @@ test('a failed look-up is told to who asked, and the next one asks again', async
         ? () => Promise.reject(new Error('no connection'))
         : Reflect.get(target, name, receiver),
   })
-  const directory = createDirectory({ ...world, pool })
-  await assert.rejects(directory.byKey(key), /no connection/)
+  const directory = createDirectory({ ...aside, ...world, pool })
+  await assert.rejects(directory.byKey(key, from), /no connection/)
   broken = false
-  assert.notEqual(await directory.byKey(key), null)
+  assert.notEqual(await directory.byKey(key, from), null)
+})
+
+test('a key that expires works to its last millisecond and no longer, also while it is kept', async (t) => {
+  const world = await projectedWorld(t)
+  const expiresAtMs = Date.now() + 3_600_000
+  const { key } = await buyer(world, { expiresAtMs })
+  await until(() => world.projections.caughtUp())
+  let nowMs = expiresAtMs - 1
+  const { directory, state } = counted(world, { clock: () => nowMs })
+  assert.notEqual(await directory.byKey(key, from), null)
+  const { queries } = state
+  nowMs = expiresAtMs
+  assert.equal(await directory.byKey(key, from), null)
+  assert.equal(state.queries, queries, 'it was kept')
+})
+
+test('while the clock of the process is wrong, nobody is told that a key has expired or not', async (t) => {
+  const world = await projectedWorld(t)
+  const { key } = await buyer(world, { expiresAtMs: Date.now() + 3_600_000 })
+  await until(() => world.projections.caughtUp())
+  const { directory } = counted(world, { clockProblem: () => 'the clock is behind the log' })
+  await assert.rejects(directory.byKey(key, from), { code: 'overloaded' })
+})
+
+test('a key with networks works from those alone, and only what it lets in counts as a use', async (t) => {
+  const world = await projectedWorld(t)
+  const networks = ['203.0.113.0/24', '2001:db8::/32', '198.51.100.9']
+  const { key, keyId } = await buyer(world, { networks })
+  await until(() => world.projections.caughtUp())
+  const uses: string[] = []
+  const { directory } = counted(world, { onUse: (used) => uses.push(used) })
+  for (const address of ['203.0.113.255', '2001:db8:ffff::1', '198.51.100.9'])
+    assert.equal((await directory.byKey(key, address))?.keyId, keyId, address)
+  for (const address of ['203.0.114.0', '2001:db9::1', '198.51.100.8', '::1', ''])
+    assert.equal(await directory.byKey(key, address), null, address)
+  assert.deepEqual(uses, [keyId, keyId, keyId])
+})
+
+test('read tables of an older version are waited for', async (t) => {
+  const world = await projectedWorld(t)
+  const { key } = await buyer(world)
+  await until(() => world.projections.caughtUp())
+  await world.pool.query('alter table read.keys drop column networks')
+  const { directory } = counted({ ...world, reached: async () => false })
+  await assert.rejects(directory.byKey(key, from), { name: 'ReadsBehind' })
 })

@@ -58,13 +58,15 @@ export const buyer = async (
     readonly email?: string
     readonly dailyCapCents?: number | null
     readonly reseller?: boolean
+    readonly expiresAtMs?: number
+    readonly networks?: readonly string[]
   } = {},
 ) => {
-  const { email = 'buyer@example.com', dailyCapCents = null, reseller = false } = options
+  const { email = 'buyer@example.com', dailyCapCents = null, reseller = false, ...held } = options
   const made = await accounts.create({ email, reseller }, cause)
   if (made.outcome === 'refused') throw new Error(`refused: ${made.refusal.code}`)
   const { accountId } = made
-  const issued = await accounts.issueKey({ accountId, scopes: ['buy'], dailyCapCents }, cause)
+  const issued = await accounts.issueKey({ accountId, scopes: ['buy'], dailyCapCents, ...held }, cause)
   if (issued.outcome === 'refused') throw new Error(`refused: ${issued.refusal.code}`)
   return { accountId, keyId: issued.keyId, key: issued.key }
 }

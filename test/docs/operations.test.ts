@@ -41,6 +41,7 @@ test('every farebox command of the operations page and the page on periods runs 
 
   const thisMonth = new Date().toISOString().slice(0, 7)
   let finToken = ''
+  let keyId = ''
   const stand = (line: string): string =>
     line
       .replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
@@ -50,6 +51,7 @@ test('every farebox command of the operations page and the page on periods runs 
       .replaceAll('acc_…', buyer.accountId)
       .replaceAll('ord_…', placed.body.orderId)
       .replaceAll('fin_…', finToken)
+      .replaceAll('key_…', keyId)
       .replaceAll(/--period 2026-11|periods 2026-11/g, (found) => found.replace('2026-11', thisMonth))
   const execute = async (line: string, extra: NodeJS.ProcessEnv = {}): Promise<void> => {
     const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', stand(line)], {
@@ -57,6 +59,7 @@ test('every farebox command of the operations page and the page on periods runs 
       env: { ...env, ...extra },
     }).catch((error) => assert.fail(`${line}\n${error.stderr}`))
     finToken = /fin_[0-9a-z]+/.exec(stdout)?.[0] ?? finToken
+    keyId = /key_[0-9a-z]+/.exec(stdout)?.[0] ?? keyId
   }
   const operations = commandsOf(read('operations.md'))
   const periods = commandsOf(read('periods.md'))

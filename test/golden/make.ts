@@ -55,12 +55,23 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
     fact(accountStream(id), ...decision.events)
   }
   const keyId = 'key_golden' as KeyId
-  const issue = { keyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_abcd' } as const
+  const free = { name: null, expiresAtMs: null, networks: null }
+  const issue = { keyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_abcd', ...free } as const
+  const held = { name: 'shop', expiresAtMs: now() + 90 * 86_400_000, networks: ['203.0.113.0/24'] }
   for (const id of [buyer, reseller])
     onAccount(id, (s) => accounts.decideCreation(s, { accountId: id, reseller: id === reseller }))
-  onAccount(buyer, (s) => accounts.decideIssue(s, issue))
-  onAccount(reseller, (s) => accounts.decideIssue(s, { ...issue, keyId: 'key_other' as KeyId }))
+  onAccount(buyer, (s) => accounts.decideIssue(s, issue, now()))
+  onAccount(reseller, (s) =>
+    accounts.decideIssue(s, { ...issue, ...held, keyId: 'key_other' as KeyId }, now()),
+  )
   onAccount(buyer, (s) => accounts.decideCap(s, { keyId, dailyCapCents: 90_000 }))
+  const roll = {
+    keyId: 'key_other' as KeyId,
+    overlapMs: 86_400_000,
+    next: { keyId: 'key_next' as KeyId, displayPrefix: 'fbx_next' },
+  }
+  onAccount(reseller, (s) => accounts.decideRoll(s, roll, now()))
+  onAccount(reseller, (s) => accounts.decideCap(s, { keyId: roll.next.keyId, dailyCapCents: 5_000 }))
   onAccount(reseller, (s) => accounts.decideRevocation(s, { keyId: 'key_other' as KeyId }))
   onAccount(reseller, (s) => accounts.decideBlock(s, { reason: 'fraud' }))
   onAccount(reseller, accounts.decideUnblock)

@@ -112,7 +112,7 @@ describe('The checks before a handler', () => {
     const limiter = createRateLimiter({ burst: 2, perSecond: 1 }, () => 1_000)
     const free = { take: () => 0 }
     const byKey = async (key: string): Promise<Caller | null> => {
-      const known = await sampleDirectory.byKey('buyer-key')
+      const known = await sampleDirectory.byKey('buyer-key', '127.0.0.1')
       return known && { ...known, keyId: key as KeyId }
     }
     const { client } = await sampleServer(t, {

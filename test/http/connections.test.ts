@@ -143,10 +143,10 @@ describe('Connections are bounded', () => {
     const gate = Promise.withResolvers<void>()
     const arrived: string[] = []
     const directory = {
-      byKey: async (key: string) => {
+      byKey: async (key: string, address: string) => {
         arrived.push(key)
         await gate.promise
-        return sampleDirectory.byKey(key)
+        return sampleDirectory.byKey(key, address)
       },
     }
     const { port } = await openServer(t, { directory, connections: { total: 3, perAddress: 3 } })

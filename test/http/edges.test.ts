@@ -278,9 +278,9 @@ describe('Faults', () => {
   test('shed load above the number of requests in work, and take the next one after', async (t) => {
     const gate = Promise.withResolvers<void>()
     const directory = {
-      byKey: async (key: string) => {
+      byKey: async (key: string, address: string) => {
         await gate.promise
-        return sampleDirectory.byKey(key)
+        return sampleDirectory.byKey(key, address)
       },
     }
     const { client } = await sampleServer(t, { directory, maxInFlight: 2 })

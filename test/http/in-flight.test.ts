@@ -43,11 +43,11 @@ const limits = { perAddress: many, perKey: many }
 
 /** A directory in which every account that a test thinks of has a key: `acc-7-key`. */
 const anybody = {
-  byKey: async (key: string): Promise<Caller | null> => {
-    const buyer = await sampleDirectory.byKey('buyer-key')
+  byKey: async (key: string, address: string): Promise<Caller | null> => {
+    const buyer = await sampleDirectory.byKey('buyer-key', address)
     const account = /^(acc-\d+)-key$/.exec(key)?.[1]
     return account === undefined || buyer === null
-      ? sampleDirectory.byKey(key)
+      ? sampleDirectory.byKey(key, address)
       : { ...buyer, accountId: account as never, keyId: `key-${account}` as never }
   },
 }

@@ -19,6 +19,7 @@ import { type HttpClient, httpClient } from '../support/http.ts'
 const caller = (name: string, over: Partial<Caller>): Caller => ({
   accountId: `acc_${name}` as AccountId,
   keyId: `key_${name}` as KeyId,
+  capKeyId: `key_${name}` as KeyId,
   scopes: ['buy'],
   dailyCapCents: null,
   reseller: false,

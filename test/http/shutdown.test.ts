@@ -16,10 +16,10 @@ const gatedServer = async () => {
   const app = createHttpServer({
     routes: sampleRoutes,
     directory: {
-      byKey: async (key) => {
+      byKey: async (key, address) => {
         arrived.resolve()
         await gate.promise
-        return sampleDirectory.byKey(key)
+        return sampleDirectory.byKey(key, address)
       },
     },
     logger: createLogger('silent'),

@@ -30,7 +30,12 @@ const served = async (t: TestContext, readsWaitMs?: number) => {
   const routes = [...accountRoutes({ kept, db }), ...walletRoutes({ reads, kept, db })]
   const server = createHttpServer({
     routes,
-    directory: createDirectory(world),
+    directory: createDirectory({
+      ...world,
+      clock: Date.now,
+      clockProblem: () => null,
+      onUse: () => undefined,
+    }),
     logger,
     metrics: createHttpMetrics(new Registry()),
     limits: null,

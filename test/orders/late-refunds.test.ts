@@ -23,7 +23,13 @@ import { buyer, forCustomer, planOrder } from '../support/world.ts'
 const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
 const start = Date.parse('2026-11-21T00:00:00.000Z')
 const ledger = ledgerStream(buyer)
-const caller = { accountId: buyer, keyId: 'key_one', dailyCapCents: null, reseller: true } as Caller
+const caller = {
+  accountId: buyer,
+  keyId: 'key_one',
+  capKeyId: 'key_one',
+  dailyCapCents: null,
+  reseller: true,
+} as Caller
 
 /** What a process that has just started takes orders and refunds with, at a time, on a log without atomic items. */
 const processAt = (real: EventLog, nowMs: number, stopAt?: StopAt) => {

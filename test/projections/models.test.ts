@@ -187,9 +187,11 @@ test('accounts and keys stand as their events say', async (t) => {
   const issue = { scopes: ['buy', 'scrape'], dailyCapCents: null, displayPrefix: 'fbx_abcd' }
   await append('AccountCreated', { accountId: 'acc_1', reseller: true })
   await append('KeyIssued', { keyId: 'key_1', ...issue })
-  await append('KeyIssued', { keyId: 'key_2', ...issue })
+  const held = { name: 'shop', networks: ['203.0.113.0/24'], rolledFrom: 'key_1', capKeyId: 'key_1' }
+  await append('KeyIssued', { keyId: 'key_2', ...issue, ...held })
   await append('KeyCapped', { keyId: 'key_1', dailyCapCents: 500 })
   await append('KeyRevoked', { keyId: 'key_2' })
+  await append('KeyExpirySet', { keyId: 'key_1', expiresAt: isoTime(startMs + 60_000) })
   await append('AccountBlocked', { reason: 'chargeback' })
   await caughtUp(engine, log)
   const account = { account_id: 'acc_1', position: 1, reseller: true, created_at: isoTime(startMs) }
@@ -204,6 +206,10 @@ test('accounts and keys stand as their events say', async (t) => {
       position: 2,
       daily_cap_cents: 500,
       revoked: false,
+      name: null,
+      expires_at: isoTime(startMs + 60_000),
+      networks: null,
+      cap_key_id: 'key_1',
       created_at: isoTime(startMs + 1000),
     },
     {
@@ -212,6 +218,10 @@ test('accounts and keys stand as their events say', async (t) => {
       position: 3,
       daily_cap_cents: null,
       revoked: true,
+      name: 'shop',
+      expires_at: null,
+      networks: ['203.0.113.0/24'],
+      cap_key_id: 'key_1',
       created_at: isoTime(startMs + 2000),
     },
   ])

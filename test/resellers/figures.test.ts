@@ -50,6 +50,7 @@ const ips = Array.from({ length: 40 }, (_, n) => `192.0.2.${n + 1}`)
 const caller: Caller = {
   accountId: reseller,
   keyId: 'key_one' as KeyId,
+  capKeyId: 'key_one' as KeyId,
   scopes: ['buy'],
   dailyCapCents: null,
   reseller: true,

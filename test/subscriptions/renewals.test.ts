@@ -117,6 +117,7 @@ const openShop = async (t: TestContext, log: EventLog) => {
   const callerOf = (accountId: AccountId): Caller => ({
     accountId,
     keyId: 'key_one' as KeyId,
+    capKeyId: 'key_one' as KeyId,
     scopes: ['buy'],
     dailyCapCents: null,
     reseller: false,

@@ -26,6 +26,7 @@ const country = 'USA'
 const callerOf = (accountId: AccountId): Caller => ({
   accountId,
   keyId: 'key_one' as KeyId,
+  capKeyId: 'key_one' as KeyId,
   scopes: ['buy'],
   dailyCapCents: null,
   reseller: false,

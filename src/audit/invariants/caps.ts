@@ -3,9 +3,10 @@ import type { AccountEvent } from '../../accounts/events.ts'
 import type { RecordedEvent } from '../../eventstore/event.ts'
 import type { LedgerEvent } from '../../ledger/events.ts'
 import { centsToMicros } from '../../ledger/money.ts'
+import { capKeyOf } from '../../ledger/spend.ts'
 import { inDollars, violate } from './violation.ts'
 
-/** A key that has a cap, with what it spent since it has one. */
+/** A key that has a cap, with what was spent under it since it has one. */
 type CapRow = {
   key_id: string
   cap_cents: number | null
@@ -29,6 +30,8 @@ const capsTable: Table<CapRow> = {
   indexes: [],
 }
 
+const uncapped = { cap_cents: null, former_cents: null, spent: '[]' }
+
 type Known = RecordedEvent<LedgerEvent | AccountEvent>
 type Bucket = readonly [minute: number, micros: number]
 
@@ -37,14 +40,19 @@ const windowMs = 24 * 60 * minuteMs
 /** Longer than any order waits between reading its key and being written. */
 const changeGraceMs = 60_000
 
-const keyIdOf = (event: Known): string | null => {
+/** The key that an event is about, and the key under which it spends: its own, or the first of those it was rolled from. */
+const keysOf = (event: Known): { readonly keyId: string; readonly capKeyId: string } | null => {
   switch (event.type) {
     case 'WalletDebited':
-    case 'CustomerCharged':
-      return event.data.order.keyId
+    case 'CustomerCharged': {
+      const { keyId } = event.data.order
+      return keyId === null ? null : { keyId, capKeyId: capKeyOf(event.data.order) ?? keyId }
+    }
     case 'KeyIssued':
-    case 'KeyCapped':
-      return event.data.keyId
+    case 'KeyCapped': {
+      const { keyId, capKeyId = keyId } = event.data
+      return { keyId, capKeyId }
+    }
     default:
       return null
   }
@@ -57,19 +65,21 @@ const capAt = (row: CapRow, atMs: number): number | null => {
   return cap === null || former === null ? null : Math.max(cap, former)
 }
 
-/** No key spends more than its cap in any 24 hours, counted in whole minutes (design section 4). */
+/** No key spends more than its cap in any 24 hours, counted in whole minutes; keys that were rolled spend together. */
 export const capRules: ReadModel = {
   name: 'audit-caps',
   version: 1,
   tables: [capsTable],
   reads: (event) => {
-    const keyId = keyIdOf(event as Known)
-    return keyId === null ? [] : [{ table: capsTable.name, key: [keyId] }]
+    const keys = keysOf(event as Known)
+    if (keys === null) return []
+    return [...new Set([keys.keyId, keys.capKeyId])].map((key) => ({ table: capsTable.name, key: [key] }))
   },
   apply: (recorded, rows) => {
     const event = recorded as Known
-    const keyId = keyIdOf(event)
-    if (keyId === null) return
+    const keys = keysOf(event)
+    if (keys === null) return
+    const { keyId, capKeyId } = keys
     const row = rows.get(capsTable, [keyId])
     if (event.type === 'KeyIssued' || event.type === 'KeyCapped') {
       const { dailyCapCents } = event.data
@@ -81,21 +91,24 @@ export const capRules: ReadModel = {
         changed_at: event.metadata.recordedAt,
         spent: row?.spent ?? '[]',
       })
+      if (rows.get(capsTable, [capKeyId]) === undefined)
+        rows.put(capsTable, { ...uncapped, key_id: capKeyId, changed_at: event.metadata.recordedAt })
       return
     }
-    if (row === undefined) return
+    const spender = rows.get(capsTable, [capKeyId])
+    if (spender === undefined) return
     if (event.type !== 'WalletDebited' && event.type !== 'CustomerCharged') return
     const atMs = Date.parse(event.metadata.recordedAt)
     const minute = Math.floor(atMs / minuteMs)
     const micros = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
-    const buckets = (JSON.parse(row.spent) as Bucket[]).filter(
+    const buckets = (JSON.parse(spender.spent) as Bucket[]).filter(
       ([opened]) => (opened + 1) * minuteMs > atMs - windowMs,
     )
     const last = buckets.at(-1)
     if (last !== undefined && last[0] >= minute) buckets[buckets.length - 1] = [last[0], last[1] + micros]
     else buckets.push([minute, micros])
     const spent = buckets.reduce((sum, [, each]) => sum + each, 0)
-    const cap = capAt(row, atMs)
+    const cap = row === undefined ? null : capAt(row, atMs)
     if (cap !== null && spent > centsToMicros(cap))
       violate(
         rows,
@@ -103,6 +116,6 @@ export const capRules: ReadModel = {
         'spend-cap',
         `key ${keyId} spent ${inDollars(spent)} in 24 hours, more than its cap of ${inDollars(centsToMicros(cap))}`,
       )
-    rows.put(capsTable, { ...row, spent: JSON.stringify(buckets) })
+    rows.put(capsTable, { ...spender, spent: JSON.stringify(buckets) })
   },
 }
