@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { Table } from '../projections/engine/read-model.ts'
 import { createIndexSql, createTableSql } from '../projections/engine/table-sql.ts'
 import { marginLinesTable, marginSumsTable } from '../projections/margins.ts'
+import { wholeAccount } from '../src/customers/scope.ts'
 import type { AccountId } from '../src/ids.ts'
 import { createPool } from '../src/postgres/pool.ts'
 import { listMargins, type Period } from '../src/resellers/margins.ts'
@@ -72,7 +73,8 @@ const measure = async (pool: pg.Pool, print: (line: string) => void): Promise<vo
           [reseller, new Date(period.fromMs!).toISOString(), new Date(period.toMs!).toISOString()],
         ),
       )
-      const ask = () => listMargins(pool, reseller, { ...period, groupBy: 'customer', limit: 50, offset: 0 })
+      const ask = () =>
+        listMargins(pool, wholeAccount(reseller), { ...period, groupBy: 'customer', limit: 50, offset: 0 })
       const tookMs: number[] = []
       for (let n = 0; n < runs; n += 1) tookMs.push(await took(ask))
       tookMs.sort((a, b) => a - b)

@@ -43,6 +43,8 @@ export type TransactionRow = {
    */
   amount_micros: number
   balance_after_micros: number
+  /** The reseller's customer whose order moved it; null for what the account did for itself. */
+  customer_id: string | null
   order_id: string | null
   deposit_id: string | null
   reference: string | null
@@ -73,6 +75,7 @@ const transactionsTable: Table<TransactionRow> = {
     type: { type: 'text' },
     amount_micros: { type: 'bigint' },
     balance_after_micros: { type: 'bigint' },
+    customer_id: { type: 'text', nullable: true },
     order_id: { type: 'text', nullable: true },
     deposit_id: { type: 'text', nullable: true },
     reference: { type: 'text', nullable: true },
@@ -80,20 +83,21 @@ const transactionsTable: Table<TransactionRow> = {
   },
   // The list's own order, so that one index does.
   key: ['account_id', 'position'],
-  indexes: [],
+  // What one customer of a reseller moved; what an account moved for itself is not in it.
+  indexes: ['account_id, customer_id, position where customer_id is not null'],
   appendOnly: true,
 }
 
-type Described = Pick<TransactionRow, 'type' | 'order_id' | 'deposit_id' | 'reference'>
+type Described = Pick<TransactionRow, 'type' | 'customer_id' | 'order_id' | 'deposit_id' | 'reference'>
 
 /** Null: the event moves a customer's credit, not the wallet. */
 const describe = (event: RecordedEvent<LedgerEvent>): Described | null => {
-  const none = { order_id: null, deposit_id: null, reference: null }
+  const none = { customer_id: null, order_id: null, deposit_id: null, reference: null }
   switch (event.type) {
     case 'WalletCredited': {
       const { source, orderId, depositId, reference } = event.data
       const type = source === 'manual' ? 'credit' : source
-      return { type, order_id: orderId, deposit_id: depositId, reference }
+      return { type, customer_id: null, order_id: orderId, deposit_id: depositId, reference }
     }
     case 'WalletAdjusted': {
       const { reason, depositId = null, reference } = event.data
@@ -107,11 +111,13 @@ const describe = (event: RecordedEvent<LedgerEvent>): Described | null => {
       return { ...none, type: 'capture', reference: event.data.holdId }
     case 'HoldReleased':
       return { ...none, type: 'release', reference: event.data.holdId }
-    case 'CustomerCharged':
-      return { ...none, type: 'order', order_id: event.data.order.orderId }
+    case 'CustomerCharged': {
+      const { customerId, order } = event.data
+      return { ...none, type: 'order', customer_id: customerId, order_id: order.orderId }
+    }
     case 'CustomerRefunded': {
-      const { orderId, reference } = event.data
-      return { ...none, type: 'refund', order_id: orderId, reference }
+      const { customerId, orderId, reference } = event.data
+      return { ...none, type: 'refund', customer_id: customerId, order_id: orderId, reference }
     }
     case 'CustomerCredited':
     case 'CustomerAdjusted':
@@ -167,7 +173,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
 /** What every account owns, and how it came to it. */
 export const balances: ReadModel = {
   name: 'balances',
-  version: 5,
+  version: 6,
   tables: [balancesTable, transactionsTable],
   reads: (event) => {
     if (!isMoney(event)) return []

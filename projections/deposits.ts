@@ -51,7 +51,12 @@ const depositsTable: Table<DepositRow> = {
     watch_until: { type: 'timestamptz' },
   },
   key: ['deposit_id'],
-  indexes: ['account_id, opened_at desc, deposit_id desc', 'watch_until'],
+  indexes: [
+    'account_id, opened_at desc, deposit_id desc',
+    // The deposits of one customer of a reseller; an account's own are not in it.
+    'account_id, customer_id, opened_at desc, deposit_id desc where customer_id is not null',
+    'watch_until',
+  ],
 }
 
 const depositCountsTable: Table<DepositCountRow> = {
@@ -156,7 +161,7 @@ const fold = (event: RecordedEvent<DepositEvent>, rows: Rows): unknown => {
 /** Deposits with what was credited and charged back of them, and how many an account has in each status. */
 export const deposits: ReadModel = {
   name: 'deposits',
-  version: 2,
+  version: 3,
   tables: [depositsTable, depositCountsTable],
   reads: (event) => {
     const back = chargedBackOf(event)

@@ -56,7 +56,11 @@ export const marginLinesTable: Table<MarginLineRow> = {
     cost_micros: { type: 'bigint' },
   },
   key: ['line_id'],
-  indexes: ['reseller_id, at, position'],
+  indexes: [
+    'reseller_id, at, position',
+    // The statement of one customer.
+    'reseller_id, customer_id, at, position',
+  ],
 }
 
 export const marginSumsTable: Table<MarginSumRow> = {
@@ -172,7 +176,7 @@ const nothing: readonly never[] = []
  */
 export const margins: ReadModel = {
   name: 'margins',
-  version: 3,
+  version: 4,
   tables: [marginLinesTable, marginSumsTable],
   reads: (event) => {
     if (!isMargin(event)) return nothing

@@ -12,6 +12,8 @@ import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 export type OrderRow = {
   readonly order_id: string
   readonly account_id: string
+  /** The reseller's customer whom it is for; null for the account itself. */
+  readonly customer_id: string | null
   readonly status: OrderStatus
   readonly created_at: string
   readonly details: string
@@ -35,6 +37,7 @@ export const ordersTable: Table<OrderRow> = {
   columns: {
     order_id: { type: 'text' },
     account_id: { type: 'text' },
+    customer_id: { type: 'text', nullable: true },
     status: { type: 'text' },
     created_at: { type: 'timestamptz' },
     details: { type: 'text' },
@@ -53,6 +56,8 @@ export const ordersTable: Table<OrderRow> = {
   // an index would be twice as large, and every order writes two of them.
   indexes: [
     'account_id, created_at desc',
+    // The orders of one customer of a reseller; an account's own are not in it.
+    'account_id, customer_id, created_at desc where customer_id is not null',
     // Nearly every order is completed, and those are found by the index above.
     "account_id, status, created_at desc where status <> 'completed'",
     // The orders of a plan: a list of them in the plan's own row made each top-up write two kilobytes.
@@ -77,16 +82,18 @@ const orderCountsTable: Table<OrderCountRow> = {
 }
 
 /** What `OrderRow.details` holds. */
-export type KeptDetails = Omit<ShownDetails, 'orderId' | 'accountId' | 'createdAt'>
+export type KeptDetails = Omit<ShownDetails, 'orderId' | 'accountId' | 'customerId' | 'createdAt'>
 
 const detailsOf = (order: OrderDetails): string => {
-  const { orderId: _, accountId: _a, createdAt: _c, catalogDigest: _d, fingerprint: _f, ...kept } = order
+  const { orderId: _, accountId: _a, customerId: _u, createdAt: _c, ...details } = order
+  const { catalogDigest: _d, fingerprint: _f, ...kept } = details
   return JSON.stringify(kept satisfies KeptDetails)
 }
 
 const rowOf = (order: OrderDetails, balanceCents: number, status: OrderStatus): OrderRow => ({
   order_id: order.orderId,
   account_id: order.accountId,
+  customer_id: order.customerId,
   status,
   created_at: order.createdAt,
   details: detailsOf(order),
@@ -111,7 +118,7 @@ const count = (rows: Rows, accountId: string, from: OrderStatus | null, to: Orde
 /** Orders with their money and their end, and how many an account has in each status. */
 export const orders: ReadModel = {
   name: 'orders',
-  version: 8,
+  version: 9,
   tables: [ordersTable, orderCountsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<OrderEvent>

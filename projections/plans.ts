@@ -38,7 +38,11 @@ export const plansTable: Table<PlanRow> = {
     generation: { type: 'integer' },
   },
   key: ['plan_id'],
-  indexes: ['account_id, started_at desc, plan_id desc'],
+  indexes: [
+    'account_id, started_at desc, plan_id desc',
+    // The plans of one customer of a reseller; an account's own are not in it.
+    'account_id, customer_id, started_at desc, plan_id desc where customer_id is not null',
+  ],
   rewritten: true,
 }
 
@@ -47,7 +51,7 @@ const prefix = 'plan-'
 /** Plans, and what was bought and used of them. */
 export const plans: ReadModel = {
   name: 'plans',
-  version: 3,
+  version: 4,
   tables: [plansTable],
   reads: (event) =>
     event.stream.startsWith(prefix) && event.type !== 'PlanActivated'

@@ -51,7 +51,12 @@ const proxiesTable: Table<ProxyRow> = {
   key: ['proxy_id'],
   // Those of an order are found by the ids in its row. As with orders, those of one millisecond are sorted when they are
   // read: an index without their ids is half as large.
-  indexes: ['account_id, created_at desc', 'expires_at where released_at is null'],
+  indexes: [
+    'account_id, created_at desc',
+    // The rentals of one customer of a reseller; an account's own are not in it.
+    'account_id, customer_id, created_at desc where customer_id is not null',
+    'expires_at where released_at is null',
+  ],
 }
 
 const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
@@ -59,7 +64,7 @@ const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
 /** Rentals of dedicated addresses. */
 export const proxies: ReadModel = {
   name: 'proxies',
-  version: 3,
+  version: 4,
   tables: [proxiesTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>

@@ -203,6 +203,7 @@ export const createApi = (parts: ApiParts): Api => {
     }),
   ]
   const server = createHttpServer({
+    customerIdOf: shared.customers.idOf,
     routes: [
       ...routes,
       ...callbackRoutes({ ...payments, clock, monotonicMs, stored: parts.callbackStored }),

@@ -40,12 +40,13 @@ export const accountRoutes = ({
     tag: 'Account',
     access: 'any-key',
     writes: false,
+    customer: 'unaffected',
     responses: { 200: { description: 'The account and the key.', body: Me, example } },
     errors: [],
-    handler: async ({ caller, after }) => {
+    handler: async ({ caller, scope, after }) => {
       const { accountId: account, keyId, email, scopes, dailyCapCents } = caller
       const as = `me ${keyId} ${scopes} ${dailyCapCents} ${email}`
-      const body = await kept.answer({ account, as, after }, async () => {
+      const body = await kept.answer({ scope, as, after }, async () => {
         // The caller may be half a second old, a cap that was just changed is shown at once.
         const key = await db
           .selectFrom('read.keys')

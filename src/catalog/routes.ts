@@ -82,6 +82,7 @@ export const catalogRoutes = (deps: {
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
+      customer: 'unaffected',
       query: z.object({
         state: wordQuery(['active', 'parked', 'retired'], 'Only products in this state.').optional(),
       }),
@@ -107,6 +108,7 @@ export const catalogRoutes = (deps: {
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
+      customer: 'unaffected',
       params,
       examples: { params: productParam },
       responses: { 200: { description: 'The product.', body: ProductSchema, example: productExample } },
@@ -126,6 +128,7 @@ export const catalogRoutes = (deps: {
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
+      customer: 'unaffected',
       params,
       query: z.object({
         quantity: required(
@@ -183,6 +186,7 @@ export const catalogRoutes = (deps: {
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
+      customer: 'unaffected',
       params,
       query: z.object({
         country: required(alpha3()),
@@ -231,6 +235,7 @@ export const catalogRoutes = (deps: {
       tag: 'Catalog',
       access: 'any-key',
       writes: false,
+      customer: 'unaffected',
       params,
       examples: { params: productParam },
       responses: { 200: { description: 'The options.', body: OptionsSchema, example: optionsExample } },

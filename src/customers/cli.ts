@@ -8,6 +8,7 @@ import { microsToCentsFloor } from '../ledger/money.ts'
 import { createWallets } from '../ledger/service.ts'
 import { registerCustomerList } from './cli-listed.ts'
 import { resellerOf } from './cli-reseller.ts'
+import { ownIdForm, ownIdOf } from './own-id.ts'
 import { createCustomers } from './service.ts'
 import { findCustomer } from './vault.ts'
 
@@ -25,25 +26,37 @@ const oneReason = (text: string): CustomerAdjustmentReason => {
 }
 
 const ownId = (text: string): string => {
-  if (/^[^\p{C}]{1,128}$/u.test(text)) return text
-  throw new InvalidArgumentError('It must be 1 to 128 printable characters.')
+  const id = ownIdOf(text)
+  if (id !== null) return id
+  throw new InvalidArgumentError(`It must be ${ownIdForm}.`)
 }
 
 type Named = { readonly customer?: string; readonly id?: string }
 
-/** Who is meant: by the reseller's own id (the first use makes the relation), or by ours. */
+type Meant = {
+  readonly customerId: CustomerId
+  /** Makes the relation, once the movement is made. */
+  relate(): Promise<unknown>
+}
+
+/** Who is meant: by the reseller's own id (the first movement makes the relation), or by ours. */
 const customerOf = async (
   context: CliContext,
   reseller: AccountId,
   { customer, id }: Named,
-): Promise<CustomerId> => {
+): Promise<Meant> => {
   if ((customer === undefined) === (id === undefined))
     throw new CliMisuse("give --customer (the reseller's own id) or --id (cus_…), not both")
-  if (customer !== undefined)
-    return createCustomers({ pool: context.pool, master: context.keys.master }).ensure(reseller, customer)
+  if (customer !== undefined) {
+    const customers = createCustomers({ pool: context.pool, master: context.keys.master })
+    return {
+      customerId: customers.idOf(reseller, customer),
+      relate: () => customers.ensure(reseller, customer),
+    }
+  }
   const found = await findCustomer(context.pool, reseller, id ?? '')
   if (!found) throw new CliMisuse(`${reseller} has no customer with the id ${id}`, {}, 'not_found')
-  return found.customerId
+  return { customerId: found.customerId, relate: async () => undefined }
 }
 
 type Movement = Named & {
@@ -59,7 +72,7 @@ const move = async (context: CliContext, movement: Movement): Promise<CliOutput>
   if ((reason === 'chargeback') !== (movement.gateway !== undefined))
     throw new CliMisuse('give --gateway with --reason chargeback, and only then')
   const accountId = await resellerOf(context, account)
-  const customerId = await customerOf(context, accountId, movement)
+  const { customerId, relate } = await customerOf(context, accountId, movement)
   const answer = await createWallets(context).adjustCustomer(
     {
       accountId,
@@ -71,6 +84,8 @@ const move = async (context: CliContext, movement: Movement): Promise<CliOutput>
     },
     context,
   )
+  // A command that was stopped between the two makes up for it when it is run again.
+  if (answer.outcome !== 'refused' || answer.refusal.code === 'already_applied') await relate()
   if (answer.outcome === 'refused') throw refusalOf(answer.refusal, 'the customer')
   const { balanceCents: creditCents } = answer
   return {

@@ -9,7 +9,10 @@ import { keepCustomer } from './vault.ts'
 export type Customers = {
   /** The id inside, whether or not the relation exists. */
   readonly idOf: CustomerIdOf
-  /** The id inside; the first use makes the relation. Call it before anything of the customer is logged. */
+  /**
+   * The id inside; the first use makes the relation. Call it once nothing refuses the request any more: a refused one
+   * leaves no customer behind.
+   */
   ensure(reseller: AccountId, ref: string): Promise<CustomerId>
 }
 

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { Cli } from '../cli/cli.ts'
 import { type Listed, registerListed } from '../cli/listed.ts'
 import { dollars } from '../cli/output.ts'
+import { wholeAccount } from '../customers/scope.ts'
 import { type DepositStatus, depositStatuses } from './fold.ts'
 import { findDeposit, listDeposits } from './queries.ts'
 import { type DepositRecord, depositRecord } from './record.ts'
@@ -18,11 +19,11 @@ const deposits: Listed<Shown> = {
   reads: ({ pool, clock }) => ({
     list: async (account, page) => {
       const status = page.status as DepositStatus | undefined
-      const found = await listDeposits(pool, account, { ...page, status })
+      const found = await listDeposits(pool, wholeAccount(account), { ...page, status })
       return { rows: found.deposits.map((row) => depositRecord(row, clock())), total: found.total }
     },
     find: async (account, id) => {
-      const found = await findDeposit(pool, account, id)
+      const found = await findDeposit(pool, wholeAccount(account), id)
       return found ? depositRecord(found, clock()) : null
     },
   }),

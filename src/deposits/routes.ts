@@ -95,7 +95,7 @@ export const depositRoutes = (deps: {
       access: 'buy',
       writes: true,
       idempotencyKey: 'optional',
-      customer: 'optional',
+      customer: 'pays',
       body: Body,
       codes: {
         body: {
@@ -122,7 +122,7 @@ export const depositRoutes = (deps: {
         'deposits_not_available',
         'gateway_unavailable',
       ],
-      handler: async ({ caller, body, idempotencyKey, customerRef, requestId }) => {
+      handler: async ({ caller, scope, body, idempotencyKey, customerRef, requestId }) => {
         const { accountId, keyId } = caller
         const rail = body.method
         if (customerRef !== null && !(resellerRails as readonly Rail[]).includes(rail))
@@ -131,13 +131,16 @@ export const depositRoutes = (deps: {
             `method must be one of ${resellerRails.join(', ')} for a customer's deposit`,
           )
         const given = body.return_url === undefined ? null : checkReturnUrl(body.return_url)
-        const customerId = customerRef === null ? null : await customers.ensure(accountId, customerRef)
+        const { customerId } = scope
         const fallback = customerId === null ? null : await returnUrls.ofReseller(accountId)
         const key = idempotencyKey ?? newId('auto')
         const { deposit, payUrl, replayed, position } = await deposits.open(
           {
             accountId,
             customerId,
+            ...(customerRef !== null && {
+              relate: async () => void (await customers.ensure(accountId, customerRef)),
+            }),
             idempotencyKey: key,
             fingerprint: fingerprintOf(body, customerId),
             amountCents: body.amount_cents,
@@ -170,15 +173,15 @@ export const depositRoutes = (deps: {
       tag: 'Deposits',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       params: z.object({ id: z.string() }),
       examples: { params: { id: depositExample.deposit_id } },
       responses: { 200: { description: 'The deposit.', body: DepositRecord, example: depositExample } },
       errors: ['not_found'],
-      handler: async ({ caller, params, after }) => {
-        const { accountId: account } = caller
+      handler: async ({ scope, params, after }) => {
         const as = `deposit ${params.id}`
-        const body = await kept.answer({ account, as, after, outside: true }, async () => {
-          const row = await findDeposit(pool, account, params.id)
+        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
+          const row = await findDeposit(pool, scope, params.id)
           if (!row) throw refuse('not_found', 'no deposit has this id')
           return { body: depositRecord(row, clock()), fleeting: isOpen(row) }
         })
@@ -195,6 +198,7 @@ export const depositRoutes = (deps: {
       tag: 'Deposits',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       query: z.object({
         ...pagingQuery,
         status: wordQuery(depositStatuses, 'Only deposits in this status.').optional(),
@@ -208,12 +212,11 @@ export const depositRoutes = (deps: {
         },
       },
       errors: [],
-      handler: async ({ caller, query, after }) => {
-        const { accountId: account } = caller
+      handler: async ({ scope, query, after }) => {
         const { limit, offset, status } = query
         const as = `deposits ${limit} ${offset} ${status}`
-        const body = await kept.answer({ account, as, after, outside: true }, async () => {
-          const page = await listDeposits(pool, account, { limit, offset, status })
+        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
+          const page = await listDeposits(pool, scope, { limit, offset, status })
           const nowMs = clock()
           return {
             body: {

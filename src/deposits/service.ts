@@ -22,6 +22,8 @@ export type DepositRequest = {
   readonly accountId: AccountId
   /** Null: a top-up of the account's own wallet on the service's gateways. */
   readonly customerId: CustomerId | null
+  /** Makes the relation to the customer: called once nothing refuses the deposit, before it is logged. */
+  readonly relate?: () => Promise<void>
   readonly idempotencyKey: string
   /** What a retry under the same key must ask for again. */
   readonly fingerprint: string
@@ -132,6 +134,7 @@ export const createDeposits = (deps: {
     openingLimits.take(accountId, owner === null)
     const { gatewayId, provider, merchantName } = live
     const amountCents = Math.max(request.amountCents, floorCents(rail))
+    await request.relate?.()
     await keepReturnUrl(pool, depositId, request.returnUrl)
     const { answer } = await runner.run({
       name: 'open-deposit',

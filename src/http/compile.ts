@@ -1,9 +1,11 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
+import type { CustomerIdOf } from '../customers/identity.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { ApiError } from './errors.ts'
 import { refuse, refuseUnknownPath } from './errors.ts'
 import type { CompiledRoute, HttpRequest } from './exchange.ts'
-import { customerRefOf, idempotencyKeyOf, positionOf } from './header-forms.ts'
+import { customerQueryOf, customerRefOf, idempotencyKeyOf, positionOf } from './header-forms.ts'
 import type { Answer, Route } from './route.ts'
 import type { Checked, ShapeCheck } from './shape.ts'
 import { isLate, shapeCheck, shapeShown } from './shape.ts'
@@ -53,18 +55,43 @@ const checkBody = (route: Route, checks: Checks, request: HttpRequest): Checked<
 
 type Keys = { readonly idempotencyKey: string | null; readonly customerRef: string | null }
 
-/** The forms of the headers, then `reseller_forbidden`, then `idempotency_key_required`. */
+const customerHeader = 'X-Reseller-Customer-Id'
+
+/** The customer that a request names, by header or by the query's `customer_id`: no operation ignores either. */
+const namedCustomer = (request: HttpRequest): string | null => {
+  const named = customerRefOf(request.raw)
+  const asked = customerQueryOf(request.query)
+  if (named !== null && asked !== null && named !== asked)
+    throw refuse(
+      'invalid_customer_id',
+      `customer_id names another customer than ${customerHeader}: send one of them, or the same in both`,
+    )
+  return named ?? asked
+}
+
+/** The forms of the headers, then `reseller_forbidden`, then `idempotency_key_required`, then who takes no customer. */
 const checkHeaders = (route: Route, request: HttpRequest): Keys => {
+  const { caller } = request.exchange
+  const { customer } = route
   const idempotencyKey = route.idempotencyKey === undefined ? null : idempotencyKeyOf(request.raw)
-  const customerRef = route.customer === undefined ? null : customerRefOf(request.raw)
-  const reseller = request.exchange.caller?.reseller === true
+  const customerRef = caller === null ? null : namedCustomer(request)
+  const reseller = caller?.reseller === true
   if (customerRef !== null && !reseller)
-    throw refuse('reseller_forbidden', 'X-Reseller-Customer-Id is for reseller keys only')
-  if (customerRef === null && route.customer === 'required')
-    throw refuse('invalid_customer_id', 'X-Reseller-Customer-Id is missing')
+    throw refuse('reseller_forbidden', `${customerHeader} is for reseller keys only`)
   if (idempotencyKey === null && reseller && route.idempotencyKey === 'required-for-resellers')
     throw refuse('idempotency_key_required', 'a reseller key must send an Idempotency-Key here')
-  return { idempotencyKey, customerRef }
+  if (customerRef !== null && typeof customer === 'object') throw refuse(customer.refused, customer.message)
+  return { idempotencyKey, customerRef: customer === 'unaffected' ? null : customerRef }
+}
+
+const scopeOf = (
+  { exchange: { caller } }: HttpRequest,
+  { customerRef }: Keys,
+  customerIdOf: CustomerIdOf,
+): Scope | null => {
+  if (caller === null) return null
+  const { accountId } = caller
+  return { accountId, customerId: customerRef === null ? null : customerIdOf(accountId, customerRef) }
 }
 
 /** A known key with a body that could never have been accepted is a key used again for something else. */
@@ -84,6 +111,7 @@ const refuseLate = async (
 const run = async (
   route: Route,
   checks: Checks,
+  customerIdOf: CustomerIdOf,
   request: HttpRequest,
   log: () => Logger,
 ): Promise<Answer> => {
@@ -101,6 +129,7 @@ const run = async (
     query,
     body: body.value,
     ...keys,
+    scope: scopeOf(request, keys, customerIdOf),
     after: route.access === 'public' ? null : positionOf(request.raw),
     address: exchange.address,
     headers: request.headers,
@@ -109,8 +138,15 @@ const run = async (
   }) as Promise<Answer>
 }
 
+/** A route that serves accounts says what their customers are to it. */
+const requireCustomerUse = ({ access, customer, operationId }: Route): void => {
+  if (access !== 'public' && access !== 'finance' && customer === undefined)
+    throw new Error(`${operationId} does not say what a reseller's customer is to it`)
+}
+
 /** Makes a route's checks ready. */
-export const compileRoute = (route: Route): CompiledRoute => {
+export const compileRoute = (route: Route, customerIdOf: CustomerIdOf): CompiledRoute => {
+  requireCustomerUse(route)
   const body = route.body ?? noBody
   const checks: Checks = {
     body: shapeCheck(body, 'body', route.codes?.body),
@@ -118,5 +154,9 @@ export const compileRoute = (route: Route): CompiledRoute => {
     query: route.query === undefined ? null : shapeCheck(route.query, 'query', route.codes?.query),
     params: route.params ?? null,
   }
-  return { route, unread: checks.unread, run: (request, log) => run(route, checks, request, log) }
+  return {
+    route,
+    unread: checks.unread,
+    run: (request, log) => run(route, checks, customerIdOf, request, log),
+  }
 }

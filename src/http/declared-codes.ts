@@ -29,6 +29,7 @@ const headerCodes = (route: Route): readonly ErrorCode[] => [
   ...(route.idempotencyKey === undefined ? [] : (['invalid_idempotency_key'] as const)),
   ...(route.idempotencyKey === 'required-for-resellers' ? (['idempotency_key_required'] as const) : []),
   ...(route.customer === undefined ? [] : (['invalid_customer_id', 'reseller_forbidden'] as const)),
+  ...(typeof route.customer === 'object' ? [route.customer.refused] : []),
   ...(route.knownKey === undefined ? [] : (['idempotency_conflict'] as const)),
   ...(route.requestIdIsKey ? (['bad_input'] as const) : []),
 ]

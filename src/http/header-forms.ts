@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import { ownIdForm, ownIdOf } from '../customers/own-id.ts'
 import { refuse } from './errors.ts'
 
 const printableAscii = /^[\x20-\x7e]{1,255}$/
-const printable = /^[^\p{C}]{1,128}$/u
 const digits = /^\d{1,16}$/
 
 /** Node joins repeated headers with a comma; a key that a client sent twice is two keys, not one. */
@@ -35,6 +35,9 @@ const asUtf8 = (value: string): string | null => {
   return isUtf8(bytes) ? bytes.toString('utf8') : null
 }
 
+const badCustomer = (place: string) =>
+  refuse('invalid_customer_id', `${place} must be ${ownIdForm}, sent once`)
+
 /**
  * `X-Reseller-Customer-Id`: 1 to 128 printable characters, or null when left out.
  * @throws invalid_customer_id
@@ -43,12 +46,21 @@ export const customerRefOf = (request: IncomingMessage): string | null => {
   const value = single(request, 'x-reseller-customer-id')
   if (value === undefined) return null
   const text = value === null ? null : asUtf8(value)
-  if (text === null || !printable.test(text))
-    throw refuse(
-      'invalid_customer_id',
-      'X-Reseller-Customer-Id must be 1 to 128 printable characters, sent once',
-    )
-  return text
+  const ref = text === null ? null : ownIdOf(text)
+  if (ref === null) throw badCustomer('X-Reseller-Customer-Id')
+  return ref
+}
+
+/**
+ * The customer of the query's `customer_id`, which names the same as the header, or null when left out.
+ * @throws invalid_customer_id
+ */
+export const customerQueryOf = (query: unknown): string | null => {
+  const value = (query as Readonly<Record<string, unknown>>).customer_id
+  if (value === undefined) return null
+  const ref = typeof value === 'string' ? ownIdOf(value) : null
+  if (ref === null) throw badCustomer('customer_id')
+  return ref
 }
 
 /**

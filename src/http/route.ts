@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
+import type { Scope } from '../customers/scope.ts'
 import type { Caller, FinanceCaller } from './auth.ts'
 import type { ErrorCode } from './error-table.ts'
 import type { JsonBytes } from './json-bytes.ts'
@@ -61,6 +62,24 @@ export type RouteError =
       readonly extra?: Readonly<Record<string, unknown>>
     }
 
+/**
+ * What a reseller's customer is to an operation. The header `X-Reseller-Customer-Id` or the query's `customer_id` names
+ * it, on a reseller key only. `pays`: it is for the customer, whose credit pays. `limits`: what is read or changed is
+ * that customer's alone, the rest reads as absent. `unaffected`: it shows and changes nothing of any customer.
+ * `refused`: what it is about is the account's own.
+ */
+export type CustomerUse =
+  | 'pays'
+  | 'limits'
+  | 'unaffected'
+  | { readonly refused: ErrorCode; readonly message: string }
+
+/** For what belongs to the account alone: `what` as the subject of a sentence, e.g. "the wallet is". */
+export const ownToAccount = (what: string): CustomerUse => ({
+  refused: 'invalid_customer_id',
+  message: `${what} the account's own and no customer's: leave X-Reseller-Customer-Id out`,
+})
+
 /** What a handler gets. Every value in it has passed the checks that come before the handler. */
 export type ApiRequest<
   Params extends z.ZodType = z.ZodType,
@@ -76,7 +95,12 @@ export type ApiRequest<
   readonly body: z.output<Body>
   /** As sent, 1 to 255 printable ASCII characters; null when it was left out or the route takes none. */
   readonly idempotencyKey: string | null
-  /** `X-Reseller-Customer-Id` as sent (only on a reseller key, only where the route takes it), else null. */
+  /**
+   * Whose things the request sees and changes. Every query of an account's things takes it whole: a customer who is
+   * named limits them all.
+   */
+  readonly scope: Entry extends 'public' | 'finance' ? null : Scope
+  /** The reseller's own id of the customer of `scope`, else null. */
   readonly customerRef: string | null
   /** The log position that the client says it has seen (`X-Farebox-Position`), else null. */
   readonly after: number | null
@@ -167,11 +191,8 @@ export type RouteDefinition<
    * quantity or targeting: the check of a known key comes before those (decisions.md, order of checks).
    */
   knownKey?(caller: Caller, idempotencyKey: string): Promise<boolean>
-  /**
-   * `X-Reseller-Customer-Id` names a customer: refused on a key that is no reseller's. `refused`: the handler refuses
-   * every customer, so that nobody pays by mistake for the one who was named.
-   */
-  readonly customer?: 'optional' | 'required' | 'refused'
+  /** Every operation with an API key says it: a server with one that does not is not made. */
+  readonly customer?: CustomerUse
   /** A scraper call: `X-Request-Id` is its idempotency key, taken as it is or refused as `bad_input`. */
   readonly requestIdIsKey?: true
   readonly responses: Declared
@@ -218,7 +239,7 @@ export type Route = RouteDefinition<any, any, any, any, any>
  *     access: 'buy',
  *     writes: true,
  *     idempotencyKey: 'required-for-resellers',
- *     customer: 'optional',
+ *     customer: 'pays',
  *     body: z.strictObject({
  *       product_id: z.string(),
  *       quantity: z.int().min(1),
@@ -259,5 +280,6 @@ export const route = <
   Query extends z.ZodObject = z.ZodObject<Record<never, never>>,
   Body extends z.ZodType = z.ZodUndefined,
 >(
-  definition: RouteDefinition<Params, Query, Body, Declared, Entry>,
+  definition: RouteDefinition<Params, Query, Body, Declared, Entry> &
+    (Entry extends 'public' | 'finance' ? unknown : { readonly customer: CustomerUse }),
 ): Route => definition

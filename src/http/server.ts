@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 import type { Logger } from 'pino'
 import type { MonotonicClock } from '../clock.ts'
+import type { CustomerIdOf } from '../customers/identity.ts'
 import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
 import type { ArrivingLimits } from './arriving.ts'
 import { createArriving, defaultArrivingLimits } from './arriving.ts'
@@ -32,6 +33,8 @@ import { createUnanswered } from './unanswered.ts'
 export type HttpServerOptions = {
   readonly routes: readonly Route[]
   readonly directory: Directory
+  /** The id inside of a reseller's customer that a request names. */
+  readonly customerIdOf: CustomerIdOf
   /** Left out: no route is finance's. */
   readonly financeDirectory?: FinanceDirectory
   readonly logger: Logger
@@ -267,7 +270,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
   }
 
   for (const route of routes) {
-    const compiled = compileRoute(route)
+    const compiled = compileRoute(route, options.customerIdOf)
     app.route({
       method: route.method,
       url: fastifyPath(route.path),

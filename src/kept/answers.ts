@@ -1,12 +1,12 @@
 import type { Reads } from '../../projections/engine/reads.ts'
+import type { Scope } from '../customers/scope.ts'
 import { JsonBytes } from '../http/json-bytes.ts'
-import type { AccountId } from '../ids.ts'
 import type { KeptStore, Made, Standing } from './store.ts'
 import type { TouchesOf } from './touches.ts'
 
 /** What an answer is about and what it is made of. */
 export type Asked = {
-  readonly account: AccountId
+  readonly scope: Scope
   /** The operation, and everything of the request and its caller that the answer depends on. */
   readonly as: string
   /** `X-Farebox-Position`, or null. */
@@ -43,7 +43,8 @@ export const createKeptAnswers = (deps: {
 
   /** Null where this process does not see every change. */
   const standingOf = async (asked: Asked): Promise<Standing | null> => {
-    const { account, after, tables, outside, here } = asked
+    const { after, tables, outside, here } = asked
+    const { accountId: account } = asked.scope
     const [touches] = await Promise.all([
       outside ? touchesOf(account) : 0,
       here ? reads.settledHere(account, after ?? 0) : reads.settled(account, after ?? 0),
@@ -56,7 +57,8 @@ export const createKeptAnswers = (deps: {
     answer: async (asked, read) => {
       const standing = await standingOf(asked)
       if (standing === null) return JsonBytes.of((await read()).body)
-      return store.answer(`${asked.account} ${asked.as}`, standing, read)
+      const { accountId, customerId } = asked.scope
+      return store.answer(`${accountId} ${customerId} ${asked.as}`, standing, read)
     },
   }
 }

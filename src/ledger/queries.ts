@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { TransactionRow } from '../../projections/balances.ts'
 import type { ReadDatabase } from '../../projections/database.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { AccountId } from '../ids.ts'
 import { createGathered } from '../postgres/gathered.ts'
 
@@ -19,26 +20,36 @@ export const createAvailableMicros = (
   return async (account) => (await find(account)) ?? 0
 }
 
-/** A page of the account's transactions, newest first, and how many there are in all. */
+const transactionsOf = (db: Kysely<ReadDatabase>, { accountId, customerId }: Scope) => {
+  const ofAccount = db.selectFrom('read.transactions').where('account_id', '=', accountId)
+  return customerId === null ? ofAccount : ofAccount.where('customer_id', '=', customerId)
+}
+
+/** Of all of an account's transactions it is known; a customer has few. */
+const countTransactions = async (db: Kysely<ReadDatabase>, scope: Scope): Promise<number> => {
+  if (scope.customerId !== null) {
+    const counting = transactionsOf(db, scope).select((is) => is.fn.countAll<number>().as('total'))
+    return (await counting.executeTakeFirstOrThrow()).total
+  }
+  const known = db.selectFrom('read.balances').select('transactions')
+  const balance = await known.where('account_id', '=', scope.accountId).executeTakeFirst()
+  return balance?.transactions ?? 0
+}
+
+/** A page of the transactions within the scope, newest first, and how many there are in all. */
 export const listTransactions = async (
   db: Kysely<ReadDatabase>,
-  account: AccountId,
+  scope: Scope,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly transactions: readonly TransactionRow[]; readonly total: number }> => {
-  const [transactions, counted] = await Promise.all([
-    db
-      .selectFrom('read.transactions')
+  const [transactions, total] = await Promise.all([
+    transactionsOf(db, scope)
       .selectAll()
-      .where('account_id', '=', account)
       .orderBy('position', 'desc')
       .limit(page.limit)
       .offset(page.offset)
       .execute(),
-    db
-      .selectFrom('read.balances')
-      .select('transactions')
-      .where('account_id', '=', account)
-      .executeTakeFirst(),
+    countTransactions(db, scope),
   ])
-  return { transactions, total: counted?.transactions ?? 0 }
+  return { transactions, total }
 }

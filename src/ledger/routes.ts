@@ -3,8 +3,9 @@ import { z } from 'zod'
 import type { TransactionRow } from '../../projections/balances.ts'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { Reads } from '../../projections/engine/reads.ts'
+import { customerIdField } from '../customers/named.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
-import { type Route, route } from '../http/route.ts'
+import { ownToAccount, type Route, route } from '../http/route.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { microsToCentsFloor } from './money.ts'
 import { createAvailableMicros, listTransactions } from './queries.ts'
@@ -42,6 +43,7 @@ const Transaction = z
     }),
     balanceAfterCents: z.int(),
     balanceAfterMicros: z.int(),
+    customerId: customerIdField,
     orderId: z.string().nullable(),
     depositId: z
       .string()
@@ -66,6 +68,7 @@ const transactionExample = {
   amountMicros: -12500000,
   balanceAfterCents: 98750,
   balanceAfterMicros: 987500000,
+  customerId: null,
   orderId: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
   depositId: null,
   reference: null,
@@ -81,6 +84,7 @@ const publicTransaction = (row: TransactionRow): z.input<typeof Transaction> => 
     amountMicros: row.amount_micros,
     balanceAfterCents,
     balanceAfterMicros: row.balance_after_micros,
+    customerId: row.customer_id,
     orderId: row.order_id,
     depositId: row.deposit_id,
     reference: row.reference,
@@ -109,6 +113,7 @@ export const walletRoutes = ({
       tag: 'Account',
       access: 'buy',
       writes: false,
+      customer: ownToAccount('a customer has credit (GET /api/v1/reseller/customers), and the wallet is'),
       responses: {
         200: { description: 'The balance.', body: Wallet, example: { balanceCents: 98750, currency: 'USD' } },
       },
@@ -125,10 +130,12 @@ export const walletRoutes = ({
       path: '/api/v1/wallet/transactions',
       operationId: 'listTransactions',
       summary: 'List what moved the wallet',
-      description: 'Every movement of the wallet, newest first.',
+      description:
+        "Every movement of the wallet, newest first. For a reseller's customer: what its orders and their refunds moved.",
       tag: 'Account',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       query: z.object(pagingQuery),
       codes: { query: pagingCodes },
       examples: { query: { limit: 50, offset: 0 } },
@@ -140,11 +147,10 @@ export const walletRoutes = ({
         },
       },
       errors: [],
-      handler: async ({ caller, query, after }) => {
-        const { accountId: account } = caller
+      handler: async ({ scope, query, after }) => {
         const as = `transactions ${query.limit} ${query.offset}`
-        const body = await kept.answer({ account, as, after }, async () => {
-          const { transactions, total } = await listTransactions(db, account, query)
+        const body = await kept.answer({ scope, as, after }, async () => {
+          const { transactions, total } = await listTransactions(db, scope, query)
           return { body: { transactions: transactions.map(publicTransaction), total, ...query } }
         })
         return { status: 200, body }

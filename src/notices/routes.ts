@@ -27,6 +27,7 @@ export const noticeRoutes = ({
     tag: 'Account',
     access: 'any-key',
     writes: false,
+    customer: 'unaffected',
     query: z.object({
       kind: wordQuery(noticeKinds, 'Only notices of this kind.').optional(),
       audience: wordQuery(
@@ -42,10 +43,10 @@ export const noticeRoutes = ({
       },
     },
     errors: [],
-    handler: async ({ caller, query: { kind, audience }, after }) => {
+    handler: async ({ caller, scope, query: { kind, audience }, after }) => {
       const { accountId: account, reseller } = caller
       const asked = {
-        account,
+        scope,
         as: `announcements ${reseller} ${kind} ${audience}`,
         after,
         tables: [noticesTable.name],

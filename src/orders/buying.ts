@@ -1,6 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Product } from '../catalog/product.ts'
 import type { TermsOf } from '../catalog/routes.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { Customers } from '../customers/service.ts'
 import type { ApiRequest } from '../http/route.ts'
 import { fingerprintOf } from './fingerprint.ts'
@@ -10,6 +11,7 @@ import type { OrderService, Placed } from './service.ts'
 
 /** A request that a wallet, a customer's credit or a pay page pays. */
 export type Purchase = Pick<ApiRequest, 'requestId' | 'idempotencyKey' | 'customerRef'> & {
+  readonly scope: Scope
   readonly caller: Buyer['caller']
   /** The route with its path ids. */
   readonly path: string
@@ -34,14 +36,18 @@ export const createBuy =
     readonly orders: OrderService
     readonly catalog: { current(): Catalog }
     readonly termsOf: TermsOf
-    readonly customers: Pick<Customers, 'idOf'>
+    readonly customers: Pick<Customers, 'ensure'>
   }): Buy =>
-  ({ caller, requestId, idempotencyKey, customerRef, path, productId, body }, prepare) => {
+  async ({ caller, scope, requestId, idempotencyKey, customerRef, path, productId, body }, prepare) => {
     const { orders, catalog, termsOf, customers } = deps
-    const customerId = customerRef === null ? null : customers.idOf(caller.accountId, customerRef)
+    const { customerId } = scope
     const method = body.method ?? 'wallet'
-    return orders.submit({
+    const relate = async (): Promise<void> => {
+      if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
+    }
+    const placed = await orders.submit({
       caller,
+      relate,
       requestId,
       idempotencyKey,
       fingerprint: fingerprintOf({ method: 'POST', path, productId, body, customerId }),
@@ -57,4 +63,7 @@ export const createBuy =
           catalog: catalog.current(),
         }),
     })
+    // Whose credit paid is known before; only one whose own id was erased is told of anew.
+    await relate()
+    return placed
   }

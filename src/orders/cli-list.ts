@@ -4,6 +4,7 @@ import { createAccounts } from '../accounts/service.ts'
 import { type Cli, type CliContext, wholeNumber } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput, dollars, table } from '../cli/output.ts'
 import { refuseUnmade } from '../cli/read-tables.ts'
+import { wholeAccount } from '../customers/scope.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
 import type { AccountId } from '../ids.ts'
@@ -28,7 +29,7 @@ const list = async (context: CliContext, options: Options): Promise<CliOutput> =
   const db = createKysely<ReadDatabase & DepositPagesDatabase>(pool)
   const { orders, total } = await listOrders(
     db,
-    account,
+    wholeAccount(account),
     { status, orderIds: undefined, limit, offset },
     clock(),
   )

@@ -44,9 +44,15 @@ export type HostedOrders = {
   liveRails(): Promise<readonly Rail[]>
   /**
    * Opens the invoice of an order that is to be paid, or the open one that stands; the order waits for it from then on.
+   * @param relate Makes the relation to the customer, before anything is logged for one who may be new
    * @throws ApiError: deposits_not_available, gateway_unavailable, idempotency_conflict; CommandOverload
    */
-  invoice(draft: OrderDraft, amountCents: number, cause: Cause): Promise<Invoiced>
+  invoice(
+    draft: OrderDraft,
+    amountCents: number,
+    cause: Cause,
+    relate?: () => Promise<void>,
+  ): Promise<Invoiced>
   /** Asks the provider for a payment that nobody told of yet, and looks how the order stands then. */
   look(order: Order, cause: Cause): Promise<Looked>
 }
@@ -96,13 +102,14 @@ export const createHostedOrders = (deps: {
 
     liveRails: () => gateways.liveRails(null),
 
-    invoice: async (draft, amountCents, cause) => {
+    invoice: async (draft, amountCents, cause, relate) => {
       const { accountId, customerId, orderId, fingerprint, method } = draft
       const reseller = customerId === null ? null : accountId
       const opened = await deposits.open(
         {
           accountId,
           customerId,
+          ...(relate && { relate }),
           // A key that no client can send, since orders and deposits have keys apart (decisions, "Everywhere").
           idempotencyKey: `\n${orderId}`,
           fingerprint,

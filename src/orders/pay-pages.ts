@@ -41,7 +41,8 @@ export const createPayPages = (deps: {
     if (short === null || method === 'wallet' || customerId === null) throw refuseForPlacement(refusal)
     const payable = chargeOf(method, short) !== null && (await hosted.takes(method, accountId))
     if (!payable) throw refuseForPlacement(refusal)
-    const { order, position, made: _, ...page } = await hosted.invoice(draft, short, causeOf(asked))
+    const { relate } = asked.request
+    const { order, position, made: _, ...page } = await hosted.invoice(draft, short, causeOf(asked), relate)
     if (order.status === 'awaiting_payment') throw refuseForPlacement(refusal, page)
     return { ...standing(asked, order), position }
   }

@@ -1,9 +1,10 @@
 import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { KeptDetails, OrderCountRow, OrderRow } from '../../projections/orders.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { DepositPagesDatabase } from '../deposits/database.ts'
 import { type DepositStatus, isPayable } from '../deposits/fold.ts'
-import type { AccountId } from '../ids.ts'
+import type { AccountId, CustomerId } from '../ids.ts'
 import type { OrderDetails } from './details.ts'
 import type { Order, OrderStatus, ShownOrder } from './fold.ts'
 import type { AwaitedInvoice } from './record.ts'
@@ -38,6 +39,7 @@ const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number): FoundOrder =
     ...(JSON.parse(row.details) as KeptDetails),
     orderId: row.order_id as OrderDetails['orderId'],
     accountId: row.account_id as AccountId,
+    customerId: row.customer_id as CustomerId | null,
     createdAt: row.created_at,
   },
   status: row.status,
@@ -59,8 +61,8 @@ const orderOfRow = (row: OrderRow & PaymentColumns, nowMs: number): FoundOrder =
 
 type Database = ReadDatabase & DepositPagesDatabase
 
-const withPayments = (db: Kysely<Database>, account: AccountId) =>
-  db
+const withPayments = (db: Kysely<Database>, { accountId, customerId }: Scope) => {
+  const ofAccount = db
     .selectFrom('read.orders as o')
     .leftJoin('read.order_payments as p', 'p.order_id', 'o.order_id')
     .leftJoin('read.deposits as i', 'i.deposit_id', 'p.deposit_id')
@@ -72,11 +74,13 @@ const withPayments = (db: Kysely<Database>, account: AccountId) =>
       'i.status as invoice_status',
       'i.expires_at as invoice_expires_at',
     ])
-    .where('o.account_id', '=', account)
+    .where('o.account_id', '=', accountId)
+  return customerId === null ? ofAccount : ofAccount.where('o.customer_id', '=', customerId)
+}
 
-/** An order of the account, or undefined: absent and foreign read alike. `nowMs` tells which pay pages are dead. */
-export const findOrder = async (db: Kysely<Database>, account: AccountId, orderId: string, nowMs: number) => {
-  const row = await withPayments(db, account).where('o.order_id', '=', orderId).executeTakeFirst()
+/** An order within the scope, or undefined: absent and foreign read alike. `nowMs` tells which pay pages are dead. */
+export const findOrder = async (db: Kysely<Database>, scope: Scope, orderId: string, nowMs: number) => {
+  const row = await withPayments(db, scope).where('o.order_id', '=', orderId).executeTakeFirst()
   return row && orderOfRow(row, nowMs)
 }
 
@@ -89,41 +93,41 @@ type ListFilter = {
   readonly orderIds: readonly string[] | undefined
 }
 
-const fittingOrders = (db: Kysely<Database>, account: AccountId, { status, orderIds }: ListFilter) => {
-  let fitting = withPayments(db, account)
+const fittingOrders = (db: Kysely<Database>, scope: Scope, { status, orderIds }: ListFilter) => {
+  let fitting = withPayments(db, scope)
   if (status !== undefined) fitting = fitting.where('o.status', '=', status)
   if (orderIds !== undefined) fitting = fitting.where(sql<boolean>`o.order_id = any (${orderIds}::text[])`)
   return fitting
 }
 
-/** Of all orders it is known; only a few can be named. */
-const countOrders = async (db: Kysely<Database>, account: AccountId, filter: ListFilter): Promise<number> => {
-  if (filter.orderIds !== undefined) {
-    const counting = fittingOrders(db, account, filter)
+/** Of all of an account's orders it is known; a customer has few, and only a few can be named. */
+const countOrders = async (db: Kysely<Database>, scope: Scope, filter: ListFilter): Promise<number> => {
+  if (filter.orderIds !== undefined || scope.customerId !== null) {
+    const counting = fittingOrders(db, scope, filter)
       .clearSelect()
       .select((is) => is.fn.countAll<number>().as('total'))
     return (await counting.executeTakeFirstOrThrow()).total
   }
-  const known = db.selectFrom('read.order_counts').selectAll().where('account_id', '=', account)
+  const known = db.selectFrom('read.order_counts').selectAll().where('account_id', '=', scope.accountId)
   const counts = await known.executeTakeFirst()
   return counts ? totalOf(counts, filter.status) : 0
 }
 
-/** A page of the account's orders, newest first, and how many there are in all. */
+/** A page of the orders within the scope, newest first, and how many there are in all. */
 export const listOrders = async (
   db: Kysely<Database>,
-  account: AccountId,
+  scope: Scope,
   filter: Page & ListFilter,
   nowMs: number,
 ) => {
   const [rows, total] = await Promise.all([
-    fittingOrders(db, account, filter)
+    fittingOrders(db, scope, filter)
       .orderBy('o.created_at', 'desc')
       .orderBy('o.order_id', 'desc')
       .limit(filter.limit)
       .offset(filter.offset)
       .execute(),
-    countOrders(db, account, filter),
+    countOrders(db, scope, filter),
   ])
   return { orders: rows.map((row) => orderOfRow(row, nowMs)), total }
 }

@@ -43,6 +43,8 @@ export type OrderRequest = {
   readonly actor?: Actor
   // biome-ignore lint/suspicious/noExplicitAny: its state is between it and its fold
   readonly beside?: Beside<any>
+  /** Makes the relation to the customer: called before an invoice is opened for one who may be new. */
+  readonly relate?: () => Promise<void>
   /** What a retry under the same key must ask for again (src/orders/fingerprint.ts). */
   readonly fingerprint: string
   /** Everything that is decided before the log is asked: product, quantity, targeting, price. It throws refusals. */

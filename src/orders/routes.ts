@@ -83,7 +83,7 @@ export const orderRoutes = (deps: {
   readonly pool: pg.Pool
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, stock, customers, kept, db, pool, clock } = deps
+  const { orders, catalog, stock, kept, db, pool, clock } = deps
   const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
@@ -110,7 +110,7 @@ export const orderRoutes = (deps: {
       access: 'buy',
       writes: true,
       idempotencyKey: 'required-for-resellers',
-      customer: 'optional',
+      customer: 'pays',
       body: Body,
       codes: {
         body: {
@@ -148,9 +148,7 @@ export const orderRoutes = (deps: {
         const productId = catalog.current().resolve(body.product_id)?.id ?? body.product_id
         const placed = await buy({ ...request, path: ordersPath, productId }, async (buyer) => {
           const { product_id: productId, quantity, fulfillment_meta: meta } = body
-          const prepared = await prepareOrder(buyer, { productId, quantity, meta }, stock)
-          if (customerRef !== null) await customers.ensure(caller.accountId, customerRef)
-          return prepared
+          return prepareOrder(buyer, { productId, quantity, meta }, stock)
         })
         const { order, invoice = null } = placed
         return answerUnderKey(
@@ -169,15 +167,15 @@ export const orderRoutes = (deps: {
       tag: 'Orders',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       params: z.object({ id: z.string() }),
       examples: { params: { id: orderExample.orderId } },
       responses: { 200: { description: 'The order.', body: OrderRecord, example: orderExample } },
       errors: ['not_found'],
-      handler: async ({ caller, params, after }) => {
-        const { accountId: account, reseller } = caller
-        const asked = { ...madeOf, account, as: `order ${reseller} ${params.id}`, after }
+      handler: async ({ caller, scope, params, after }) => {
+        const asked = { ...madeOf, scope, as: `order ${caller.reseller} ${params.id}`, after }
         const body = await kept.answer(asked, async () => {
-          const order = await findOrder(db, account, params.id, clock())
+          const order = await findOrder(db, scope, params.id, clock())
           if (!order) throw refuse('not_found', 'no order has this id')
           const [record] = await recordsOf(caller, [order])
           return { body: record!, fleeting: isAwaiting(order) }
@@ -195,6 +193,7 @@ export const orderRoutes = (deps: {
       tag: 'Orders',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       query: z.object({
         ...pagingQuery,
         status: wordQuery(orderStatuses, 'Only orders in this status.').optional(),
@@ -212,14 +211,15 @@ export const orderRoutes = (deps: {
         },
       },
       errors: [],
-      handler: async ({ caller, query, after }) => {
-        const { accountId: account, reseller } = caller
+      handler: async ({ caller, scope, query, after }) => {
         const { limit, offset, status, subscription_id: subscription } = query
-        const as = `orders ${reseller} ${limit} ${offset} ${status} ${JSON.stringify(subscription)}`
-        const body = await kept.answer({ ...madeOf, account, as, after }, async () => {
+        const as = `orders ${caller.reseller} ${limit} ${offset} ${status} ${JSON.stringify(subscription)}`
+        const body = await kept.answer({ ...madeOf, scope, as, after }, async () => {
           const orderIds =
-            subscription === undefined ? undefined : await orderIdsOfSubscription(db, account, subscription)
-          const page = await listOrders(db, account, { limit, offset, status, orderIds }, clock())
+            subscription === undefined
+              ? undefined
+              : await orderIdsOfSubscription(db, caller.accountId, subscription)
+          const page = await listOrders(db, scope, { limit, offset, status, orderIds }, clock())
           return {
             body: { orders: await recordsOf(caller, page.orders), total: page.total, limit, offset },
             fleeting: page.orders.some(isAwaiting),

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import { type Listed, registerListed } from '../cli/listed.ts'
+import { wholeAccount } from '../customers/scope.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { AccountId } from '../ids.ts'
 import type { LabelDatabase } from '../labels/database.ts'
@@ -38,11 +39,11 @@ const plans: Listed<PlanFacts> = {
     return {
       list: async (account, page) => {
         const filter = { ...page, productId: undefined, status: page.status as PlanStatus | undefined }
-        const found = await listPlans(db, account, filter, context.clock())
+        const found = await listPlans(db, wholeAccount(account), filter, context.clock())
         return { rows: await factsOf(context, account, found.plans), total: found.total }
       },
       find: async (account, id) => {
-        const found = await findPlan(db, account, id)
+        const found = await findPlan(db, wholeAccount(account), id)
         return found ? ((await factsOf(context, account, [found]))[0] ?? null) : null
       },
     }

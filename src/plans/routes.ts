@@ -4,7 +4,8 @@ import type { Reads } from '../../projections/engine/reads.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
 import type { Clock } from '../clock.ts'
-import { refuseOtherHolder } from '../customers/named.ts'
+import { refuseUnnamedHolder } from '../customers/named.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { Customers } from '../customers/service.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { Caller } from '../http/auth.ts'
@@ -13,7 +14,7 @@ import { answerUnderKey, responsesUnderKey } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
-import type { AccountId, PlanId } from '../ids.ts'
+import type { PlanId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { maxLabelLength, setLabel } from '../labels/labels.ts'
 import { createBuy } from '../orders/buying.ts'
@@ -89,14 +90,14 @@ export const planRoutes = (deps: {
   const recordOf = async (caller: Caller, row: FoundPlan): Promise<PlanRecord> =>
     (await recordsOf(caller, [row]))[0]!
 
-  const planAt = async (account: AccountId, planId: string): Promise<FoundPlan> => {
-    const plan = await findPlan(db, account, planId)
+  const planAt = async (scope: Scope, planId: string): Promise<FoundPlan> => {
+    const plan = await findPlan(db, scope, planId)
     if (!plan) throw refuse('not_found', 'no plan has this id')
     return plan
   }
-  const planOf = async ({ accountId }: Caller, planId: string, after: number | null): Promise<FoundPlan> => {
-    await reads.settled(accountId, after ?? 0)
-    return planAt(accountId, planId)
+  const planOf = async (scope: Scope, planId: string, after: number | null): Promise<FoundPlan> => {
+    await reads.settled(scope.accountId, after ?? 0)
+    return planAt(scope, planId)
   }
 
   return [
@@ -109,6 +110,7 @@ export const planRoutes = (deps: {
       tag: 'Plans',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       query: z.object({
         ...pagingQuery,
         status: wordQuery(planStatuses, 'Only plans in this status.').optional(),
@@ -123,25 +125,21 @@ export const planRoutes = (deps: {
         },
       },
       errors: [],
-      handler: async ({ caller, query, after }) => {
-        const { accountId: account } = caller
+      handler: async ({ caller, scope, query, after }) => {
         const { limit, offset, status, product } = query
         const as = `plans ${limit} ${offset} ${status} ${JSON.stringify(product)}`
-        const body = await kept.answer(
-          { ...madeOf, account, as, after, with: catalog.current() },
-          async () => {
-            const productId =
-              product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product)
-            const nowMs = clock()
-            const page = await listPlans(db, account, { limit, offset, status, productId }, nowMs)
-            return {
-              body: { plans: await recordsOf(caller, page.plans), total: page.total, limit, offset },
-              untilMs: nextExpiryMs(page.plans, nowMs),
-              // Plans that are not on the page come and go by the clock.
-              fleeting: status !== undefined,
-            }
-          },
-        )
+        const body = await kept.answer({ ...madeOf, scope, as, after, with: catalog.current() }, async () => {
+          const productId =
+            product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product)
+          const nowMs = clock()
+          const page = await listPlans(db, scope, { limit, offset, status, productId }, nowMs)
+          return {
+            body: { plans: await recordsOf(caller, page.plans), total: page.total, limit, offset },
+            untilMs: nextExpiryMs(page.plans, nowMs),
+            // Plans that are not on the page come and go by the clock.
+            fleeting: status !== undefined,
+          }
+        })
         return { status: 200, body }
       },
     }),
@@ -155,16 +153,16 @@ export const planRoutes = (deps: {
       tag: 'Plans',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       params,
       examples,
       responses: { 200: { description: 'The plan.', body: PlanRecord, example: planExample } },
       errors: ['not_found'],
-      handler: async ({ caller, params: { id }, after }) => {
-        const { accountId: account } = caller
-        const asked = { ...madeOf, account, as: `plan ${id}`, after, with: catalog.current() }
+      handler: async ({ caller, scope, params: { id }, after }) => {
+        const asked = { ...madeOf, scope, as: `plan ${id}`, after, with: catalog.current() }
         const body = await kept.answer(asked, async () => {
           const nowMs = clock()
-          const plan = await planAt(account, id)
+          const plan = await planAt(scope, id)
           return { body: await recordOf(caller, plan), untilMs: nextExpiryMs([plan], nowMs) }
         })
         return { status: 200, body }
@@ -180,13 +178,14 @@ export const planRoutes = (deps: {
       tag: 'Plans',
       access: 'buy',
       writes: true,
+      customer: 'limits',
       params,
       body: z.strictObject({ label: z.string().max(maxLabelLength) }),
       examples: { ...examples, body: { label: 'acme' } },
       responses: { 200: { description: 'The plan.', body: PlanRecord, example: planExample } },
       errors: ['not_found'],
-      handler: async ({ caller, params: { id }, body: { label }, after }) => {
-        const plan = await planOf(caller, id, after)
+      handler: async ({ caller, scope, params: { id }, body: { label }, after }) => {
+        const plan = await planOf(scope, id, after)
         await setLabel(pool, caller.accountId, plan.plan_id as PlanId, label)
         return { status: 200, body: await recordOf(caller, { ...plan, label }) }
       },
@@ -203,7 +202,7 @@ export const planRoutes = (deps: {
       access: 'buy',
       writes: true,
       idempotencyKey: 'required-for-resellers',
-      customer: 'optional',
+      customer: 'pays',
       params,
       body: z.strictObject({
         quantity: quantityField,
@@ -229,18 +228,18 @@ export const planRoutes = (deps: {
       ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
       handler: async (request) => {
-        const { caller, params, body, customerRef, after } = request
-        const { plan_id, product_id: productId, customer_id } = await planOf(caller, params.id, after)
+        const { caller, scope, params, body, customerRef, after } = request
+        const { plan_id, product_id: productId, customer_id } = await planOf(scope, params.id, after)
         const planId = plan_id as PlanId
         const path = `/api/v1/plans/${planId}/topup`
         const placed = await buy({ ...request, path, productId }, async (buyer) => {
-          refuseOtherHolder(customer_id, buyer.customerId, 'the plan')
+          refuseUnnamedHolder(customer_id, buyer.customerId, 'the plan')
           return prepareTopUp(buyer, { planId, productId }, body.quantity)
         })
         const { order, invoice = null, position } = placed
         return answerUnderKey(placed, {
           ...orderRecord({ ...order, invoice, customer: customerRef }, caller.reseller),
-          plan: await recordOf(caller, await planOf(caller, planId, position)),
+          plan: await recordOf(caller, await planOf(scope, planId, position)),
         })
       },
     }),

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { Cli, CliContext } from '../cli/cli.ts'
 import { type Listed, registerListed } from '../cli/listed.ts'
+import { wholeAccount } from '../customers/scope.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { AccountId } from '../ids.ts'
 import type { LabelDatabase } from '../labels/database.ts'
@@ -33,11 +34,11 @@ const proxies: Listed<ProxyFacts> = {
     return {
       list: async (account, { limit, offset, status }) => {
         const filter = { status: status as ProxyStatus | undefined }
-        const found = await listProxies(db, account, filter, { limit, offset }, context.clock())
+        const found = await listProxies(db, wholeAccount(account), filter, { limit, offset }, context.clock())
         return { rows: await factsOf(context, account, found.proxies), total: found.total }
       },
       find: async (account, id) => {
-        const found = await findProxies(db, account, { proxyIds: [id] }, context.clock(), 1)
+        const found = await findProxies(db, wholeAccount(account), { proxyIds: [id] }, context.clock(), 1)
         return (await factsOf(context, account, found))[0] ?? null
       },
     }

@@ -1,4 +1,4 @@
-import { refuseOtherHolder } from '../customers/named.ts'
+import { refuseUnnamedHolder } from '../customers/named.ts'
 import { refuse } from '../http/errors.ts'
 import type { ProxyId } from '../ids.ts'
 import type { RentalsToExtend } from '../orders/prepare.ts'
@@ -14,7 +14,7 @@ const lineOf = (row: FoundProxy) =>
   JSON.stringify([row.product_id, row.country, row.carrier_id, row.service, row.rotation_minutes])
 
 /**
- * The rentals of one extension: they must run, be held for whom the request names, and be of one product, country and
+ * The rentals of one extension, of those found within the request's scope: they must run, be held for whom the request names, and be of one product, country and
  * mobile line, since one order has one payer, one target and one price.
  * @param request `asked`: the rentals that it names; null: all of an order. `customerId`: whom it is for
  * @throws ApiError not_found, invalid_customer_id, out_of_stock (a rental that has ended), invalid_body (a mixture)
@@ -38,7 +38,7 @@ export const rentalsToExtend = (
       'not_found',
       missing === undefined ? 'no proxy of this order runs' : `no proxy has the id ${missing}`,
     )
-  for (const row of rows) refuseOtherHolder(row.customer_id, customerId, row.proxy_id)
+  for (const row of rows) refuseUnnamedHolder(row.customer_id, customerId, row.proxy_id)
   if (rows.length > maxExtended)
     throw refuse('invalid_body', `one extension keeps at most ${maxExtended} addresses; name fewer proxy_ids`)
   const ended = rows.find((row) => !runs(row))

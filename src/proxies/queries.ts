@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
 import { isoTime } from '../clock.ts'
-import type { AccountId } from '../ids.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { LabelDatabase } from '../labels/database.ts'
 import { expiringMs, type FoundProxy, type ProxyStatus } from './record.ts'
 
@@ -19,11 +19,17 @@ export type ProxyFilter = {
   readonly proxyIds?: readonly string[] | undefined
 }
 
-const proxiesOf = (db: ProxyQueries, account: AccountId, filter: ProxyFilter, nowMs: number) => {
+const proxiesOf = (
+  db: ProxyQueries,
+  { accountId, customerId }: Scope,
+  filter: ProxyFilter,
+  nowMs: number,
+) => {
   let fitting = db
     .selectFrom('read.proxies as proxy')
     .leftJoin('vault.labels as label', 'label.resource_id', 'proxy.proxy_id')
-    .where('proxy.account_id', '=', account)
+    .where('proxy.account_id', '=', accountId)
+  if (customerId !== null) fitting = fitting.where('proxy.customer_id', '=', customerId)
   const { family, productId, orderId, country, status, expiresBeforeMs, proxyIds } = filter
   if (family !== undefined) fitting = fitting.where('proxy.family', '=', family)
   if (productId !== undefined) fitting = fitting.where('proxy.product_id', '=', productId)
@@ -50,30 +56,30 @@ const proxiesOf = (db: ProxyQueries, account: AccountId, filter: ProxyFilter, no
     : running.where('proxy.expires_at', '>', soon)
 }
 
-/** All rentals of the account that fit, up to `limit`. */
+/** All rentals within the scope that fit, up to `limit`. */
 export const findProxies = (
   db: ProxyQueries,
-  account: AccountId,
+  scope: Scope,
   filter: ProxyFilter,
   nowMs: number,
   limit: number,
 ): Promise<FoundProxy[]> =>
-  proxiesOf(db, account, filter, nowMs)
+  proxiesOf(db, scope, filter, nowMs)
     .selectAll('proxy')
     .select('label.label')
     .orderBy('proxy.proxy_id')
     .limit(limit)
     .execute() as Promise<FoundProxy[]>
 
-/** A page of the account's rentals, newest first, and how many fit the filter. */
+/** A page of the rentals within the scope, newest first, and how many fit the filter. */
 export const listProxies = async (
   db: ProxyQueries,
-  account: AccountId,
+  scope: Scope,
   filter: ProxyFilter,
   page: { readonly limit: number; readonly offset: number },
   nowMs: number,
 ): Promise<{ proxies: readonly FoundProxy[]; total: number }> => {
-  const fitting = proxiesOf(db, account, filter, nowMs)
+  const fitting = proxiesOf(db, scope, filter, nowMs)
   const [proxies, counted] = await Promise.all([
     fitting
       .selectAll('proxy')

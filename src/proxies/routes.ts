@@ -4,6 +4,7 @@ import type { Reads } from '../../projections/engine/reads.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/routes.ts'
 import { type Clock, isoTime } from '../clock.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { Customers } from '../customers/service.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { Caller } from '../http/auth.ts'
@@ -33,6 +34,8 @@ import {
   proxyRecord,
   proxyStatuses,
 } from './record.ts'
+
+const params = z.object({ id: z.string() })
 
 const listPath = '/api/v1/proxies'
 const extendPath = '/api/v1/proxies/extend'
@@ -74,6 +77,12 @@ export const proxyRoutes = (deps: {
     })
   }
 
+  const proxyOf = async (scope: Scope, id: string): Promise<FoundProxy> => {
+    const [proxy] = await findProxies(db, scope, { proxyIds: [id] }, clock(), 1)
+    if (!proxy) throw refuse('not_found', 'no proxy has this id')
+    return proxy
+  }
+
   return [
     route({
       method: 'GET',
@@ -85,6 +94,7 @@ export const proxyRoutes = (deps: {
       tag: 'Proxies',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       query: z.object({
         ...pagingQuery,
         family: wordQuery(['isp', 'mobile', 'ipv4', 'ipv6'], 'Only addresses of this family.').optional(),
@@ -109,8 +119,7 @@ export const proxyRoutes = (deps: {
         },
       },
       errors: ['invalid_country'],
-      handler: async ({ caller, query, after }) => {
-        const { accountId: account } = caller
+      handler: async ({ caller, scope, customerRef, query, after }) => {
         const { limit, offset, product_id: product } = query
         const before = query.expires_before === undefined ? undefined : inRange(query.expires_before)
         const filter = {
@@ -122,13 +131,17 @@ export const proxyRoutes = (deps: {
           expiresBeforeMs: before,
         }
         if (query.format === 'txt') {
-          await reads.settled(account, after ?? 0)
+          await reads.settled(scope.accountId, after ?? 0)
           // A line cannot say that its address is dead.
           const usable = { ...filter, status: query.status ?? 'running' } as const
-          const page = await listProxies(db, account, usable, { limit, offset }, clock())
+          const page = await listProxies(db, scope, usable, { limit, offset }, clock())
           const proxies = await recordsOf(caller, page.proxies)
           const { limit: _, offset: _o, expires_before: _b, ...asked } = query
-          const again = { ...asked, expires_before: before === undefined ? undefined : isoTime(before) }
+          const again = {
+            ...asked,
+            customer_id: customerRef ?? undefined,
+            expires_before: before === undefined ? undefined : isoTime(before),
+          }
           return {
             status: 200,
             text: proxies.map((proxy) => `${proxyLine(proxy)}\n`).join(''),
@@ -136,15 +149,40 @@ export const proxyRoutes = (deps: {
           }
         }
         const as = `proxies ${limit} ${offset} ${JSON.stringify(filter)}`
-        const body = await kept.answer({ account, as, after, outside: true }, async () => {
+        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
           const nowMs = clock()
-          const page = await listProxies(db, account, filter, { limit, offset }, nowMs)
+          const page = await listProxies(db, scope, filter, { limit, offset }, nowMs)
           return {
             body: { proxies: await recordsOf(caller, page.proxies), total: page.total, limit, offset },
             untilMs: nextStatusMs(page.proxies, nowMs),
             // Addresses that are not on the page come and go by the clock.
             fleeting: query.status !== undefined,
           }
+        })
+        return { status: 200, body }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/proxies/{id}',
+      operationId: 'getProxy',
+      summary: 'Read a rented address',
+      description: 'One dedicated address with its credentials, running or ended, as the list has it.',
+      tag: 'Proxies',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params,
+      examples: { params: { id: proxyExample.proxyId } },
+      responses: { 200: { description: 'The address.', body: ProxyRecord, example: proxyExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, scope, params: { id }, after }) => {
+        const body = await kept.answer({ scope, as: `proxy ${id}`, after, outside: true }, async () => {
+          const nowMs = clock()
+          const proxy = await proxyOf(scope, id)
+          const [record] = await recordsOf(caller, [proxy])
+          return { body: record!, untilMs: nextStatusMs([proxy], nowMs) }
         })
         return { status: 200, body }
       },
@@ -159,15 +197,15 @@ export const proxyRoutes = (deps: {
       tag: 'Proxies',
       access: 'buy',
       writes: true,
-      params: z.object({ id: z.string() }),
+      customer: 'limits',
+      params,
       body: z.strictObject({ label: z.string().max(maxLabelLength) }),
       examples: { params: { id: proxyExample.proxyId }, body: { label: 'acme' } },
       responses: { 200: { description: 'The address.', body: ProxyRecord, example: proxyExample } },
       errors: ['not_found'],
-      handler: async ({ caller, params: { id }, body: { label }, after }) => {
+      handler: async ({ caller, scope, params: { id }, body: { label }, after }) => {
         await reads.settled(caller.accountId, after ?? 0)
-        const [proxy] = await findProxies(db, caller.accountId, { proxyIds: [id] }, clock(), 1)
-        if (!proxy) throw refuse('not_found', 'no proxy has this id')
+        const proxy = await proxyOf(scope, id)
         await setLabel(pool, caller.accountId, proxy.proxy_id as ProxyId, label)
         const [record] = await recordsOf(caller, [{ ...proxy, label }])
         return { status: 200, body: record! }
@@ -185,7 +223,7 @@ export const proxyRoutes = (deps: {
       access: 'buy',
       writes: true,
       idempotencyKey: 'required-for-resellers',
-      customer: 'optional',
+      customer: 'pays',
       body: Extension,
       codes: { body: { period_days: 'invalid_period' } },
       examples: { body: { proxy_ids: [proxyExample.proxyId], period_days: 30 } },
@@ -209,7 +247,7 @@ export const proxyRoutes = (deps: {
       ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
       handler: async (request) => {
-        const { caller, body, customerRef, after } = request
+        const { caller, scope, body, customerRef, after } = request
         const { proxy_ids: proxyIds, order_id: orderId } = body
         if ((proxyIds === undefined) === (orderId === undefined))
           throw refuse('invalid_body', 'send either proxy_ids or order_id: the rentals to keep')
@@ -217,7 +255,7 @@ export const proxyRoutes = (deps: {
           await reads.settled(caller.accountId, after ?? 0)
           const asked = proxyIds === undefined ? null : [...new Set(proxyIds)]
           const status = asked === null ? ({ orderId } as const) : { proxyIds: asked }
-          const rows = await findProxies(db, caller.accountId, status, clock(), maxExtended + 1)
+          const rows = await findProxies(db, scope, status, clock(), maxExtended + 1)
           const rentals = rentalsToExtend(rows, { asked, customerId: buyer.customerId, nowMs: clock() })
           return prepareExtension(buyer, rentals, body.period_days)
         })

@@ -64,6 +64,7 @@ export const resellerFinanceRoutes = ({
     tag: 'Resellers',
     access: 'buy',
     writes: false,
+    customer: 'limits',
     query: z.object({
       ...periodQuery,
       group_by: wordQuery(['day', 'product', 'customer'], 'What a row stands for.').default('day'),
@@ -79,18 +80,18 @@ export const resellerFinanceRoutes = ({
       },
     },
     errors: ['reseller_forbidden'],
-    handler: async ({ caller, query, after }) => {
+    handler: async ({ caller, scope, query, after }) => {
       resellerOnly(caller)
       const period = periodOf(query)
       const { limit, offset, group_by: groupBy } = query
-      const { accountId: account } = caller
+      const { accountId: account, customerId } = scope
       // Customers are named by the reseller's own ids, which are outside the log.
       const [touches] = await Promise.all([touchesOf(account), reads.settled(account, after ?? 0)])
       const body = await store.answer(
-        `${account} margins ${JSON.stringify(query)}`,
+        `${account} ${customerId} margins ${JSON.stringify(query)}`,
         { ...standing(), touches },
         async () => {
-          const { margins, total } = await listMargins(pool, account, { ...period, groupBy, limit, offset })
+          const { margins, total } = await listMargins(pool, scope, { ...period, groupBy, limit, offset })
           const customers = groupBy === 'customer' ? margins.map(({ key }) => key) : null
           const refs = customers && (await customerRefs(pool, account, customers))
           const rows = margins.map((row) => ({
@@ -114,6 +115,7 @@ export const resellerFinanceRoutes = ({
     tag: 'Resellers',
     access: 'buy',
     writes: false,
+    customer: 'limits',
     query: z.object({
       ...periodQuery,
       format: wordQuery(['json', 'csv'], 'JSON, or CSV (RFC 4180) with a heading.').default('json'),
@@ -141,12 +143,12 @@ export const resellerFinanceRoutes = ({
       },
     },
     errors: ['reseller_forbidden'],
-    handler: async ({ caller, query, after }) => {
+    handler: async ({ caller, scope, query, after }) => {
       resellerOnly(caller)
       const period = periodOf(query)
-      const { accountId: account } = caller
+      const { accountId: account, customerId } = scope
       const pageOf = async () => {
-        const page = await readStatement(pool, account, {
+        const page = await readStatement(pool, scope, {
           ...period,
           after: query.after ?? null,
           limit: Math.min(query.limit ?? maxStatementLines, maxStatementLines),
@@ -168,7 +170,7 @@ export const resellerFinanceRoutes = ({
         }
       }
       const body = await store.answer(
-        `${account} statement ${JSON.stringify(query)}`,
+        `${account} ${customerId} statement ${JSON.stringify(query)}`,
         { ...standing(), touches },
         async () => {
           const { lines, nextAfter, totals } = await pageOf()

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { MarginDimension, MarginSumRow } from '../../projections/margins.ts'
-import type { AccountId } from '../ids.ts'
+import type { Scope } from '../customers/scope.ts'
+import type { AccountId, CustomerId } from '../ids.ts'
 
 /** From `fromMs` on and before `toMs`, milliseconds since the epoch; null: no bound. */
 export type Period = { readonly fromMs: number | null; readonly toMs: number | null }
@@ -118,27 +119,49 @@ const valuesOf = (reseller: AccountId, period: Period, dimension: MarginDimensio
   return [reseller, ...months, ...days.flat(), ...lines.flat()]
 }
 
-const sumsOf = (dimension: MarginDimension): string =>
-  `select key, ${figures} from (${parts(dimension)}) as part group by key`
+/** Where figures come from: a select of `key, orders, revenue_micros, cost_micros`, in statements of this name. */
+type Source = { readonly name: string; readonly select: string; readonly values: readonly unknown[] }
+
+/** One customer has few lines beside the sums of all: its figures are summed from them alone. */
+const linesOfCustomer = (
+  reseller: AccountId,
+  customerId: CustomerId,
+  { fromMs, toMs }: Period,
+  dimension: MarginDimension,
+): Source => ({
+  name: `${dimension}-of-customer`,
+  select: `select ${keyOfLine[dimension]} as key, case type when 'sale' then 1 else 0 end as orders,
+                  revenue_micros, cost_micros
+             from read.margin_lines
+            where reseller_id = $1::text and customer_id = $2::text
+              and at >= $3::timestamptz and at < $4::timestamptz`,
+  values: [
+    reseller,
+    customerId,
+    fromMs === null ? '-infinity' : instant(fromMs),
+    toMs === null ? 'infinity' : instant(toMs),
+  ],
+})
+
+const sourceOf = ({ accountId, customerId }: Scope, period: Period, dimension: MarginDimension): Source =>
+  customerId === null
+    ? { name: dimension, select: parts(dimension), values: valuesOf(accountId, period, dimension) }
+    : linesOfCustomer(accountId, customerId, period, dimension)
 
 /** How many rows there are; asked for by itself where a page past the end has no row that could tell. */
-const countMargins = async (
-  pool: pg.Pool,
-  reseller: AccountId,
-  { groupBy, ...period }: Period & { readonly groupBy: MarginDimension },
-): Promise<number> => {
+const countMargins = async (pool: pg.Pool, { name, select, values }: Source): Promise<number> => {
   const { rows } = await pool.query<{ total: number }>({
-    name: `count-margins-by-${groupBy}`,
-    text: `select count(distinct key) as total from (${parts(groupBy)}) as part`,
-    values: valuesOf(reseller, period, groupBy),
+    name: `count-margins-by-${name}`,
+    text: `select count(distinct key) as total from (${select}) as part`,
+    values: [...values],
   })
   return rows[0]?.total ?? 0
 }
 
-/** A page of a reseller's margins by day (UTC), product or customer, and how many rows there are in all. */
+/** A page of the margins within the scope by day (UTC), product or customer, and how many rows there are in all. */
 export const listMargins = async (
   pool: pg.Pool,
-  reseller: AccountId,
+  scope: Scope,
   asked: Period & {
     readonly groupBy: MarginDimension
     readonly limit: number
@@ -146,31 +169,31 @@ export const listMargins = async (
   },
 ): Promise<{ readonly margins: readonly MarginRow[]; readonly total: number }> => {
   const { groupBy, limit, offset } = asked
+  const source = sourceOf(scope, asked, groupBy)
+  const { name, select, values } = source
   const { rows } = await pool.query<Row>({
-    name: `margins-by-${groupBy}`,
-    text: `select *, count(*) over () as total from (${sumsOf(groupBy)}) as sums
-           order by ${orderOf[groupBy]} limit $12::bigint offset $13::bigint`,
-    values: [...valuesOf(reseller, asked, groupBy), limit, offset],
+    name: `margins-by-${name}`,
+    text: `select *, count(*) over () as total
+             from (select key, ${figures} from (${select}) as part group by key) as sums
+           order by ${orderOf[groupBy]} limit $${values.length + 1}::bigint offset $${values.length + 2}::bigint`,
+    values: [...values, limit, offset],
   })
   return {
     margins: rows.map((row) => ({ key: row.key, ...marginOf(row) })),
-    total: rows[0]?.total ?? (offset === 0 ? 0 : await countMargins(pool, reseller, asked)),
+    total: rows[0]?.total ?? (offset === 0 ? 0 : await countMargins(pool, source)),
   }
 }
 
-/** A reseller's margin of a whole period. */
-export const totalMargin = async (
-  client: pg.ClientBase,
-  reseller: AccountId,
-  period: Period,
-): Promise<Margin> => {
+/** The margin of a whole period within the scope. */
+export const totalMargin = async (client: pg.ClientBase, scope: Scope, period: Period): Promise<Margin> => {
+  const { name, select, values } = sourceOf(scope, period, 'day')
   const { rows } = await client.query<Figures>({
-    name: 'margins-total',
+    name: `margins-total-by-${name}`,
     text: `select coalesce(sum(orders), 0)::bigint as orders,
                   coalesce(sum(revenue_micros) / 10000, 0)::bigint as revenue,
                   coalesce(sum(cost_micros) / 10000, 0)::bigint as cost
-           from (${parts('day')}) as part`,
-    values: valuesOf(reseller, period, 'day'),
+           from (${select}) as part`,
+    values: [...values],
   })
   return marginOf(rows[0]!)
 }

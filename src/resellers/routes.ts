@@ -3,12 +3,15 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { Reads } from '../../projections/engine/reads.ts'
+import { ownIdForm, ownIdOf } from '../customers/own-id.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { Customers } from '../customers/service.ts'
-import { changeCustomer, findCustomer, listCustomers } from '../customers/vault.ts'
+import { type CustomerRecord, changeCustomer, findCustomer, listCustomers } from '../customers/vault.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
+import type { CustomerId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { customerExample, customerRecord, maxLabelLength, ResellerCustomer } from './record.ts'
 
@@ -45,6 +48,21 @@ export const resellerCustomerRoutes = (deps: {
     return new Map(rows.map((row) => [row.customer_id, row]))
   }
 
+  /** A customer by our id, when the request may see it; null: absent and foreign read alike. */
+  const customerOf = async ({ accountId, customerId }: Scope, id: string): Promise<CustomerRecord | null> =>
+    customerId === null || customerId === id ? findCustomer(pool, accountId, id) : null
+
+  /** @throws invalid_customer_id: what is no id, or not the customer that the request is limited to */
+  const onlyOf = ({ accountId, customerId }: Scope, asked: string | undefined): CustomerId | null => {
+    if (asked === undefined) return customerId
+    const ref = ownIdOf(asked)
+    if (ref === null) throw refuse('invalid_customer_id', `customer must be ${ownIdForm}`)
+    const only = customers.idOf(accountId, ref)
+    if (customerId !== null && customerId !== only)
+      throw refuse('invalid_customer_id', 'customer names another customer than the rest of the request')
+    return only
+  }
+
   return [
     route({
       method: 'GET',
@@ -56,9 +74,10 @@ export const resellerCustomerRoutes = (deps: {
       tag: 'Resellers',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       query: z.object({
         ...pagingQuery,
-        customer: z.string().optional().meta({ description: 'Only the one with this id of yours.' }),
+        customer: z.string().optional().meta({ description: 'The same as `customer_id`.' }),
       }),
       codes: { query: pagingCodes },
       responses: {
@@ -71,16 +90,17 @@ export const resellerCustomerRoutes = (deps: {
         },
       },
       errors: ['reseller_forbidden'],
-      handler: async ({ caller, query, after }) => {
+      handler: async ({ caller, scope, query, after }) => {
         resellerOnly(caller)
         const { accountId } = caller
-        const { limit, offset, customer: ref } = query
-        const as = `customers ${limit} ${offset} ${JSON.stringify(ref)}`
-        const body = await kept.answer({ account: accountId, as, after, outside: true }, async () => {
+        const { limit, offset, customer } = query
+        const only = onlyOf(scope, customer)
+        const as = `customers ${limit} ${offset} ${only}`
+        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
           const page =
-            ref === undefined
+            only === null
               ? await listCustomers(pool, accountId, { limit, offset })
-              : await findCustomer(pool, accountId, customers.idOf(accountId, ref)).then((found) => ({
+              : await customerOf(scope, only).then((found) => ({
                   customers: found === null || offset > 0 ? [] : [found],
                   total: found === null ? 0 : 1,
                 }))
@@ -104,17 +124,17 @@ export const resellerCustomerRoutes = (deps: {
       tag: 'Resellers',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       params,
       examples,
       responses: { 200: { description: 'The customer.', body: ResellerCustomer, example: customerExample } },
       errors: ['reseller_forbidden', 'not_found'],
-      handler: async ({ caller, params: { id }, after }) => {
+      handler: async ({ caller, scope, params: { id }, after }) => {
         resellerOnly(caller)
-        const { accountId: account } = caller
-        const body = await kept.answer({ account, as: `customer ${id}`, after, outside: true }, async () => {
-          const customer = await findCustomer(pool, account, id)
+        const body = await kept.answer({ scope, as: `customer ${id}`, after, outside: true }, async () => {
+          const customer = await customerOf(scope, id)
           if (!customer) throw none()
-          const rows = await rowsOf(account, [id])
+          const rows = await rowsOf(scope.accountId, [id])
           return { body: customerRecord(customer, rows.get(id)) }
         })
         return { status: 200, body }
@@ -131,6 +151,7 @@ export const resellerCustomerRoutes = (deps: {
       tag: 'Resellers',
       access: 'buy',
       writes: true,
+      customer: 'limits',
       params,
       body: z.strictObject({
         label: z.string().max(maxLabelLength).optional(),
@@ -146,9 +167,10 @@ export const resellerCustomerRoutes = (deps: {
       examples: { ...examples, body: { label: 'Alice', bot_chat_id: '123456789' } },
       responses: { 200: { description: 'The customer.', body: ResellerCustomer, example: customerExample } },
       errors: ['reseller_forbidden', 'not_found'],
-      handler: async ({ caller, params: { id }, body, after }) => {
+      handler: async ({ caller, scope, params: { id }, body, after }) => {
         resellerOnly(caller)
         await reads.settled(caller.accountId, after ?? 0)
+        if (!(await customerOf(scope, id))) throw none()
         const { label, bot_chat_id: chatId } = body
         const customer = await changeCustomer(pool, caller.accountId, id, {
           ...(label !== undefined && { label: label || null }),

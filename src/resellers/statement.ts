@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { MarginLineRow } from '../../projections/margins.ts'
+import type { Scope } from '../customers/scope.ts'
 import { csvRow } from '../finance/csv.ts'
-import type { AccountId } from '../ids.ts'
 import { type Margin, type Period, totalMargin } from './margins.ts'
 
 /** Lines of one answer at most. */
@@ -61,44 +61,46 @@ const nameOf = ({ refundId, orderId }: StatementLine): string => refundId ?? ord
 
 type Cursor = { readonly at: string; readonly position: number }
 
-/** Where a line of this reseller stands; null when it has none of this name. */
+/** Where a line within the scope stands; null when there is none of this name. */
 const findCursor = async (
   client: pg.ClientBase,
-  reseller: AccountId,
+  { accountId, customerId }: Scope,
   name: string,
 ): Promise<Cursor | null> => {
   const { rows } = await client.query<Cursor>({
     name: 'statement-cursor',
     text: `select at, position from read.margin_lines
-           where line_id = $1::text and reseller_id = $2::text`,
-    values: [name, reseller],
+           where line_id = $1::text and reseller_id = $2::text and ($3::text is null or customer_id = $3::text)`,
+    values: [name, accountId, customerId],
   })
   return rows[0] ?? null
 }
 
 const listLines = async (
   client: pg.ClientBase,
-  reseller: AccountId,
+  { accountId, customerId }: Scope,
   asked: Period & { readonly after: Cursor | null; readonly limit: number },
 ): Promise<Pick<StatementPage, 'lines' | 'nextAfter'>> => {
   const { fromMs, toMs, after, limit } = asked
   const from = fromMs === null ? '-infinity' : new Date(fromMs).toISOString()
   // Times of one ledger never go back, so the order of times is that of positions.
   const start = after !== null && (fromMs === null || after.at >= from) ? after : { at: from, position: 0 }
+  // One customer's has a name and so a plan of its own, by the index of that customer.
   const { rows } = await client.query<Row>({
-    name: 'statement',
+    name: customerId === null ? 'statement' : 'statement-of-customer',
     text: `
       select l.*, c.ref from read.margin_lines l
       left join vault.customers c on c.customer_id = l.customer_id and c.account_id = l.reseller_id
-      where l.reseller_id = $1::text and (l.at, l.position) > ($2::timestamptz, $3::bigint)
+      where l.reseller_id = $1::text${customerId === null ? '' : ' and l.customer_id = $6::text'} and (l.at, l.position) > ($2::timestamptz, $3::bigint)
         and l.at < $4::timestamptz
       order by l.at, l.position limit $5::bigint`,
     values: [
-      reseller,
+      accountId,
       start.at,
       start.position,
       toMs === null ? 'infinity' : new Date(toMs).toISOString(),
       limit + 1,
+      ...(customerId === null ? [] : [customerId]),
     ],
   })
   const lines = rows.slice(0, limit).map(lineOf)
@@ -117,17 +119,17 @@ export type StatementPage = {
 /** Lines after the named one and the totals of the whole period, as of one moment; null when no line has that name. */
 export const readStatement = async (
   pool: pg.Pool,
-  reseller: AccountId,
+  scope: Scope,
   asked: Period & { readonly after: string | null; readonly limit: number },
 ): Promise<StatementPage | null> => {
   const client = await pool.connect()
   try {
     await client.query('begin isolation level repeatable read read only')
-    const after = asked.after === null ? null : await findCursor(client, reseller, asked.after)
+    const after = asked.after === null ? null : await findCursor(client, scope, asked.after)
     const known = asked.after === null || after !== null
     const page = known && {
-      ...(await listLines(client, reseller, { ...asked, after })),
-      totals: await totalMargin(client, reseller, asked),
+      ...(await listLines(client, scope, { ...asked, after })),
+      totals: await totalMargin(client, scope, asked),
     }
     await client.query('commit')
     client.release()

@@ -3,6 +3,7 @@ import type { ReadDatabase } from '../../projections/database.ts'
 import type { Cli } from '../cli/cli.ts'
 import { type Listed, registerListed } from '../cli/listed.ts'
 import { dollars } from '../cli/output.ts'
+import { wholeAccount } from '../customers/scope.ts'
 import { createKysely } from '../postgres/kysely.ts'
 import type { RenewalDatabase } from './migrations.ts'
 import { findSubscription, listSubscriptions } from './queries.ts'
@@ -25,11 +26,11 @@ const subscriptions: Listed<SubscriptionRecord> = {
       list: async (account, page) => {
         const status = page.status as SubscriptionStatus | undefined
         const nowMs = clock()
-        const found = await listSubscriptions(db, account, { ...page, status }, nowMs)
+        const found = await listSubscriptions(db, wholeAccount(account), { ...page, status }, nowMs)
         return { rows: found.subscriptions.map((row) => subscriptionRecord(row, nowMs)), total: found.total }
       },
       find: async (account, id) => {
-        const found = await findSubscription(db, account, id)
+        const found = await findSubscription(db, wholeAccount(account), id)
         return found ? subscriptionRecord(found, clock()) : null
       },
     }

@@ -1,7 +1,7 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../projections/database.ts'
 import { isoTime } from '../clock.ts'
-import type { AccountId } from '../ids.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { RenewalDatabase } from './migrations.ts'
 import type { SubscriptionStatus, SubscriptionView } from './record.ts'
 
@@ -22,31 +22,33 @@ export const refusedReasonOf = async (
   return row?.reason ?? null
 }
 
-/** The account's subscriptions, each with what refused the payment of its next period. */
-const subscriptionsOf = (db: SubscriptionQueries, account: AccountId) =>
-  db
+/** The account's subscriptions, each with what refused the payment of its next period. No customer has one. */
+const subscriptionsOf = (db: SubscriptionQueries, { accountId, customerId }: Scope) => {
+  const ofAccount = db
     .selectFrom('read.subscriptions as held')
     .leftJoin('work.renewals as refused', (join) =>
       join
         .onRef('refused.subscription_id', '=', 'held.subscription_id')
         .onRef('refused.period_start', '=', 'held.current_period_end'),
     )
-    .where('held.account_id', '=', account)
+    .where('held.account_id', '=', accountId)
     .selectAll('held')
     .select('refused.reason as refused_reason')
+  return customerId === null ? ofAccount : ofAccount.where(sql<boolean>`false`)
+}
 
-/** A subscription of the account, or undefined: absent and foreign read alike. */
+/** A subscription within the scope, or undefined: absent and foreign read alike. */
 export const findSubscription = (
   db: SubscriptionQueries,
-  account: AccountId,
+  scope: Scope,
   subscriptionId: string,
 ): Promise<SubscriptionView | undefined> =>
-  subscriptionsOf(db, account).where('held.subscription_id', '=', subscriptionId).executeTakeFirst()
+  subscriptionsOf(db, scope).where('held.subscription_id', '=', subscriptionId).executeTakeFirst()
 
-/** A page of the account's subscriptions, newest first, and how many fit the filter. */
+/** A page of the subscriptions within the scope, newest first, and how many fit the filter. */
 export const listSubscriptions = async (
   db: SubscriptionQueries,
-  account: AccountId,
+  scope: Scope,
   filter: {
     readonly limit: number
     readonly offset: number
@@ -54,7 +56,7 @@ export const listSubscriptions = async (
   },
   nowMs: number,
 ): Promise<{ subscriptions: readonly SubscriptionView[]; total: number }> => {
-  let fitting = subscriptionsOf(db, account)
+  let fitting = subscriptionsOf(db, scope)
   // The same rules as `subscriptionStatus`.
   const { status } = filter
   if (status === 'canceled' || status === 'expired') fitting = fitting.where('held.ended_as', '=', status)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Clock } from '../clock.ts'
+import type { Scope } from '../customers/scope.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { subscriptionStream } from '../eventstore/streams.ts'
 import { refuse } from '../http/errors.ts'
@@ -8,7 +9,7 @@ import { answerUnderKey, responsesUnderKey } from '../http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
-import type { AccountId, SubscriptionId } from '../ids.ts'
+import type { SubscriptionId } from '../ids.ts'
 import type { KeptAnswers } from '../kept/answers.ts'
 import { fingerprintOf } from '../orders/fingerprint.ts'
 import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
@@ -45,6 +46,8 @@ const nextPeriodEndMs = (rows: readonly SubscriptionView[], nowMs: number): numb
 /** Why its payment was refused stands in a work table, whose changes are no event. */
 const isPastDue = ({ status }: SubscriptionRecord): boolean => status === 'past_due'
 
+const none = () => refuse('not_found', 'no subscription has this id')
+
 /** Subscriptions: decisions.md, "Webhooks and notices". */
 export const subscriptionRoutes = (deps: {
   readonly subscriptions: Subscriptions
@@ -61,9 +64,9 @@ export const subscriptionRoutes = (deps: {
     const last = await log.lastOf(subscriptionStream(id as SubscriptionId))
     return Math.max(after ?? 0, last?.position ?? 0)
   }
-  const rowOf = async (account: AccountId, id: string): Promise<SubscriptionView> => {
-    const row = await findSubscription(db, account, id)
-    if (!row) throw refuse('not_found', 'no subscription has this id')
+  const rowOf = async (scope: Scope, id: string): Promise<SubscriptionView> => {
+    const row = await findSubscription(db, scope, id)
+    if (!row) throw none()
     return row
   }
 
@@ -79,7 +82,11 @@ export const subscriptionRoutes = (deps: {
       access: 'buy',
       writes: true,
       idempotencyKey: 'required-for-resellers',
-      customer: 'refused',
+      customer: {
+        refused: 'subscription_not_available',
+        message:
+          'the wallet of the account pays a subscription, so it takes no X-Reseller-Customer-Id; order for the customer with POST /api/v1/orders, or leave the header out',
+      },
       body: Body,
       codes: {
         body: { product_id: { missing: 'missing_product' }, quantity: 'invalid_quantity' },
@@ -100,12 +107,7 @@ export const subscriptionRoutes = (deps: {
         ...chargeErrors,
       ],
       knownKey: (caller, key) => subscriptions.known(caller.accountId, key),
-      handler: async ({ caller, body, customerRef, idempotencyKey: given, requestId }) => {
-        if (customerRef !== null)
-          throw refuse(
-            'subscription_not_available',
-            'the wallet of the account pays a subscription, so it takes no X-Reseller-Customer-Id; order for the customer with POST /api/v1/orders, or leave the header out',
-          )
+      handler: async ({ caller, body, idempotencyKey: given, requestId }) => {
         const started = await subscriptions.start({
           caller,
           requestId,
@@ -143,6 +145,7 @@ export const subscriptionRoutes = (deps: {
       tag: 'Subscriptions',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       query: z.object({
         ...pagingQuery,
         status: wordQuery(subscriptionStatuses, 'Only subscriptions in this status.').optional(),
@@ -158,12 +161,11 @@ export const subscriptionRoutes = (deps: {
         },
       },
       errors: [],
-      handler: async ({ caller, query: { limit, offset, status }, after }) => {
-        const { accountId: account } = caller
+      handler: async ({ scope, query: { limit, offset, status }, after }) => {
         const as = `subscriptions ${limit} ${offset} ${status}`
-        const body = await kept.answer({ account, as, after }, async () => {
+        const body = await kept.answer({ scope, as, after }, async () => {
           const nowMs = clock()
-          const page = await listSubscriptions(db, account, { limit, offset, status }, nowMs)
+          const page = await listSubscriptions(db, scope, { limit, offset, status }, nowMs)
           const subscriptions = page.subscriptions.map((row) => subscriptionRecord(row, nowMs))
           return {
             body: { subscriptions, total: page.total, limit, offset },
@@ -185,18 +187,18 @@ export const subscriptionRoutes = (deps: {
       tag: 'Subscriptions',
       access: 'buy',
       writes: false,
+      customer: 'limits',
       params,
       examples,
       responses: {
         200: { description: 'The subscription.', body: SubscriptionRecord, example: subscriptionExample },
       },
       errors: ['not_found'],
-      handler: async ({ caller, params: { id }, after }) => {
-        const { accountId: account } = caller
-        const asked = { account, as: `subscription ${id}`, after: await writtenOf(id, after) }
+      handler: async ({ scope, params: { id }, after }) => {
+        const asked = { scope, as: `subscription ${id}`, after: await writtenOf(id, after) }
         const body = await kept.answer(asked, async () => {
           const nowMs = clock()
-          const row = await rowOf(account, id)
+          const row = await rowOf(scope, id)
           const record = subscriptionRecord(row, nowMs)
           return { body: record, untilMs: nextPeriodEndMs([row], nowMs), fleeting: isPastDue(record) }
         })
@@ -214,6 +216,7 @@ export const subscriptionRoutes = (deps: {
       tag: 'Subscriptions',
       access: 'buy',
       writes: true,
+      customer: 'limits',
       params,
       examples,
       responses: {
@@ -224,15 +227,16 @@ export const subscriptionRoutes = (deps: {
         },
       },
       errors: ['not_found'],
-      handler: async ({ caller, params: { id }, requestId }) => {
+      handler: async ({ caller, scope, params: { id }, requestId }) => {
         const { accountId, keyId } = caller
+        if (scope.customerId !== null) throw none()
         const canceled = await subscriptions.cancel({
           accountId,
           subscriptionId: id as SubscriptionId,
           actor: { kind: 'key', accountId, keyId },
           correlationId: requestId,
         })
-        if (!canceled) throw refuse('not_found', 'no subscription has this id')
+        if (!canceled) throw none()
         const { subscription, position } = canceled
         return { status: 200, body: subscriptionRecord(viewOf(subscription, null), clock()), position }
       },

@@ -2,12 +2,13 @@ import { z } from 'zod'
 import type { Cause } from '../eventstore/event.ts'
 import type { Caller } from '../http/auth.ts'
 import { refuse } from '../http/errors.ts'
+import { ownToAccount } from '../http/route.ts'
 import { maxActiveEndpoints, maxEndpoints } from './decide.ts'
 import { webhookExample } from './record.ts'
 import type { Refused, WebhookResult } from './service.ts'
 
-/** What every operation of webhooks declares. */
-export const common = { tag: 'Webhooks', access: 'buy' } as const
+/** What every operation of webhooks declares. An endpoint is told of all customers of a reseller. */
+export const common = { tag: 'Webhooks', access: 'buy', customer: ownToAccount('webhooks are') } as const
 
 /** What every operation on one endpoint declares. */
 export const onEndpoint = {

@@ -9,13 +9,14 @@ import { openStage, operator, type Stage } from './stage.ts'
 const runs = process.env.FAREBOX_SOAK ? 1_000 : 150
 const least = 0.2
 
-const callersOf = async ({ client, demo, credit }: Stage): Promise<Caller[]> => {
+const callersOf = async ({ client, demo, credit, payCustomer }: Stage): Promise<Caller[]> => {
   const callers = []
   for (const [account, reseller] of [
     [demo.buyer, false],
     [demo.reseller, true],
   ] as const) {
     await credit(account.accountId, 1_000_000_000)
+    for (const ref of reseller ? ['ann', 'bob'] : []) await payCustomer(account.accountId, ref, 1_000)
     callers.push({ key: account.key, live: await liveOf(client, account.key, reseller), reseller })
   }
   return callers

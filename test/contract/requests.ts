@@ -67,6 +67,7 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   updatePlan: { method: 'PATCH', path: `${v1}/plans/${held.planId}`, json: { label: 'acme' } },
   topUpPlan: { method: 'POST', path: `${v1}/plans/${held.planId}/topup`, json: { quantity: 1 } },
   listProxies: { method: 'GET', path: `${v1}/proxies` },
+  getProxy: { method: 'GET', path: `${v1}/proxies/${held.proxyId}` },
   updateProxy: { method: 'PATCH', path: `${v1}/proxies/${held.proxyId}`, json: { label: 'acme' } },
   extendProxies: {
     method: 'POST',

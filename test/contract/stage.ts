@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { TestContext } from 'node:test'
 import { createAccounts } from '../../src/accounts/service.ts'
+import { createCustomers } from '../../src/customers/service.ts'
 import { createTokenDesk } from '../../src/finance/tokens.ts'
-import type { AccountId } from '../../src/ids.ts'
+import type { AccountId, CustomerId } from '../../src/ids.ts'
 import { createWallets } from '../../src/ledger/service.ts'
 import type { Scope } from '../../src/terms/scope.ts'
 import { type Called, type Document, type HttpClient, httpClient } from '../support/http.ts'
@@ -22,6 +23,8 @@ export type Stage = Service & {
   customer(wanted: { cents: number; reseller?: boolean; scopes?: readonly Scope[] }): Promise<Customer>
   issueKey(accountId: string, dailyCapCents?: number | null): Promise<string>
   credit(accountId: string, cents: number): Promise<void>
+  /** What a customer paid to its reseller; the first payment makes the relation. Gives our id of the customer. */
+  payCustomer(accountId: string, ref: string, cents: number): Promise<CustomerId>
   readonly accounts: ReturnType<typeof createAccounts>
   balance(key: string): Promise<number>
   /** Reads the books and nothing else. */
@@ -52,6 +55,15 @@ export const openStage = async (
     )
     assert.equal(credited.outcome, 'applied')
   }
+  const customers = createCustomers({ pool: core.pool, master: core.keys.master })
+  const payCustomer: Stage['payCustomer'] = async (account, ref, amountCents) => {
+    const accountId = account as AccountId
+    const customerId = await customers.ensure(accountId, ref)
+    const payment = { amountCents, reference: randomUUID(), reason: 'payment', gateway: null } as const
+    const paid = await wallets.adjustCustomer({ accountId, customerId, ...payment }, operator)
+    assert.equal(paid.outcome, 'applied')
+    return customerId
+  }
   const issue = async (accountId: AccountId, scopes: readonly Scope[], dailyCapCents: number | null) => {
     const issued = await accounts.issueKey({ accountId, scopes, dailyCapCents }, operator)
     if (issued.outcome !== 'done') assert.fail(issued.refusal.code)
@@ -64,6 +76,7 @@ export const openStage = async (
     accounts,
     financeToken: issued.token,
     credit,
+    payCustomer,
     issueKey: (accountId, dailyCapCents = null) => issue(accountId as AccountId, ['buy'], dailyCapCents),
     async customer({ cents, reseller = false, scopes = ['buy'] }) {
       const email = `${randomUUID()}@customers.example`

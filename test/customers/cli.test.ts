@@ -72,6 +72,16 @@ test('a customer is made by its first credit, and a reference credits it once', 
   )
 })
 
+test('blanks around the own id of a customer are no part of it, as in a header', async (t) => {
+  const { run, account } = await shell(t)
+  const reseller = await account('shop', '--reseller')
+  const first = await run('customers', 'credit', ...movement(reseller, ' alice\t', 100, 'one'))
+  const second = await run('customers', 'credit', ...movement(reseller, 'alice', 100, 'two'))
+  assert.equal(second.json.customerId, first.json.customerId)
+  const { json } = await run('customers', 'list', '--account', reseller)
+  assert.deepEqual([json.total, json.customers[0].customer], [1, 'alice'])
+})
+
 test('customers of the same name under two resellers are two, with money of their own', async (t) => {
   const { run, account } = await shell(t)
   const [one, two] = [await account('one', '--reseller'), await account('two', '--reseller')]
@@ -112,6 +122,8 @@ test('wrong use is told with exit code 2, and a correction below zero is refused
     movement(buyer, 'alice', 100, 'r'),
     movement('acc_nobody', 'alice', 100, 'r'),
     movement(reseller, '', 100, 'r'),
+    movement(reseller, '  ', 100, 'r'),
+    movement(reseller, 'a\nb', 100, 'r'),
     [...movement(reseller, 'alice', 100, 'r'), '--id', 'cus_1'],
     movement(reseller, 'alice', 0, 'r'),
     movement(reseller, 'alice', 100, ' r'),
@@ -122,4 +134,6 @@ test('wrong use is told with exit code 2, and a correction below zero is refused
   const short = await run('customers', 'adjust', ...movement(reseller, 'alice', -5, 'r'))
   assert.deepEqual([short.code, short.json.code], [1, 'insufficient_balance'])
   assert.match(short.err, /the customer has \$0\.00/)
+  const { json } = await run('customers', 'list', '--account', reseller)
+  assert.equal(json.total, 0, 'what was refused leaves no customer behind')
 })

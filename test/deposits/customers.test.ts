@@ -123,6 +123,11 @@ describe("a deposit for a reseller's customer", () => {
         await refuses('method must be one of card')
         await remove('card')
         await refuses('no method has one')
+        const again = { key: other.key, headers: customer('c-7') }
+        const refused = await client.post('/api/v1/deposits', { amount_cents: 1000 }, again)
+        assert.equal(refused.body.code, 'deposits_not_available')
+        const { body } = await client.get('/api/v1/reseller/customers?customer_id=c-7', { key: other.key })
+        assert.equal(body.total, 0, 'a deposit that was refused leaves no customer behind')
         const retried = await open(
           other.key,
           { amount_cents: 1000, method: 'crypto' },

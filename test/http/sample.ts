@@ -9,11 +9,11 @@ import { createLogger } from '../../src/http/logging.ts'
 import { openApiDocument } from '../../src/http/openapi/document.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../src/http/paging.ts'
 import type { Route } from '../../src/http/route.ts'
-import { route } from '../../src/http/route.ts'
+import { ownToAccount, route } from '../../src/http/route.ts'
 import type { HttpServerOptions } from '../../src/http/server.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { shutDown } from '../../src/http/shutdown.ts'
-import type { AccountId, KeyId } from '../../src/ids.ts'
+import type { AccountId, CustomerId, KeyId } from '../../src/ids.ts'
 import { type HttpClient, httpClient } from '../support/http.ts'
 
 const caller = (name: string, over: Partial<Caller>): Caller => ({
@@ -36,6 +36,10 @@ const callers: ReadonlyMap<string, Caller> = new Map([
   ['blocked-key', caller('blocked', { blocked: true })],
 ])
 
+/** As telling as need be. */
+export const sampleCustomerId = (accountId: AccountId, ref: string): CustomerId =>
+  `cus_${accountId}_${ref}` as CustomerId
+
 export const sampleDirectory: Directory = { byKey: async (key) => callers.get(key) ?? null }
 
 export const knownIdempotencyKey = 'used-before'
@@ -55,7 +59,7 @@ const createOrder = route({
   access: 'buy',
   writes: true,
   idempotencyKey: 'required-for-resellers',
-  customer: 'optional',
+  customer: 'pays',
   body: z.strictObject({
     product_id: z.string().max(100),
     quantity: z.int().min(1).max(1000),
@@ -105,6 +109,7 @@ const listOrders = route({
   tag: 'Orders',
   access: 'buy',
   writes: false,
+  customer: 'limits',
   query: z.object({ ...pagingQuery, status: z.enum(['completed', 'failed']).optional() }),
   codes: { query: pagingCodes },
   responses: {
@@ -130,6 +135,7 @@ const getOrder = route({
   tag: 'Orders',
   access: 'buy',
   writes: false,
+  customer: 'limits',
   params: z.object({ id: z.string() }),
   examples: { params: { id: 'ord_1' } },
   responses: { 200: { description: 'The order.', body: Order, example: orderExample } },
@@ -149,6 +155,7 @@ const cancel = route({
   tag: 'Orders',
   access: 'buy',
   writes: true,
+  customer: ownToAccount('this order is'),
   params: z.object({ id: z.string() }),
   examples: { params: { id: 'ord_1' } },
   responses: { 204: { description: 'It is canceled.' } },
@@ -165,6 +172,7 @@ const me = route({
   tag: 'Account',
   access: 'any-key',
   writes: false,
+  customer: 'unaffected',
   responses: {
     200: {
       description: 'The account.',
@@ -185,6 +193,7 @@ const scrape = route({
   tag: 'Service',
   access: 'scrape',
   writes: true,
+  customer: 'unaffected',
   requestIdIsKey: true,
   params: z.object({ platform: z.string() }),
   examples: { params: { platform: 'video' }, body: { handle: 'someone' } },
@@ -234,6 +243,7 @@ export const sampleServer = async (
   const routes = over.routes ?? sampleRoutes
   const app = createHttpServer({
     directory: sampleDirectory,
+    customerIdOf: sampleCustomerId,
     logger: createLogger('silent'),
     metrics: createHttpMetrics(new Registry()),
     limits: null,

@@ -7,7 +7,7 @@ import { createHttpMetrics } from '../../src/http/http-metrics.ts'
 import { createLogger } from '../../src/http/logging.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { shutDown } from '../../src/http/shutdown.ts'
-import { sampleDirectory, sampleRoutes } from './sample.ts'
+import { sampleCustomerId, sampleDirectory, sampleRoutes } from './sample.ts'
 
 /** A server whose requests wait for a gate after they have arrived. */
 const gatedServer = async () => {
@@ -15,6 +15,7 @@ const gatedServer = async () => {
   const arrived = Promise.withResolvers<void>()
   const app = createHttpServer({
     routes: sampleRoutes,
+    customerIdOf: sampleCustomerId,
     directory: {
       byKey: async (key, address) => {
         arrived.resolve()

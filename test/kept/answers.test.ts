@@ -4,7 +4,8 @@ import pg from 'pg'
 import { createChangeCounter, subjectsOf } from '../../projections/engine/changes.ts'
 import { createProgress } from '../../projections/engine/progress.ts'
 import type { Table } from '../../projections/engine/read-model.ts'
-import type { AccountId } from '../../src/ids.ts'
+import { wholeAccount } from '../../src/customers/scope.ts'
+import type { AccountId, CustomerId } from '../../src/ids.ts'
 import { createKeptAnswers } from '../../src/kept/answers.ts'
 import { createKeptStore } from '../../src/kept/store.ts'
 import fc from '../support/fast-check.ts'
@@ -43,10 +44,13 @@ const world = () => {
     touchesOf: async () => here.touches,
   })
   const ask = async (asked: Partial<Parameters<typeof kept.answer>[0]> = {}, made = {}): Promise<number> => {
-    const { bytes } = await kept.answer({ account: ann, as: 'orders', after: null, ...asked }, async () => {
-      here.readings += 1
-      return { body: here.readings, ...made }
-    })
+    const { bytes } = await kept.answer(
+      { scope: wholeAccount(ann), as: 'orders', after: null, ...asked },
+      async () => {
+        here.readings += 1
+        return { body: here.readings, ...made }
+      },
+    )
     return JSON.parse(bytes.toString())
   }
   return { here, kept, ask }
@@ -61,10 +65,13 @@ test('an answer is kept until a row of its account is written', async () => {
   assert.deepEqual([await ask(), await ask()], [2, 2])
 })
 
-test('each account, question and caller has its own answer', async () => {
+test('each account, customer and question has its own answer', async () => {
   const { ask } = world()
-  assert.deepEqual([await ask(), await ask({ account: ben }), await ask({ as: 'order 1' })], [1, 2, 3])
-  assert.deepEqual([await ask(), await ask({ account: ben }), await ask({ as: 'order 1' })], [1, 2, 3])
+  const ofCustomer = { scope: { accountId: ann, customerId: 'cus_1' as CustomerId } }
+  for (const _ of ['first', 'again']) {
+    const own = [await ask(), await ask({ scope: wholeAccount(ben) }), await ask({ as: 'order 1' })]
+    assert.deepEqual([...own, await ask(ofCustomer)], [1, 2, 3, 4])
+  }
 })
 
 test('what was read while a batch was on its way is not kept past it', async () => {
@@ -141,7 +148,7 @@ test('requests at once share one reading, and one that fails fails for them alon
   assert.deepEqual(await Promise.all([ask(), ask(), ask()]), [1, 1, 1])
   here.progress.changed('hot', written(ann))
   const failing = () =>
-    kept.answer({ account: ann, as: 'orders', after: null }, async () => {
+    kept.answer({ scope: wholeAccount(ann), as: 'orders', after: null }, async () => {
       throw new Error('no database')
     })
   await assert.rejects(failing(), /no database/)

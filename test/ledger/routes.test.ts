@@ -14,6 +14,7 @@ import { createKeptStore } from '../../src/kept/store.ts'
 import { createTouches } from '../../src/kept/touches.ts'
 import { walletRoutes } from '../../src/ledger/routes.ts'
 import { buyer, cause, projectedWorld } from '../accounts/world.ts'
+import { sampleCustomerId } from '../http/sample.ts'
 import { type Document, httpClient } from '../support/http.ts'
 import { until } from '../support/until.ts'
 
@@ -30,6 +31,7 @@ const served = async (t: TestContext, readsWaitMs?: number) => {
   const routes = [...accountRoutes({ kept, db }), ...walletRoutes({ reads, kept, db })]
   const server = createHttpServer({
     routes,
+    customerIdOf: sampleCustomerId,
     directory: createDirectory({
       ...world,
       clock: Date.now,

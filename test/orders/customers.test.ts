@@ -51,16 +51,17 @@ test('orders for customers', async (t) => {
   await until(async () => (await reseller.get(quotePath)).body.marginCents > 0)
   const { body: quote } = await reseller.get(quotePath)
 
-  await t.test(
-    'without credit are refused with the shortfall, and the relation exists from then on',
-    async () => {
-      const short = await reseller.post(orders, addresses(3), as('alice', 'a'))
-      assert.deepEqual([short.status, short.body.code], [402, 'customer_credit_insufficient'])
-      assert.equal(short.body.shortfallCents, quote.amountCents)
-      for (const field of ['payUrl', 'depositId', 'chargeCents']) assert.equal(short.body[field], undefined)
-      assert.equal(await creditOf('alice'), 0)
-    },
-  )
+  await t.test('without credit are refused with the shortfall, and leave no customer behind', async () => {
+    const short = await reseller.post(orders, addresses(3), as('alice', 'a'))
+    assert.deepEqual([short.status, short.body.code], [402, 'customer_credit_insufficient'])
+    assert.equal(short.body.shortfallCents, quote.amountCents)
+    for (const field of ['payUrl', 'depositId', 'chargeCents']) assert.equal(short.body[field], undefined)
+    const absurd = await reseller.post(orders, { ...addresses(3), method: 'crypto' }, as('erin', 'e'))
+    assert.deepEqual([absurd.status, absurd.body.payUrl], [402, undefined], 'no gateway, no pay page')
+    const unsold = await reseller.post(orders, { ...addresses(3), product_id: 'none' }, as('frank', 'f'))
+    assert.equal(unsold.body.code, 'unknown_product')
+    assert.equal((await reseller.get('/api/v1/reseller/customers')).body.total, 0)
+  })
 
   await t.test('take the price from the credit and the cost from the wallet', async () => {
     await pay('alice', quote.amountCents + 7, 'cash')

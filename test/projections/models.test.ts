@@ -59,15 +59,16 @@ const checkOrders = async (db: Kysely<ReadDatabase>, shop: Shop): Promise<void> 
   for (const row of rows) {
     const order = shop.order(row.order_id as OrderId)!
     const { details, ...columns } = row
-    const { orderId, accountId, createdAt, catalogDigest, fingerprint } = order.details
+    const { orderId, accountId, customerId, createdAt, catalogDigest, fingerprint } = order.details
     // All that no column says and that is more than a digest of the log's.
     assert.deepEqual(
-      { ...JSON.parse(details), orderId, accountId, createdAt, catalogDigest, fingerprint },
+      { ...JSON.parse(details), orderId, accountId, customerId, createdAt, catalogDigest, fingerprint },
       order.details,
     )
     assert.deepEqual(columns, {
       order_id: orderId,
       account_id: accountId,
+      customer_id: customerId,
       status: order.status,
       created_at: createdAt,
       balance_cents: order.balanceCents,

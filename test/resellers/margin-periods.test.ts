@@ -8,6 +8,7 @@ import {
   marginSumsTable,
   margins,
 } from '../../projections/margins.ts'
+import { wholeAccount } from '../../src/customers/scope.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
 import type { AccountId } from '../../src/ids.ts'
 import { listMargins, type Period } from '../../src/resellers/margins.ts'
@@ -129,7 +130,7 @@ test('margins of any period are the lines in it, by day, product and customer', 
                 cost! + line.cost_micros / 10_000,
               ])
             }
-            const { margins: rows, total } = await listMargins(pool, reseller, {
+            const { margins: rows, total } = await listMargins(pool, wholeAccount(reseller), {
               ...period,
               groupBy,
               limit: 1_000,
@@ -141,7 +142,12 @@ test('margins of any period are the lines in it, by day, product and customer', 
               expected,
               `${groupBy} ${JSON.stringify(period)}`,
             )
-            const past = await listMargins(pool, reseller, { ...period, groupBy, limit: 1, offset: 900 })
+            const past = await listMargins(pool, wholeAccount(reseller), {
+              ...period,
+              groupBy,
+              limit: 1,
+              offset: 900,
+            })
             assert.deepEqual(past, { margins: [], total })
             periods += 1
           }

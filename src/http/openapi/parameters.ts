@@ -27,16 +27,16 @@ const parametersOf = (
 
 const parameter = (name: string): Json => ({ $ref: `#/components/parameters/${name}` })
 
-const headerParameters = (route: Route): readonly Json[] => [
+const sharedParametersOf = (route: Route): readonly Json[] => [
   ...(route.idempotencyKey === undefined ? [] : [parameter('Idempotency-Key')]),
-  ...(route.customer === undefined || route.customer === 'refused'
-    ? []
-    : [parameter('X-Reseller-Customer-Id')]),
+  ...(route.customer === 'pays' || route.customer === 'limits'
+    ? [parameter('X-Reseller-Customer-Id'), parameter('customer_id')]
+    : []),
   ...(route.requestIdIsKey ? [parameter('X-Request-Id')] : []),
   ...(route.access !== 'public' ? [parameter('X-Farebox-Position')] : []),
 ]
 
-/** Header parameters, written once. */
+/** Parameters of many operations, written once. */
 const sharedParameters: Readonly<Record<string, Json>> = {
   'Idempotency-Key': {
     name: 'Idempotency-Key',
@@ -49,7 +49,16 @@ const sharedParameters: Readonly<Record<string, Json>> = {
   'X-Reseller-Customer-Id': {
     name: 'X-Reseller-Customer-Id',
     in: 'header',
-    description: "The reseller's own id of the customer that it acts for. Reseller keys only.",
+    description:
+      "The reseller's own id of the customer that it acts for, blanks around it taken off. Reseller keys only. What is read or changed is then that customer's alone: everything else reads as absent.",
+    schema: { type: 'string', minLength: 1, maxLength: 128 },
+    example: 'customer-42',
+  },
+  customer_id: {
+    name: 'customer_id',
+    in: 'query',
+    description:
+      'The same as the header X-Reseller-Customer-Id, for a link or a filter. Both may be sent when they name the same customer.',
     schema: { type: 'string', minLength: 1, maxLength: 128 },
     example: 'customer-42',
   },
@@ -74,11 +83,11 @@ const sharedParameters: Readonly<Record<string, Json>> = {
 export const operationParameters = (route: Route): readonly Json[] => [
   ...parametersOf(route.params, 'path', route.examples?.params),
   ...parametersOf(route.query, 'query', route.examples?.query),
-  ...headerParameters(route),
+  ...sharedParametersOf(route),
 ]
 
-/** Only the header parameters that some route takes: an unused component is a lint warning. */
+/** Only the shared parameters that some route takes: an unused component is a lint warning. */
 export const usedParameters = (routes: readonly Route[]): Readonly<Record<string, Json>> => {
-  const used = new Set(routes.flatMap(headerParameters).map(({ $ref }) => String($ref).split('/').at(-1)))
+  const used = new Set(routes.flatMap(sharedParametersOf).map(({ $ref }) => String($ref).split('/').at(-1)))
   return Object.fromEntries(Object.entries(sharedParameters).filter(([name]) => used.has(name)))
 }

@@ -1,0 +1,368 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { deskOf } from '../resellers/desk.ts'
+import fc from '../support/fast-check.ts'
+import type { Called } from '../support/http.ts'
+import { goodRequests, type Holdings, nobodyListens, type Request } from './requests.ts'
+import { done, openStage, type Stage } from './stage.ts'
+
+/** What shows nothing of anybody's: the same for every customer. Any other operation limits, charges or refuses one. */
+const unaffected = new Set([
+  'getMe',
+  'listAnnouncements',
+  'listProducts',
+  'getProduct',
+  'quotePrice',
+  'getPriceList',
+  'getOptions',
+])
+
+/** By their path alone: what has no customer's id in it and yet names one thing. */
+const namesOneThing = ({ method, path }: Request) =>
+  /_[0-9a-f]{32}|_none/.test(path) || (method === 'POST' && path.endsWith('/extend'))
+
+const idPattern = /\b(?:ord|dep|pln|prx|cus|txn|ref|sub|whs|dlv)_[0-9a-z]{8,}/g
+
+/** One for whom the reseller bought, or the reseller itself: `ref` null. */
+type Party = {
+  readonly ref: string | null
+  readonly holdings: Holdings
+  /** Ids, addresses, passwords, labels and names that nobody else may be shown. */
+  readonly secrets: ReadonlySet<string>
+}
+
+type Whose = 'own' | "another's" | "the account's"
+type Named = 'header' | 'query' | 'both'
+
+const openTwo = async (stage: Stage) => {
+  const { client, demo, farebox, payCustomer } = stage
+  const { accountId, key } = demo.reseller
+  const desk = deskOf(farebox.core)
+  await stage.credit(accountId, 50_000_000)
+  for (const [rail, provider] of [
+    ['card', 'stripe'],
+    ['crypto', 'btcpay'],
+  ] as const) {
+    const gateway = ['reseller', 'gateway', '--account', accountId, '--rail', rail, '--provider', provider]
+    assert.equal((await desk(...gateway, '--sandbox')).code, 0)
+  }
+  const { id: webhookId } = (await done(client.post('/api/v1/webhooks', { url: nobodyListens }, { key })))
+    .body
+  const subscribed = await done(
+    client.post(
+      '/api/v1/subscriptions',
+      { product_id: 'residential-premium', quantity: 1, interval: 'month' },
+      { key, headers: { 'Idempotency-Key': 'own-subscription' } },
+    ),
+  )
+
+  const open = async (ref: string | null): Promise<Party> => {
+    const secrets = new Set<string>()
+    const send = async (method: string, path: string, json?: unknown): Promise<Called> => {
+      const headers = {
+        'Idempotency-Key': randomUUID(),
+        ...(ref !== null && { 'X-Reseller-Customer-Id': ref }),
+      }
+      const sent = { key, headers, ...(json !== undefined && { json }) }
+      return client.call(method, `/api/v1/${path}`, sent)
+    }
+    const hear = ({ text }: Called) => {
+      for (const [id] of text.matchAll(idPattern)) secrets.add(id)
+      for (const [, secret] of text.matchAll(/"(?:ip|username|password|pay_url|payUrl)":"([^"]+)"/g))
+        secrets.add(secret!)
+    }
+    const made = async (path: string, json: unknown) => {
+      const answer = await done(send('POST', path, json))
+      hear(answer)
+      return answer.body
+    }
+    if (ref !== null) {
+      // An order that is short opens its invoice, and with it the relation.
+      const short = await send('POST', 'orders', {
+        product_id: 'residential-basic',
+        quantity: 1,
+        method: 'card',
+      })
+      assert.equal(short.body.code, 'customer_credit_insufficient', short.text)
+      hear(short)
+      const customerId = await payCustomer(accountId, ref, 5_000_000)
+      secrets.add(ref).add(customerId)
+    }
+    const plan = await made('orders', { product_id: 'residential-premium', quantity: 2 })
+    const rented = await made('orders', {
+      product_id: 'isp-static',
+      quantity: 2,
+      fulfillment_meta: { country: 'USA', period_days: 30 },
+    })
+    const deposit = await made('deposits', { amount_cents: 4321, method: 'card' })
+    const label = `label of ${ref}`
+    secrets.add(label)
+    hear(await done(send('PATCH', `plans/${plan.planId}`, { label })))
+    hear(await done(send('PATCH', `proxies/${rented.proxyIds[0]}`, { label })))
+    const relations = ref === null ? null : await done(send('GET', 'reseller/customers'))
+    const customerId = relations?.body.customers[0].customerId ?? 'cus_none'
+    if (ref !== null) await done(send('PATCH', `reseller/customers/${customerId}`, { label }))
+    for (const path of [
+      'orders',
+      'plans',
+      'proxies',
+      'deposits',
+      'wallet/transactions',
+      'reseller/statement',
+    ])
+      hear(await done(send('GET', path)))
+    return {
+      ref,
+      secrets,
+      holdings: {
+        orderId: rented.orderId,
+        planId: plan.planId,
+        proxyId: rented.proxyIds[1],
+        depositId: deposit.deposit_id,
+        webhookId,
+        subscriptionId: subscribed.body.subscriptionId,
+        deliveryId: 'dlv_none',
+        resellerKey: key,
+        customerId,
+        financeToken: stage.financeToken,
+      },
+    }
+  }
+  // What the reseller has for itself is open to itself alone; of its lists only what is its own is secret here.
+  const alice = await open('alice-17-of-acme')
+  const bob = await open('bob-4-of-acme')
+  const { secrets: _, ...own } = await open(null)
+  const { orderId, planId, proxyId, depositId, subscriptionId } = own.holdings
+  return {
+    alice,
+    bob,
+    own: { ...own, secrets: new Set([orderId, planId, proxyId, depositId, subscriptionId]) },
+  }
+}
+
+/** An id that nothing has, in the place of each. */
+const absent = (held: Holdings): Holdings => {
+  const none = (id: string) => id.replace(/_.+$/, `_${'0'.repeat(32)}`)
+  return {
+    ...held,
+    orderId: none(held.orderId),
+    planId: none(held.planId),
+    proxyId: none(held.proxyId),
+    depositId: none(held.depositId),
+    webhookId: none(held.webhookId),
+    subscriptionId: none(held.subscriptionId),
+    customerId: none(held.customerId),
+  }
+}
+
+const plainError = ({ body: { requestId: _, ...body } }: Called, held: Holdings): string =>
+  Object.values(held).reduce((text, id) => text.replaceAll(id, ''), JSON.stringify(body))
+
+test('a request for one customer never shows or touches what is held for another, or by the account', async (t) => {
+  const stage = await openStage(t)
+  const { client, document } = stage
+  const { alice, bob, own } = await openTwo(stage)
+  const key = bob.holdings.resellerKey
+  const operations = Object.keys(goodRequests(bob.holdings))
+  const limited = new Set(
+    Object.values(document.paths)
+      .flatMap(
+        (methods) => Object.values(methods) as { operationId: string; parameters?: { $ref?: string }[] }[],
+      )
+      .filter(({ parameters = [] }) =>
+        parameters.some(({ $ref }) => $ref?.endsWith('/X-Reseller-Customer-Id')),
+      )
+      .map(({ operationId }) => operationId),
+  )
+
+  const ask = (request: Request, named: Named | null): Promise<Called> => {
+    const { method, path, ...options } = request
+    const ref = bob.ref!
+    const asked = named === 'query' || named === 'both'
+    const query = asked
+      ? `${path.includes('?') ? '&' : '?'}customer_id=${encodeURIComponent(` ${ref} `)}`
+      : ''
+    const headers = {
+      ...options.headers,
+      ...(method === 'POST' && { 'Idempotency-Key': randomUUID() }),
+      ...((named === 'header' || named === 'both') && { 'X-Reseller-Customer-Id': `\t${ref} ` }),
+    }
+    return client.call(method, `${path}${query}`, { ...options, headers, key })
+  }
+
+  /** Nothing of it is in the answer, but for the id that was asked for. */
+  const showsNothingOf = (party: Party, { text }: Called, request: Request, what: string): void => {
+    const sent = JSON.stringify(request)
+    for (const secret of party.secrets)
+      if (!sent.includes(secret)) assert.ok(!text.includes(secret), `${what} shows ${secret}: ${text}`)
+  }
+
+  /** Sends one operation for Bob, about what is his or not, and holds its answer against what it must be. */
+  const tried = async (operation: string, whose: Whose, named: Named): Promise<Called | null> => {
+    const holder = { own: bob, "another's": alice, "the account's": own }[whose]
+    const request = goodRequests(holder.holdings)[operation]!
+    if (request.path.startsWith('/finance/')) return null // opened by a token, which names no customer
+    const what = `${operation} of ${whose} by ${named}`
+    const answer = await ask(request, named)
+    showsNothingOf(alice, answer, request, what)
+    showsNothingOf(own, answer, request, what)
+    if (unaffected.has(operation)) {
+      assert.deepEqual([answer.status, answer.body], [200, (await ask(request, null)).body], what)
+      return answer
+    }
+    if (!limited.has(operation)) {
+      const codes = ['invalid_customer_id', 'subscription_not_available']
+      assert.ok(answer.status === 400 && codes.includes(answer.body.code), `${what}: ${answer.text}`)
+      return answer
+    }
+    const ofNobody = holder !== bob || request.path.includes(bob.holdings.subscriptionId)
+    if (!namesOneThing(request) || !ofNobody) {
+      assert.ok(answer.status < 300, `${what}: ${answer.text}`)
+      return answer
+    }
+    assert.deepEqual([answer.status, answer.body.code], [404, 'not_found'], `${what}: ${answer.text}`)
+    const none = absent(holder.holdings)
+    const missing = await ask(goodRequests(none)[operation]!, named)
+    assert.equal(
+      plainError(answer, holder.holdings),
+      plainError(missing, none),
+      `${what} is told from absent`,
+    )
+    return answer
+  }
+
+  /** All that can be read of Alice, and what the account has for itself. */
+  const state = async () => {
+    const headers = { 'X-Reseller-Customer-Id': alice.ref! }
+    const ofAlice = [
+      'orders',
+      'plans',
+      'proxies',
+      'deposits',
+      'wallet/transactions',
+      'reseller/customers',
+      'reseller/margins?group_by=customer',
+      'reseller/statement',
+    ].map((path) => done(client.get(`/api/v1/${path}`, { key, headers })))
+    const ofAccount = [
+      'subscriptions',
+      'webhooks',
+      ...[own.holdings.planId].map((id) => `plans/${id}`),
+      ...[own.holdings.orderId].map((id) => `orders/${id}`),
+      ...[own.holdings.depositId].map((id) => `deposits/${id}`),
+      `proxies?order_id=${own.holdings.orderId}`,
+    ].map((path) => done(client.get(`/api/v1/${path}`, { key })))
+    return (await Promise.all([...ofAlice, ...ofAccount])).map(({ body }) => body)
+  }
+  const before = await state()
+
+  await t.test('each operation, however the customer is named', async () => {
+    for (const operation of operations)
+      for (const whose of ["another's", "the account's", 'own'] as const)
+        for (const named of ['header', 'query', 'both'] as const) await tried(operation, whose, named)
+    assert.deepEqual(await state(), before)
+  })
+
+  await t.test('lists show what is held for the customer, and all of it', async () => {
+    const own = { key, headers: { 'X-Reseller-Customer-Id': bob.ref! } }
+    for (const [path, list, customer] of [
+      ['orders', 'orders', 'customer'],
+      ['plans', 'plans', 'customer'],
+      ['proxies', 'proxies', 'customer'],
+      ['deposits', 'deposits', 'customer'],
+      ['reseller/customers', 'customers', 'customer'],
+      ['reseller/statement', 'lines', 'customer'],
+      ['reseller/margins?group_by=customer', 'margins', 'customer'],
+      ['wallet/transactions', 'transactions', 'customerId'],
+    ] as const) {
+      const all = (await done(client.get(`/api/v1/${path}`, { key }))).body[list]
+      const his = all.filter((one: Record<string, string>) =>
+        [bob.ref, bob.holdings.customerId].includes(one[customer]!),
+      )
+      assert.ok(his.length > 0 && all.length > his.length, path)
+      const limited = (await done(client.get(`/api/v1/${path}`, own))).body
+      assert.deepEqual(limited[list], his, path)
+      if ('total' in limited) assert.equal(limited.total, his.length, path)
+    }
+  })
+
+  await t.test('every form and filter of the lists', async () => {
+    const { orderId, planId, subscriptionId } = alice.holdings
+    const line = (await done(client.get('/api/v1/reseller/statement', { key }))).body.lines.find(
+      ({ customer }: { customer: string }) => customer === alice.ref,
+    ).orderId
+    for (const path of [
+      'proxies?format=txt&limit=1',
+      'proxies?status=active&format=txt',
+      `proxies?order_id=${orderId}`,
+      `orders?subscription_id=${subscriptionId}`,
+      'orders?status=awaiting_payment',
+      'orders?limit=1&offset=1',
+      'plans?status=active',
+      'deposits?status=awaiting_payment',
+      'reseller/margins?group_by=day',
+      'reseller/margins?group_by=product',
+      'reseller/margins?group_by=customer&from=2026-01-01',
+      'reseller/statement?format=csv',
+      `reseller/statement?after=${line}`,
+      `reseller/customers?customer=${alice.ref}`,
+      `plans/${planId}`,
+    ])
+      for (const named of ['header', 'query'] as const) {
+        const request = { method: 'GET', path: `/api/v1/${path}` }
+        const answer = await ask(request, named)
+        showsNothingOf(alice, answer, request, path)
+        showsNothingOf(own, answer, request, path)
+        assert.ok(answer.status < 300 || /after=|plans\/|customers/.test(path), `${path}: ${answer.text}`)
+        const next = /<([^>]+)>/.exec(answer.headers.get('link') ?? '')?.[1]
+        if (next !== undefined) {
+          const following = await client.get(next, { key })
+          showsNothingOf(alice, following, request, next)
+        }
+      }
+  })
+
+  await t.test('in any order', async () => {
+    const step = fc.record({
+      operation: fc.constantFrom(...operations),
+      whose: fc.constantFrom<Whose>('own', "another's", "the account's"),
+      named: fc.constantFrom<Named>('header', 'query', 'both'),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 15 }), async (steps) => {
+        await Promise.all(steps.map(({ operation, whose, named }) => tried(operation, whose, named)))
+        assert.deepEqual(await state(), before)
+      }),
+      { numRuns: process.env.FAREBOX_SOAK ? 200 : 10, endOnFailure: true },
+    )
+  })
+
+  await t.test('a customer that does not exist has nothing, and is not made by a read', async () => {
+    const headers = { 'X-Reseller-Customer-Id': 'nobody' }
+    const total = async () => (await done(client.get('/api/v1/reseller/customers', { key }))).body.total
+    const customers = await total()
+    for (const operation of operations) {
+      const request = goodRequests(bob.holdings)[operation]!
+      if (request.method !== 'GET' || !limited.has(operation)) continue
+      const { status, body, text } = await client.get(request.path, { key, headers })
+      if (namesOneThing(request)) assert.equal(body.code, 'not_found', `${operation}: ${text}`)
+      else {
+        assert.equal(status, 200, `${operation}: ${text}`)
+        for (const list of Object.values(body).filter(Array.isArray)) assert.deepEqual(list, [], operation)
+      }
+    }
+    assert.equal(await total(), customers)
+  })
+
+  await t.test('two different customers in one request are refused', async () => {
+    const headers = { 'X-Reseller-Customer-Id': bob.ref! }
+    const refused = await client.get(`/api/v1/orders?customer_id=${alice.ref}`, { key, headers })
+    assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_customer_id'])
+    assert.match(refused.body.error, /names another customer/)
+    for (const bad of ['', '%20', 'x'.repeat(129), 'a%00b', `a&customer_id=b`]) {
+      const answer = await client.get(`/api/v1/orders?customer_id=${bad}`, { key })
+      assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_customer_id'], bad)
+    }
+  })
+})
