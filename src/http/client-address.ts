@@ -25,6 +25,22 @@ const unmapped = (address: string): string => {
 /** Who connected: the client, or a proxy before it. */
 export const peerAddress = ({ remoteAddress }: Socket): string => unmapped(remoteAddress ?? '')
 
+const port = /^:\d{1,5}$/
+
+/**
+ * The address of an entry of `X-Forwarded-For`. Some proxies write its port as well: `203.0.113.7:4711`,
+ * `[2001:db8::1]:443`. An entry that is neither is given back as it is.
+ */
+const addressOf = (entry: string): string => {
+  const bracketed = entry.startsWith('[')
+  const end = entry.indexOf(bracketed ? ']' : ':')
+  if (end === -1) return entry
+  const address = entry.slice(bracketed ? 1 : 0, end)
+  const rest = entry.slice(bracketed ? end + 1 : end)
+  const isAddress = bracketed ? isIPv6(address) : isIPv4(address)
+  return isAddress && (port.test(rest) || (bracketed && rest === '')) ? address : entry
+}
+
 /**
  * The client's address: the peer's, or, when the peer is a trusted proxy, the last entry of `X-Forwarded-For` that no
  * trusted proxy wrote about itself. Entries before it are the client's own claim and are not believed.
@@ -35,7 +51,7 @@ export const clientAddress = (request: IncomingMessage, trusted: TrustedProxies)
   const forwarded = request.headers['x-forwarded-for']
   const chain = (Array.isArray(forwarded) ? forwarded.join(',') : (forwarded ?? '')).split(',')
   for (let at = chain.length - 1; at >= 0 && trusted(address); at--) {
-    const entry = unmapped((chain[at] ?? '').trim())
+    const entry = unmapped(addressOf((chain[at] ?? '').trim()))
     if (isIP(entry) === 0) return address
     address = entry
   }

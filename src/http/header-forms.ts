@@ -6,6 +6,24 @@ import { refuse } from './errors.ts'
 const printableAscii = /^[\x20-\x7e]{1,255}$/
 const digits = /^\d{1,16}$/
 
+/**
+ * Headers that say which service is asked and by whom. Of two a proxy may act on the one and this service on the other, so
+ * neither is believed.
+ */
+const sentOnce: ReadonlySet<string> = new Set(['host', 'authorization', 'x-api-key'])
+
+/** @throws invalid_parameter when one of them was sent twice, be it with the same value */
+export const checkSentOnce = ({ rawHeaders }: IncomingMessage): void => {
+  const seen: string[] = []
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = (rawHeaders[at] ?? '').toLowerCase()
+    if (!sentOnce.has(name)) continue
+    if (seen.includes(name))
+      throw refuse('invalid_parameter', `this is not a valid request: it has the header ${name} twice`)
+    seen.push(name)
+  }
+}
+
 /** Node joins repeated headers with a comma; a key that a client sent twice is two keys, not one. */
 const single = (request: IncomingMessage, name: string): string | undefined | null => {
   const value = request.headers[name]

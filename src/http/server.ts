@@ -19,6 +19,7 @@ import { refusalOf } from './fault.ts'
 import type { Limits } from './gate.ts'
 import { admit, admitAddress, admitFinance } from './gate.ts'
 import { createHangUp } from './hang-up.ts'
+import { checkSentOnce } from './header-forms.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 import { createInFlight } from './in-flight.ts'
 import type { Times } from './node-server.ts'
@@ -77,8 +78,9 @@ const checkRequestIdAsKey = (request: HttpRequest, route: Route): void => {
     })
 }
 
-/** RFC 9112 has a request of HTTP/1.1 without a Host refused; one of HTTP/1.0 needs none. */
+/** RFC 9112 has a request of HTTP/1.1 without a Host refused, or with two; one of HTTP/1.0 needs none. */
 const checkHost = ({ raw, headers }: HttpRequest): void => {
+  checkSentOnce(raw)
   if (headers.host === undefined && raw.httpVersion !== '1.0')
     throw refuse('invalid_parameter', 'this is not a valid HTTP/1.1 request: it has no Host')
 }

@@ -31,9 +31,33 @@ describe('The address of a client', () => {
     assert.equal(clientAddress(request('203.0.113.9', '1.2.3.4'), trusted), '203.0.113.9')
   })
 
+  test('is taken without the port that some proxies write behind it', () => {
+    const trusted = trustedProxies('127.0.0.1, 10.0.0.0/8')
+    for (const [forwarded, address] of [
+      ['203.0.113.7:4711', '203.0.113.7'],
+      ['1.2.3.4, 203.0.113.7:4711, 10.2.2.2:80', '203.0.113.7'],
+      ['[2001:db8::1]:443', '2001:db8::1'],
+      ['[2001:db8::1]', '2001:db8::1'],
+      ['[::ffff:203.0.113.7]:443', '203.0.113.7'],
+      ['::ffff:203.0.113.7', '203.0.113.7'],
+    ] as const)
+      assert.equal(clientAddress(request('127.0.0.1', forwarded), trusted), address, forwarded)
+  })
+
   test('is the proxy itself when it forwards nothing usable', () => {
     const trusted = trustedProxies('127.0.0.1')
-    for (const forwarded of [undefined, '', 'unknown', '1.2.3.4:80', 'a, b'])
+    for (const forwarded of [
+      undefined,
+      '',
+      'unknown',
+      'a, b',
+      '1.2.3.4:',
+      '1.2.3.4:http',
+      '[1.2.3.4]:80',
+      '[2001:db8::1]443',
+      '[2001:db8::1',
+      ':80',
+    ])
       assert.equal(clientAddress(request('127.0.0.1', forwarded), trusted), '127.0.0.1')
   })
 

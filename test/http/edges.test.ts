@@ -342,6 +342,28 @@ describe('Bytes that are no request', () => {
     assert.match(old, /^HTTP\/1\.1 200 /)
   })
 
+  test('that name the service or the caller twice are refused, also where both are the same', async (t) => {
+    const { port } = await sampleServer(t)
+    const ask = (...lines: string[]): Promise<string> =>
+      raw(port, `GET /api/v1/me HTTP/1.1\r\n${lines.join('\r\n')}\r\nconnection: close\r\n\r\n`)
+    const key = 'x-api-key: buyer-key'
+    const bearer = 'authorization: Bearer buyer-key'
+    assert.match(await ask('host: a', key, bearer), /^HTTP\/1\.1 200 /)
+    for (const [name, lines] of [
+      ['host', ['host: a', 'Host: b', key]],
+      ['host', ['host: a', 'host: a', key]],
+      ['authorization', ['host: a', bearer, 'Authorization: Bearer reseller-key']],
+      ['authorization', ['host: a', key, bearer, bearer]],
+      ['x-api-key', ['host: a', key, 'X-API-Key: reseller-key']],
+      ['x-api-key', ['host: a', key, key]],
+    ] as const)
+      assert.match(
+        await ask(...lines),
+        new RegExp(`^HTTP/1\\.1 400 [\\s\\S]*the header ${name} twice","code":"invalid_parameter"`),
+        lines.join(),
+      )
+  })
+
   test('whose length is not the declared one are refused', async (t) => {
     const { port } = await sampleServer(t)
     const head =

@@ -1,3 +1,5 @@
+import { trimEnd } from '../../trim-end.ts'
+
 /** One node, or the name that discovery asks. */
 type Host = { readonly address: string; readonly port: number }
 
@@ -134,10 +136,7 @@ const pattern =
  * @throws AddressRefused
  */
 export const parseAddress = (url: string): Address => {
-  const text = url.trim()
-  let end = text.length
-  while (text[end - 1] === '/') end -= 1
-  const groups = pattern.exec(text.slice(0, end))?.groups
+  const groups = pattern.exec(trimEnd(url.trim(), '/'))?.groups
   if (groups === undefined)
     throw new AddressRefused(
       'it must be esdb:// or esdb+discover://, then [user:password@]host[:port][,host[:port]…][?name=value&…]; other @ / ? are written %40 %2F %3F',
