@@ -17,6 +17,7 @@ import { shutDown } from './http/shutdown.ts'
 import { listen, urlOf } from './listen.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
 import { openPayments } from './payments/open.ts'
+import { withFilesIn } from './postgres/start-refused.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
 import { createQueueProgress } from './webhooks/reactor/progress.ts'
@@ -140,7 +141,8 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     closing.add(() => shutDown(server, config.shutdownTimeoutMs))
   }
   const seeding = { ...core, runner: opened.patience?.runner(core.runner) ?? core.runner }
-  const demo = await seedDemo(seeding, { baseUrl: where(), sandbox: payments.sandboxUrl })
+  const places = { baseUrl: where(), sandbox: payments.sandboxUrl }
+  const demo = await withFilesIn(config.dataDir, () => seedDemo(seeding, places))
   await api?.caughtUp()
   starting = null
   opened.patience?.end()

@@ -27,6 +27,7 @@ import { allMigrations } from './postgres/migrations.ts'
 import { openPostgres } from './postgres/open.ts'
 import { clientConfig, createPool, type PoolOptions } from './postgres/pool.ts'
 import { waitForDatabase } from './postgres/reachable.ts'
+import { withFilesIn } from './postgres/start-refused.ts'
 
 /** What the server and the command line share: database, keys, log and the command runner over them. */
 export type Core = {
@@ -158,7 +159,8 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     onWait: (holder) => logger.warn({ holder }, 'another process is migrating the database: waiting for it'),
   })
   if (applied.length > 0) logger.info({ applied }, 'migrated the database')
-  const keys = await loadKeys(config, await keysInUse(pool))
+  const inUse = await keysInUse(pool)
+  const keys = await withFilesIn(config.dataDir, () => loadKeys(config, inUse))
   await checkKeys(pool, keys)
 
   const clock: Clock = () => systemClock() + config.clockOffsetMs

@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { open, readFile, rename } from 'node:fs/promises'
+import { open, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type pg from 'pg'
 import type { Migrations } from './postgres/migrate.ts'
+import { readOwnFile } from './postgres/start-refused.ts'
 import type { MasterKey } from './vault/master-key.ts'
 
 /** The secrets of the service, 32 bytes each. They never enter the database. */
@@ -68,7 +69,7 @@ const writeKey = async (path: string, key: Buffer): Promise<void> => {
 const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<Buffer> => {
   const path = join(dataDir, `${name}.key`)
   try {
-    return decode(await readFile(path, 'utf8'), path)
+    return decode(await readOwnFile(path), path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }

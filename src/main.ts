@@ -4,6 +4,7 @@ import { keyLines, tour } from './demo/tour.ts'
 import { standardErrorLog } from './http/log-destination.ts'
 import { createLogger } from './http/logging.ts'
 import { onNpmGone } from './npm-watch.ts'
+import { StartRefused } from './postgres/start-refused.ts'
 import { unknownSettings } from './unknown-settings.ts'
 
 /** Errors that say by themselves what to do; a stack would only hide it. */
@@ -42,7 +43,9 @@ const reasonOf = (error: unknown): string => {
 const rolesOf = (args: readonly string[]): readonly Role[] => {
   const wrong = args.filter((arg) => !roles.includes(arg as Role))
   if (wrong.length > 0)
-    throw new Error(`there is no role ${wrong.join(', ')}; the roles are ${roles.join(', ')}`)
+    throw new StartRefused(
+      `there is no role ${wrong.join(', ')}. Start without arguments, which runs all roles, or name some of ${roles.join(', ')}.`,
+    )
   return args.length === 0 ? roles : (args as readonly Role[])
 }
 

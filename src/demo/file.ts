@@ -1,5 +1,6 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readOwnFile, StartRefused } from '../postgres/start-refused.ts'
 
 export type DemoAccount = { readonly accountId: string; readonly key: string }
 
@@ -17,10 +18,16 @@ const pathIn = (dataDir: string): string => join(dataDir, 'demo.json')
 
 /** Null when this directory has none. */
 export const readDemoFile = async (dataDir: string): Promise<DemoFile | null> => {
+  const path = pathIn(dataDir)
   try {
-    return JSON.parse(await readFile(pathIn(dataDir), 'utf8')) as DemoFile
+    return JSON.parse(await readOwnFile(path)) as DemoFile
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    if (error instanceof SyntaxError)
+      throw new StartRefused(
+        `${path} is no JSON. Put it back from a backup, or move it away: then no demo keys are shown.`,
+        { cause: error },
+      )
     throw error
   }
 }

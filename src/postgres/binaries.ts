@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
+import { StartRefused } from './start-refused.ts'
 
 const run = promisify(execFile)
 
@@ -32,9 +33,12 @@ const findPrograms = async (): Promise<Programs> => {
   try {
     path = require.resolve(name)
   } catch (cause) {
-    throw new Error(`there is no embedded Postgres for this platform (${name}); set DATABASE_URL instead`, {
-      cause,
-    })
+    throw new StartRefused(
+      `there is no embedded Postgres for this platform (${name}); set DATABASE_URL instead`,
+      {
+        cause,
+      },
+    )
   }
   return (await import(pathToFileURL(path).href)) as Programs
 }
@@ -51,7 +55,7 @@ const idOf = async (flag: '-u' | '-g'): Promise<number | null> => {
 const unprivilegedUser = async (): Promise<Owner> => {
   if ((await idOf('-u')) === null)
     await run('useradd', ['--system', '--user-group', '--no-create-home', 'postgres']).catch((cause) => {
-      throw new Error(
+      throw new StartRefused(
         'Postgres cannot run as root and no user "postgres" could be made: start Farebox as another user, or set DATABASE_URL',
         { cause },
       )
@@ -78,7 +82,7 @@ const hasCapability = async (bit: bigint): Promise<boolean> => {
 const passingCapability = async (): Promise<string> => {
   if (await hasCapability(1n << 2n)) return 'dac_read_search'
   if (await hasCapability(1n << 1n)) return 'dac_override'
-  throw new Error(
+  throw new StartRefused(
     'Postgres runs as the user "postgres", which may not enter the directory of Farebox or of its data: open it (chmod o+x), start Farebox as another user, or set DATABASE_URL',
   )
 }

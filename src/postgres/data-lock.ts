@@ -1,6 +1,7 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { StartRefused } from './start-refused.ts'
 
 /** What stands beside the data while somebody uses it (mode 600: the address carries the password). */
 export type DataUser = {
@@ -40,7 +41,12 @@ export const readDataUser = async (dataDir: string): Promise<DataUser | null> =>
     if (error.code === 'ENOENT') return null
     throw error
   })
-  return text === null ? null : (JSON.parse(text) as DataUser)
+  try {
+    return text === null ? null : (JSON.parse(text) as DataUser)
+  } catch {
+    // Written whole, so that nobody of ours left this.
+    return null
+  }
 }
 
 /**
@@ -68,14 +74,26 @@ export const lockData = async (dataDir: string, role: string): Promise<DataLock>
   }
 }
 
+/** Of SQLite: somebody holds the lock. */
+const busy = 5
+/** Of SQLite: the disk is full. */
+const full = 13
+
+/** @throws StartRefused when the file cannot be a lock: a directory is in its place, or it is closed to this user */
 const openExclusive = (path: string): DatabaseSync | null => {
-  const database = new DatabaseSync(path)
+  let database: DatabaseSync | null = null
   try {
+    database = new DatabaseSync(path)
     database.exec('pragma busy_timeout = 0; begin exclusive')
     return database
   } catch (error) {
-    database.close()
-    if ((error as { errcode?: number }).errcode === 5) return null
-    throw error
+    database?.close()
+    const { errcode, message } = error as { readonly errcode?: number; readonly message: string }
+    if (errcode === busy) return null
+    if (errcode === undefined || errcode === full) throw error
+    throw new StartRefused(
+      `${path} cannot be locked (${message}). Let this user read and write it, or move it away; it holds nothing.`,
+      { cause: error },
+    )
   }
 }

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises'
+import { mkdir, open, realpath, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import { absentIn } from './absent.ts'
@@ -10,7 +10,7 @@ import { type DataLock, lockData, lockFile } from './data-lock.ts'
 import { tailOf } from './log-tail.ts'
 import { stopOrphan } from './orphan.ts'
 import { defaultSettings, startWithRetries, stopChild } from './postmaster.ts'
-import { StartRefused } from './start-refused.ts'
+import { readOwnFile, StartRefused } from './start-refused.ts'
 
 export type EmbeddedPostgres = {
   /** Address with password; only this machine can reach it. */
@@ -44,7 +44,7 @@ const isAbsent = async (path: string): Promise<boolean> =>
  * @throws StartRefused when it is lost: a new one would not fit the cluster
  */
 const keptPassword = async (path: string, cluster: string): Promise<string> => {
-  const kept = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const kept = await readOwnFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
     throw error
   })

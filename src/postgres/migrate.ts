@@ -34,6 +34,16 @@ const refuseMisfit = (landed: readonly Landed[], migrations: Migrations): void =
     )
 }
 
+/** What the user of the database may not do is a refusal (42501 insufficient_privilege); anything else stays as it is. */
+const refusalOf = (error: unknown): unknown => {
+  const { code, message } = error as { readonly code?: unknown; readonly message: string }
+  if (code !== '42501') return error
+  return new MigrationRefused(
+    `the user of DATABASE_URL may not do what Farebox needs there (${message}). Make it the owner of the database.`,
+    { cause: error },
+  )
+}
+
 const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promise<void> => {
   await client.query('begin')
   try {
@@ -47,6 +57,8 @@ const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promi
     await client.query('commit')
   } catch (error) {
     await client.query('rollback')
+    const refusal = refusalOf(error)
+    if (refusal !== error) throw refusal
     throw new Error(`migration ${name} failed: ${(error as Error).message}`, { cause: error })
   }
 }
@@ -70,12 +82,16 @@ export const migrate = async (
     waitInSilence(client)
     await client.query("set lock_timeout = '60s'")
     await takeLock(client, lockKeys.migrating, { ...waiting, what: 'is migrating the database' })
-    await client.query(`
+    await client
+      .query(`
       create table if not exists public.farebox_migration (
         name text primary key,
         checksum text not null,
         applied_at timestamptz not null default clock_timestamp()
       )`)
+      .catch((error) => {
+        throw refusalOf(error)
+      })
     const { rows } = await client.query<Landed>('select name, checksum from public.farebox_migration')
     refuseMisfit(rows, migrations)
     const landed = new Set(rows.map(({ name }) => name))

@@ -3,6 +3,7 @@ import { readFile, readlink, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { StartRefused } from './start-refused.ts'
 
 const run = promisify(execFile)
 
@@ -57,5 +58,7 @@ export const stopOrphan = async (clusterDir: string): Promise<void> => {
   // Immediate shutdown: the next start replays the write-ahead log.
   process.kill(pid, 'SIGQUIT')
   if (await endsWithin(pid, 10_000)) return
-  throw new Error(`the Postgres of a former run (process ${pid}) does not stop; end it and start again`)
+  throw new StartRefused(
+    `the Postgres of a former run (process ${pid}) does not stop; end it and start again`,
+  )
 }

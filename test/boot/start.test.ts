@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rmdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import pg from 'pg'
 import { readDemoFile } from '../../src/demo/file.ts'
-import { call, dataDirectory, runToEnd, startFarebox } from '../support/farebox.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
+import { emptyDatabase } from '../support/postgres.ts'
 
 const order = { product_id: 'residential-premium', quantity: 5 }
 
@@ -76,7 +79,68 @@ test('a wrong setting stops the start with its name before anything is made', as
 test('an unknown role stops the start and names the known ones', async (t) => {
   const { code, err } = await runToEnd(t, { FAREBOX_DATA: await dataDirectory(t) }, ['htp'])
   assert.equal(code, 1)
-  assert.match(err, /there is no role htp; the roles are http, projections, reactors/)
+  assert.match(
+    err,
+    /^Farebox does not start: there is no role htp\. Start without arguments, .+ or name some of http, projections, reactors\.\n$/,
+  )
+})
+
+test('what is not as it must be in FAREBOX_DATA stops a start and a command with one line that names it', async (t) => {
+  const FAREBOX_DATA = await dataDirectory(t)
+  const settings = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
+  await (await startFarebox(t, settings)).stop()
+  const refused = async (env: NodeJS.ProcessEnv, message: RegExp): Promise<void> => {
+    const { code, err } = await runToEnd(t, env)
+    assert.equal(code, 1)
+    assert.match(err, message)
+    assert.match(err, /^Farebox does not start: .+\n$/, 'one line')
+  }
+  const file = join(FAREBOX_DATA, 'seal.key')
+  for (const path of [file, join(file, 'below')])
+    await refused({ FAREBOX_DATA: path }, /cannot be used as FAREBOX_DATA \(.+\)\. Set it to a directory/)
+  for (const name of ['master.key', 'postgres.password', 'demo.json']) {
+    const path = join(FAREBOX_DATA, name)
+    await rename(path, `${path}.away`).catch(() => undefined)
+    await mkdir(path)
+    await refused(settings, new RegExp(`${name} cannot be read \\(EISDIR: .+\\)\\. Let this user read it\\.`))
+    if (name === 'master.key') {
+      const { code, err } = await farebox(t, ['accounts', 'list'], settings)
+      assert.equal(code, 1)
+      assert.match(err, /^error: .+master\.key cannot be read .+\n$/)
+    }
+    await rmdir(path)
+    await rename(`${path}.away`, path).catch(() => undefined)
+  }
+  await writeFile(join(FAREBOX_DATA, 'demo.json'), '{')
+  await refused(settings, /demo\.json is no JSON\. Put it back/)
+  await writeFile(join(FAREBOX_DATA, 'lock'), 'garbage that is no database of SQLite')
+  await refused(settings, /lock cannot be locked \(file is not a database\)/)
+})
+
+test('a user of the database who may make nothing in it stops the start with one line', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const admin = new pg.Client({ connectionString: url })
+  await admin.connect()
+  const role = `farebox_guest_${randomBytes(4).toString('hex')}`
+  atEnd(t, async () => {
+    await admin.query(`drop role ${role}`)
+    await admin.end()
+  })
+  await admin.query(`create role ${role} login password 'guest'`)
+  const asGuest = new URL(url)
+  asGuest.username = role
+  asGuest.password = 'guest'
+  const key = randomBytes(32).toString('base64')
+  const { code, err } = await runToEnd(t, {
+    DATABASE_URL: asGuest.href,
+    FAREBOX_MASTER_KEY: key,
+    FAREBOX_SEAL_KEY: key,
+  })
+  assert.equal(code, 1)
+  assert.match(
+    err,
+    /^Farebox does not start: the user of DATABASE_URL may not do what Farebox needs there \(permission denied .+\n$/,
+  )
 })
 
 test('a second start on the same data is refused by the process id, and the first goes on', async (t) => {
