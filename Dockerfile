@@ -10,6 +10,7 @@ RUN mkdir /data && chown node:node /data
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY package.json ./
 COPY bin ./bin
+COPY docs ./docs
 COPY projections ./projections
 COPY src ./src
 USER node

@@ -1,3 +1,4 @@
+import { guideRoutes, readGuides } from './docs/guides.ts'
 import { docsPage } from './docs/page.ts'
 import { pageRoute } from './docs/page-route.ts'
 import { fixedText } from './fixed-text.ts'
@@ -58,12 +59,18 @@ const rootRoute: Route = route({
   handler: async () => ({ status: 302, headers: { location: '/docs' } }),
 })
 
-/** The interface description and the documentation page of the given routes, and of what is sent to receivers. */
+/** The interface description, the documentation page and the guides of the given routes, and of what is sent to receivers. */
 export const documentationRoutes = (
   routes: readonly Route[],
   webhooks: readonly WebhookDeclaration[] = [],
 ): readonly Route[] => {
   const document = openApiDocument(routes, { webhooks })
-  const { html, policy } = docsPage(document)
-  return [rootRoute, openApiRoute(JSON.stringify(document)), docsRoute(html, policy)]
+  const guides = readGuides()
+  const { html, policy } = docsPage(document, guides)
+  return [
+    rootRoute,
+    openApiRoute(JSON.stringify(document)),
+    docsRoute(html, policy),
+    ...guideRoutes([...guides.callers, ...guides.operators]),
+  ]
 }

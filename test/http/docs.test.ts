@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { paidPageRoute, paidPath } from '../../src/deposits/paid-page.ts'
+import { guideView } from '../../src/http/docs/guide-view.ts'
 import { jsonView } from '../../src/http/docs/json-view.ts'
 import { markdown } from '../../src/http/docs/markdown.ts'
 import { errorCodes } from '../../src/http/error-table.ts'
@@ -128,10 +130,85 @@ describe('The documentation page', () => {
       routes: [...sampleRoutes, ...documentationRoutes(sampleRoutes)],
     })
     const [style] = inner(await (await fetch(`${baseUrl}/docs`)).text(), 'style')
-    for (const named of ['h1, h2, h3', 'code'])
-      assert.match(style!, new RegExp(`^${named} \\{[^}]*overflow-wrap: anywhere`, 'm'), named)
+    assert.match(style!, /^h1, h2, h3 \{[^}]*overflow-wrap: anywhere/m)
+    // `anywhere` would let a column of a table be narrower than its words, and break them all.
+    assert.match(style!, /^code \{[^}]*overflow-wrap: break-word/m)
+    // A code that fits a line is on one line, whatever hyphens are in it.
+    assert.match(style!, /^code \{[^}]*display: inline-block; max-width: 100%/m)
+    assert.match(style!, /\.errors tbody th code \{ white-space: nowrap; \}/)
+    assert.match(style!, /^@media \(max-width: 820px\) \{[^\n]*\.fields th, \.fields td \{ display: block;/m)
     // The header is as wide as the narrowest phones only without it.
     assert.match(style!, /^@media \(max-width: 384px\) \{[^\n]*\.version \{ display: none; \}/m)
+  })
+
+  test('has commands that a shell takes whole, with the whole command behind each copy button', async (t) => {
+    const { baseUrl } = await sampleServer(t, { routes: documentationRoutes(sampleRoutes) })
+    const page = await (await fetch(`${baseUrl}/docs`)).text()
+    const samples = [...page.matchAll(/<div class="sample">([\s\S]*?)<\/div>/g)].map(
+      ([, sample]) => sample ?? '',
+    )
+    assert.ok(samples.length > sampleRoutes.length / 2)
+    assert.equal(page.match(/class="copy"/g)?.length, samples.length)
+    for (const sample of samples) {
+      const [code, ...more] = [...sample.matchAll(/<code>([\s\S]*?)<\/code>/g)].map(([, text]) => text ?? '')
+      assert.deepEqual(more, [], 'the button copies the one code beside it')
+      const command = code!
+        .replaceAll(/<\/?span[^>]*>/g, '')
+        .replaceAll('&#39;', "'")
+        .replaceAll('&quot;', '"')
+        .replaceAll('&lt;', '<')
+        .replaceAll('&gt;', '>')
+        .replaceAll('&amp;', '&')
+      assert.match(command, /^(curl|npx farebox|export FAREBOX_KEY=)/)
+      assert.equal(spawnSync('sh', ['-n'], { input: command }).status, 0, command)
+      assert.doesNotMatch(command, /uuidgen/)
+    }
+  })
+
+  test('says how to get a key, and leads to guides that are served', async (t) => {
+    const { baseUrl } = await sampleServer(t, { routes: documentationRoutes(sampleRoutes) })
+    const page = await (await fetch(`${baseUrl}/docs`)).text()
+    assert.match(page, /<h2 id="start">Start<\/h2>[\s\S]*npx farebox keys create --account/)
+    const links = [...page.matchAll(/href="(\/docs\/guides\/\w+)"/g)].map(([, path]) => path ?? '')
+    const guides = [
+      'webhooks',
+      'subscriptions',
+      'resellers',
+      'operations',
+      'catalog',
+      'exports',
+      'periods',
+      'seals',
+    ]
+    assert.deepEqual(
+      links,
+      guides.map((name) => `/docs/guides/${name}`),
+    )
+    const ids = new Map<string, ReadonlySet<string>>()
+    const pages = new Map<string, string>()
+    for (const path of links) {
+      const response = await fetch(`${baseUrl}${path}`)
+      assert.equal(response.status, 200, path)
+      const text = await response.text()
+      pages.set(path, text)
+      ids.set(path, new Set([...text.matchAll(/\sid="([^"]+)"/g)].map(([, id]) => id ?? '')))
+      const [style, ...more] = inner(text, 'style')
+      assert.deepEqual(more, [])
+      assert.ok(response.headers.get('content-security-policy')?.includes(`style-src ${hash(style!)}`))
+      assert.doesNotMatch(text, loads)
+      assert.doesNotMatch(text, /<script/)
+      // What is left of the Markdown outside of code was not understood.
+      const prose = text.slice(text.indexOf('<main')).replaceAll(/<(pre|code)>[\s\S]*?<\/\1>/g, '')
+      assert.doesNotMatch(prose, /\*\*|```|\]\(|^\s*\||^#+ /m, path)
+    }
+    for (const [path, text] of pages)
+      for (const [, target = ''] of text.matchAll(/href="([^"]+)"/g)) {
+        if (target.startsWith('https://')) continue
+        const [to = '', anchor] = target.split('#')
+        const landed = to === '' ? path : to
+        assert.ok(landed === '/docs' || ids.has(landed), `${path} → ${target}`)
+        if (anchor) assert.ok(ids.get(landed)?.has(anchor), `${path} → ${target}`)
+      }
   })
 
   test('escapes whatever stands in a declaration', () => {
@@ -140,6 +217,10 @@ describe('The documentation page', () => {
       html`<b>${nasty}</b>`,
       markdown(`\`${nasty}\``),
       jsonView({ [nasty]: nasty }),
+      guideView(
+        `# ${nasty}\n\n${nasty} [${nasty}](#x"onclick=)\n\n    ${nasty}\n\n| ${nasty} |\n|---|\n| ${nasty} |`,
+        () => null,
+      ),
     ])
       assert.ok(!text.includes('<script'), text)
   })

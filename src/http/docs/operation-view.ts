@@ -5,6 +5,7 @@ import type { JsonSchema } from '../json-schema.ts'
 import { jsonView } from './json-view.ts'
 import { markdown } from './markdown.ts'
 import { fieldsView, typeView } from './schema-view.ts'
+import { origin, sample } from './start-view.ts'
 
 type Media = {
   readonly schema: JsonSchema
@@ -99,14 +100,14 @@ const curlView = (
   const idempotency = parameters.some(({ name }) => name === 'Idempotency-Key')
   const tail = [
     ...key,
-    ...(idempotency ? [`  -H "Idempotency-Key: $(uuidgen)"`] : []),
+    ...(idempotency ? [`  -H "Idempotency-Key: $(date +%s)-$$"`] : []),
     ...(body === undefined
       ? []
       : ["  -H 'Content-Type: application/json'", `  -d ${quoted(JSON.stringify(body))}`]),
   ]
   const verb = method === 'get' ? '' : `-X ${method.toUpperCase()} `
   const end = tail.length === 0 ? '' : ` \\\n${tail.join(' \\\n')}`
-  return html`<div class="sample"><button type="button" class="copy">Copy</button><pre><code>curl ${verb}'<span class="origin">http://127.0.0.1:3000</span>${pathWithExamples(path, parameters)}'${end}</code></pre></div>`
+  return sample(html`curl ${verb}'${origin}${pathWithExamples(path, parameters)}'${end}`)
 }
 
 /** Every read takes it; the introduction says so once. */

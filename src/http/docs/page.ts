@@ -10,6 +10,7 @@ import { badge, operationView } from './operation-view.ts'
 import { pagePolicy } from './page-route.ts'
 import { fieldsView } from './schema-view.ts'
 import { script } from './script.ts'
+import { startView } from './start-view.ts'
 import { style } from './style.ts'
 import { webhooksView } from './webhook-view.ts'
 
@@ -71,6 +72,7 @@ const navigation = (document: OpenApiDocument, tags: readonly Tag[], entries: re
     html`<h2><a href="#tag-${name}">${name}</a></h2><ul>${entries.filter(({ operation }) => operation.tags[0] === name).map(item)}</ul>`
   return html`<nav aria-label="Operations">
 <label class="search"><span class="hidden">Search</span><input type="search" id="search" placeholder="Search operations and codes  /" autocomplete="off"></label>
+<h2><a href="#start">Start</a></h2>
 ${tags.map(group)}
 ${document.webhooks === undefined ? null : html`<h2><a href="#events">Events</a></h2>`}<h2><a href="#errors">Errors</a></h2><h2><a href="#schemas">Schemas</a></h2>
 </nav>`
@@ -80,7 +82,10 @@ ${document.webhooks === undefined ? null : html`<h2><a href="#events">Events</a>
  * The documentation as one page that loads nothing: it works without a network.
  * @returns the page and the Content-Security-Policy that allows its own style and script by their hashes, nothing else
  */
-export const docsPage = (document: OpenApiDocument): { readonly html: string; readonly policy: string } => {
+export const docsPage = (
+  document: OpenApiDocument,
+  guides: Parameters<typeof startView>[0] = { callers: [], operators: [] },
+): { readonly html: string; readonly policy: string } => {
   const entries = entriesOf(document)
   const follow = followIn(document)
   const tags = document.tags as readonly Tag[]
@@ -101,6 +106,7 @@ export const docsPage = (document: OpenApiDocument): { readonly html: string; re
 ${navigation(document, tags, entries)}
 <main id="main">
 <section class="intro" id="top"><h1>${title ?? ''} API</h1><p class="lead">${summary ?? ''}</p>${markdown(description ?? '')}</section>
+${startView(guides)}
 ${tags.map((tag) =>
   tagView(
     tag,

@@ -12,9 +12,15 @@ document.getElementById('theme').addEventListener('click', () => {
   try { localStorage.setItem('theme', root.dataset.theme) } catch { /* private windows keep nothing */ }
 })
 
+// Over plain HTTP from another machine a browser has no clipboard to write to: then the command is selected.
+const copy = async (code) => {
+  try { await navigator.clipboard.writeText(code.textContent); return true } catch { /* selected below */ }
+  getSelection().selectAllChildren(code)
+  return document.execCommand('copy')
+}
 for (const button of all('.copy')) button.addEventListener('click', async () => {
-  await navigator.clipboard.writeText(button.parentElement.querySelector('code').textContent)
-  button.textContent = 'Copied'
+  const code = button.parentElement.querySelector('code')
+  button.textContent = (await copy(code)) ? 'Copied' : 'Press Ctrl+C'
   setTimeout(() => { button.textContent = 'Copy' }, 1500)
 })
 

@@ -18,9 +18,9 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.6 sy
 a { color: var(--accent); text-underline-offset: 3px; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
 code, pre { font-family: ui-monospace, "SF Mono", SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; }
-code { font-size: .86em; background: var(--code); padding: .12em .36em; border-radius: 4px; overflow-wrap: anywhere; }
+code { font-size: .86em; background: var(--code); padding: .12em .36em; border-radius: 4px; overflow-wrap: break-word; display: inline-block; max-width: 100%; line-height: 1.5; }
 pre { margin: 0; padding: 14px 16px; overflow-x: auto; font-size: 13px; line-height: 1.55; }
-pre code { background: none; padding: 0; font-size: inherit; overflow-wrap: normal; }
+pre code { background: none; padding: 0; font-size: inherit; overflow-wrap: normal; display: block; width: max-content; max-width: none; line-height: inherit; }
 .hidden, .skip:not(:focus) { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .skip:focus { position: fixed; top: 8px; left: 8px; z-index: 9; background: var(--card); padding: 8px 12px; }
 header { position: sticky; top: 0; z-index: 5; height: 56px; display: flex; align-items: center; gap: 16px; padding: 0 24px; background: var(--paper); border-bottom: 1px solid var(--line); font-size: 14px; }
@@ -63,7 +63,7 @@ table { border-collapse: collapse; width: 100%; font-size: 14px; }
 .optional { margin-left: 6px; } .place { border: 1px solid var(--line); border-radius: 4px; padding: 0 5px; margin-right: 2px; }
 .shows { min-width: 0; align-self: start; position: sticky; top: 72px; max-height: calc(100vh - 88px); overflow-y: auto; border-radius: 10px; }
 .sample, .response { background: var(--panel); color: var(--panel-ink); border-radius: 10px; margin-bottom: 8px; position: relative; overflow: hidden; }
-.sample pre { padding-right: 76px; }
+.sample { padding-right: 76px; }
 .copy { position: absolute; top: 9px; right: 9px; border: 1px solid #ffffff2e; background: #26332f; color: var(--panel-ink); border-radius: 5px; font-size: 12px; padding: 2px 9px; cursor: pointer; }
 .response summary { cursor: pointer; padding: 9px 16px; font-size: 13px; color: var(--panel-soft); list-style: none; display: flex; flex-wrap: wrap; gap: 4px 8px; align-items: baseline; }
 .response summary::-webkit-details-marker { display: none; }
@@ -76,13 +76,16 @@ table { border-collapse: collapse; width: 100%; font-size: 14px; }
 .chip:hover { background: #ffffff2b; }
 .key { color: #8fc7ff; } .str { color: #a5d6a7; } .num { color: #ffcf8f; } .lit { color: #d6a5ff; }
 .scroll { overflow-x: auto; }
-.errors th { text-align: left; } .errors thead th { color: var(--soft); font-weight: 600; font-size: 13px; padding: 6px 16px 6px 0; }
+.start { max-width: 46rem; } .start h2 { font-size: 28px; margin: 40px 0 4px; } .start h3 { margin: 28px 0 0; } .guides { display: flex; flex-wrap: wrap; gap: 0 48px; } .guides p { margin: 12px 0 0; color: var(--soft); } .guides ul { margin: 4px 0 0; padding-left: 18px; }
+.guide { max-width: 52rem; margin: 0 auto; padding: 24px 40px 96px; } .guide pre { background: var(--panel); color: var(--panel-ink); border-radius: 10px; } .guide h2 { margin: 40px 0 8px; } .guide h3 { margin: 28px 0 4px; }
+.guide table { margin: 12px 0; } .guide th, .guide td { text-align: left; vertical-align: top; padding: 8px 16px 8px 0; border-top: 1px solid var(--line); } .guide thead th { color: var(--soft); font-weight: 600; border-top: 0; } .guide li { margin: 4px 0; }
+.errors th { text-align: left; } .errors tbody th code { white-space: nowrap; } .errors thead th { color: var(--soft); font-weight: 600; font-size: 13px; padding: 6px 16px 6px 0; }
 .errors tbody th, .errors td { vertical-align: top; padding: 10px 16px 10px 0; border-top: 1px solid var(--line); font-weight: 400; }
 .errors p { margin: 0; max-width: 44rem; } .figure { font-variant-numeric: tabular-nums; } .errors td:last-child { white-space: nowrap; color: var(--soft); }
 .errors tr:target, .schema:target h3, .operation:target h3 { background: color-mix(in srgb, var(--accent) 13%, transparent); }
 .schema { border-top: 1px solid var(--line); padding: 22px 0; max-width: 52rem; }
 .empty { color: var(--soft); padding: 40px 0; }
 @media (max-width: 1180px) { .operation { grid-template-columns: minmax(0, 1fr); gap: 20px; } .shows { position: static; max-height: none; } }
-@media (max-width: 820px) { .page { grid-template-columns: minmax(0, 1fr); } nav { position: static; height: auto; max-height: 300px; border-right: 0; border-bottom: 1px solid var(--line); padding: 16px 20px; } main { padding: 0 20px 64px; } header { padding: 0 16px; gap: 10px; } .fields th { width: 46%; } .intro h1 { font-size: 30px; } }
+@media (max-width: 820px) { .page { grid-template-columns: minmax(0, 1fr); } nav { position: static; height: auto; max-height: 300px; border-right: 0; border-bottom: 1px solid var(--line); padding: 16px 20px; } main { padding: 0 20px 64px; } header { padding: 0 16px; gap: 10px; }  .fields tr, .fields th, .fields td { display: block; width: auto; } .fields th { padding-bottom: 0; } .fields td { border-top: 0; padding-top: 2px; } .guide { padding: 16px 20px 64px; } .intro h1 { font-size: 30px; } }
 @media (max-width: 384px) { .version { display: none; } }
 `
