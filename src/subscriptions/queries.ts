@@ -60,10 +60,17 @@ export const listSubscriptions = async (
   // The same rules as `subscriptionStatus`.
   const { status } = filter
   if (status === 'canceled' || status === 'expired') fitting = fitting.where('held.ended_as', '=', status)
-  if (status === 'active' || status === 'past_due')
+  if (status === 'active')
     fitting = fitting
       .where('held.ended_as', 'is', null)
-      .where('held.current_period_end', status === 'active' ? '>' : '<=', isoTime(nowMs))
+      .where((is) =>
+        is.or([is('held.current_period_end', '>', isoTime(nowMs)), is('refused.reason', 'is', null)]),
+      )
+  if (status === 'past_due')
+    fitting = fitting
+      .where('held.ended_as', 'is', null)
+      .where('held.current_period_end', '<=', isoTime(nowMs))
+      .where('refused.reason', 'is not', null)
   const [subscriptions, counted] = await Promise.all([
     fitting
       .orderBy('held.started_at', 'desc')

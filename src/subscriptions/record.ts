@@ -17,7 +17,7 @@ export const SubscriptionRecord = z
     subscriptionId: z.string(),
     status: z.enum(subscriptionStatuses).meta({
       description:
-        '`past_due`: the period is over and the next one is not paid yet; it is tried again as the wallet fills, until `graceEndsAt`.',
+        '`past_due`: the period is over and the payment of the next one was tried and refused; it is tried again as the wallet fills, until `graceEndsAt`. A period that was over a moment ago and was not tried yet is `active`.',
     }),
     productId: z.string(),
     quantity: z.int().meta({
@@ -41,25 +41,31 @@ export const SubscriptionRecord = z
     endedAt: instant.nullable(),
     reason: z.string().nullable().meta({
       description:
-        'Why it ended: `requested`, or the code that refused the last renewal, mostly `insufficient_balance`. While it is past due, the code that refused the renewal so far; null until it was tried.',
+        'Why it ended: `requested`, or the code that refused the last renewal, mostly `insufficient_balance`. While it is past due, the code that refused the renewal so far.',
     }),
   })
   .meta({ id: 'Subscription' })
 export type SubscriptionRecord = z.infer<typeof SubscriptionRecord>
 
-/** Past due holds from the instant on at which the paid period ends. */
-export const subscriptionStatus = (
-  row: Pick<SubscriptionRow, 'ended_as' | 'current_period_end'>,
-  nowMs: number,
-): SubscriptionStatus => {
-  if (row.ended_as !== null) return row.ended_as
-  return row.current_period_end <= isoTime(nowMs) ? 'past_due' : 'active'
-}
-
 /** What a subscription is told from: its row, or its stream right after a decision. */
 export type SubscriptionView = Omit<SubscriptionRow, 'account_id' | 'due_at'> & {
   /** The code that refused the payment of the next period when it was last tried; null: none did. */
   readonly refused_reason: string | null
+}
+
+/** Whether its paid period is over and it goes on: what it is then told as is no event. */
+export const isPeriodOver = (
+  row: Pick<SubscriptionView, 'ended_as' | 'current_period_end'>,
+  nowMs: number,
+): boolean => row.ended_as === null && row.current_period_end <= isoTime(nowMs)
+
+/** Past due from the end of the paid period on, once the payment of the next one was refused. */
+export const subscriptionStatus = (
+  row: Pick<SubscriptionView, 'ended_as' | 'current_period_end' | 'refused_reason'>,
+  nowMs: number,
+): SubscriptionStatus => {
+  if (row.ended_as !== null) return row.ended_as
+  return isPeriodOver(row, nowMs) && row.refused_reason !== null ? 'past_due' : 'active'
 }
 
 /** A subscription as its stream has it, so that what was just decided is answered without waiting for its row. */

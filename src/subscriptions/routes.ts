@@ -16,6 +16,7 @@ import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
 import { intervals } from './period.ts'
 import { findSubscription, listSubscriptions, refusedReasonOf, type SubscriptionQueries } from './queries.ts'
 import {
+  isPeriodOver,
   SubscriptionRecord,
   type SubscriptionView,
   subscriptionExample,
@@ -44,7 +45,6 @@ const nextPeriodEndMs = (rows: readonly SubscriptionView[], nowMs: number): numb
   Math.min(...rows.map(({ current_period_end: end }) => Date.parse(end)).filter((endMs) => endMs > nowMs))
 
 /** Why its payment was refused stands in a work table, whose changes are no event. */
-const isPastDue = ({ status }: SubscriptionRecord): boolean => status === 'past_due'
 
 const none = () => refuse('not_found', 'no subscription has this id')
 
@@ -171,7 +171,7 @@ export const subscriptionRoutes = (deps: {
             body: { subscriptions, total: page.total, limit, offset },
             untilMs: nextPeriodEndMs(page.subscriptions, nowMs),
             // Those that are not on the page come and go by the clock.
-            fleeting: status !== undefined || subscriptions.some(isPastDue),
+            fleeting: status !== undefined || page.subscriptions.some((row) => isPeriodOver(row, nowMs)),
           }
         })
         return { status: 200, body }
@@ -200,7 +200,7 @@ export const subscriptionRoutes = (deps: {
           const nowMs = clock()
           const row = await rowOf(scope, id)
           const record = subscriptionRecord(row, nowMs)
-          return { body: record, untilMs: nextPeriodEndMs([row], nowMs), fleeting: isPastDue(record) }
+          return { body: record, untilMs: nextPeriodEndMs([row], nowMs), fleeting: isPeriodOver(row, nowMs) }
         })
         return { status: 200, body }
       },
@@ -238,7 +238,8 @@ export const subscriptionRoutes = (deps: {
         })
         if (!canceled) throw none()
         const { subscription, position } = canceled
-        return { status: 200, body: subscriptionRecord(viewOf(subscription, null), clock()), position }
+        const refused = await refusedReasonOf(db, id, subscription.currentPeriodEnd)
+        return { status: 200, body: subscriptionRecord(viewOf(subscription, refused), clock()), position }
       },
     }),
   ]

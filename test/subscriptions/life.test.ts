@@ -16,6 +16,13 @@ const isp = {
 /** 2 GB at $5.50. */
 const price = 1100
 
+/** It is past due only once a try was refused, and then it says why. */
+const isPastDue = ({ status, reason, graceEndsAt }: Record<string, unknown>): boolean => {
+  const pastDue = status === 'past_due'
+  assert.deepEqual([reason === null, graceEndsAt === null], [!pastDue, !pastDue], `${status}: ${reason}`)
+  return pastDue
+}
+
 describe('a subscription', () => {
   test('charges its first period at once, and a retry answers the same one', async (t) => {
     const year = await openYear(t)
@@ -100,7 +107,12 @@ describe('a subscription', () => {
     // A service that was away for long catches up: each period was asked for, and the wallet has it.
     year.until(new Date(Date.parse(startedAt) + 366 * dayMs).toISOString())
     currentPeriodEnd = (
-      await year.becomes(who, subscriptionId, ({ status }) => status === 'active', 'the other months')
+      await year.becomes(
+        who,
+        subscriptionId,
+        ({ currentPeriodEnd: end }) => Date.parse(end as string) > year.now(),
+        'the other months',
+      )
     ).currentPeriodEnd
     assert.equal(await year.balance(who.key), 0)
     const [start, end] = [new Date(startedAt), new Date(currentPeriodEnd)]
@@ -120,7 +132,8 @@ describe('a subscription', () => {
     const { subscriptionId, currentPeriodEnd } = await year.start(who, premium)
     year.until(currentPeriodEnd)
     year.wait(1)
-    const late = await year.read(who, subscriptionId)
+    const late = await year.becomes(who, subscriptionId, isPastDue, 'the refused renewal')
+    assert.equal(late.reason, 'insufficient_balance')
     assert.deepEqual(
       [late.status, Date.parse(late.graceEndsAt) - Date.parse(currentPeriodEnd)],
       ['past_due', 3 * dayMs],
@@ -140,7 +153,7 @@ describe('a subscription', () => {
 
     year.until(renewed.currentPeriodEnd)
     year.wait(3 * dayMs - 60_000)
-    assert.equal((await year.read(who, subscriptionId)).status, 'past_due')
+    await year.becomes(who, subscriptionId, isPastDue, 'another refused renewal')
     year.wait(60_001)
     const over = await year.becomes(who, subscriptionId, ({ status }) => status === 'expired', 'the end')
     assert.deepEqual([over.reason, over.graceEndsAt], ['insufficient_balance', null])
@@ -215,7 +228,7 @@ describe('a subscription', () => {
 
     year.until(two.currentPeriodEnd)
     year.wait(dayMs)
-    assert.equal((await year.read(who, one.subscriptionId)).status, 'past_due')
+    await year.becomes(who, one.subscriptionId, isPastDue, 'the refused renewal')
     await year.credit(who.accountId, 560)
     const three = await year.becomes(
       who,

@@ -194,7 +194,9 @@ test('each of the eight events reaches a receiver as the specification says, and
     reason: 'requested',
   })
   assert.deepEqual([canceled.found.status, canceled.found.reason], ['canceled', 'requested'])
-  assert.equal((await read(`/api/v1/subscriptions/${lapsing.subscriptionId}`)).status, 'past_due')
+  await until(
+    async () => (await read(`/api/v1/subscriptions/${lapsing.subscriptionId}`)).status === 'past_due',
+  )
 
   offsetMs += 3 * dayMs
   const expired = await told('subscription.expired', lapsing.subscriptionId)
