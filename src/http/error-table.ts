@@ -43,7 +43,7 @@ const errorTable = {
   reseller_forbidden: entry({
     status: 403,
     retry: 'after-change',
-    help: 'X-Reseller-Customer-Id, or an operation for resellers, with a key that is no reseller key.',
+    help: 'X-Reseller-Customer-Id or customer_id, or an operation for resellers, with a key that is no reseller key.',
   }),
   deposits_not_available: entry({
     status: 403,
@@ -80,7 +80,9 @@ const errorTable = {
   invalid_offset: change('The offset is not a whole number of 0 or more.'),
   invalid_idempotency_key: change('Idempotency-Key must be 1 to 255 printable ASCII characters.'),
   idempotency_key_required: change('A reseller key must send an Idempotency-Key with this operation.'),
-  invalid_customer_id: change('X-Reseller-Customer-Id must be 1 to 128 printable characters.'),
+  invalid_customer_id: change(
+    "X-Reseller-Customer-Id, or customer_id in the query, must be 1 to 128 printable characters. Or the two name different customers; or what is asked for is the account's own and no customer's; or a customer's plan or address is to be paid for and the customer is not named. The message says which.",
+  ),
   no_price_list: change(
     'Products sold per GB or per speed tier have no price list. Ask GET /api/v1/products/{id}/price.',
   ),
@@ -156,7 +158,7 @@ const errorTable = {
   not_found: entry({
     status: 404,
     retry: 'never',
-    help: 'Nothing by this id or path exists, or it belongs to another account: the two cases read alike.',
+    help: 'Nothing by this id or path exists, or it belongs to another account, or not to the customer that the request names: the cases read alike.',
   }),
   unknown_scraper: entry({
     status: 404,

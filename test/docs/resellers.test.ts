@@ -14,7 +14,7 @@ const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '
 test("a reseller's first hour runs as the page has it, from terms to margins", {
   timeout: 240_000,
 }, async (t) => {
-  assert.equal(blocks.length, 7)
+  assert.equal(blocks.length, 8)
   const dataDir = await dataDirectory(t)
   const server = await startFarebox(t, { FAREBOX_DATA: dataDir })
   const script = blocks
@@ -29,15 +29,9 @@ test("a reseller's first hour runs as the page has it, from terms to margins", {
     env: { ...surroundings(), FAREBOX_DATA: dataDir },
     maxBuffer: 16 * 1024 * 1024,
   })
-  const [terms, prices, paid, short, held, earned, explained] = stdout.split(/^== \d\n/m).slice(1) as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-  ]
+  const [terms, prices, paid, short, held, limited, earned, explained] = stdout
+    .split(/^== \d\n/m)
+    .slice(1) as [string, string, string, string, string, string, string, string]
   assert.match(terms, /merchant name +Acme Proxies/)
   assert.match(
     prices,
@@ -57,13 +51,14 @@ test("a reseller's first hour runs as the page has it, from terms to margins", {
     assert.match(short, new RegExp(`"${field}":`))
   assert.match(short, /"status":"completed"/)
   assert.match(held, /"kind":"topup"[\s\S]*"customer":"bob-4"/)
+  assert.match(limited, /"customer":"alice-17"[\s\S]*"code":"not_found"[\s\S]*"proxies":\[\],"total":0/)
   assert.match(earned, /"customer":"alice-17"[\s\S]*at,type,order_id,/)
   assert.match(explained, /CustomerRefunded/)
   assert.match(explained, /nothing is wrong/)
-  // No call but the one that was to be refused was.
+  // No call but those that were to be refused was.
   assert.deepEqual(
     new Set(stdout.match(/"code":"[a-z_]+"/g)),
-    new Set(['"code":"customer_credit_insufficient"']),
+    new Set(['"code":"customer_credit_insufficient"', '"code":"not_found"']),
   )
   await server.stop()
 })

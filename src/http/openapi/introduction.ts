@@ -7,6 +7,7 @@ export const description = `Farebox sells proxies from a prepaid wallet.
 - **Retries** are safe: send the same \`Idempotency-Key\` again. \`429\` and \`503\` say in \`Retry-After\` when.
 - **Bodies** are strict: a field that an operation does not read is \`400 unknown_field\`.
 - **Lists** take \`limit\` and \`offset\` and answer \`total\`, newest first.
+- **Resellers** name a customer in \`X-Reseller-Customer-Id\`, or in \`customer_id\` of the query: what is read or changed is then that customer's alone.
 - **Reads follow writes**: a read shows what the same account wrote before. Over several processes, send back \`X-Farebox-Position\` from the answer of the write.
 - **Request ids**: send your own in \`X-Request-Id\` (letters, digits, \`._:-\`, at most 128) or get one; every answer carries it.`
 
