@@ -1,4 +1,5 @@
 import { refuse } from '../http/errors.ts'
+import { isHttpsAddress } from '../https-address.ts'
 
 const maxLength = 2_000
 
@@ -7,11 +8,9 @@ const maxLength = 2_000
  * @throws invalid_url
  */
 export const checkReturnUrl = (text: string): string => {
-  const url = text.length <= maxLength && URL.canParse(text) ? new URL(text) : null
-  if (url?.protocol === 'https:' && url.username === '' && url.password === '' && /^[\x21-\x7e]+$/.test(text))
-    return text
+  if (text.length <= maxLength && /^[\x21-\x7e]+$/.test(text) && isHttpsAddress(text)) return text
   throw refuse(
     'invalid_url',
-    `return_url must be an https address of at most ${maxLength} characters without a user name`,
+    `return_url must start with https:// and a host, and have at most ${maxLength} ASCII characters without a user name, a space or a backslash`,
   )
 }

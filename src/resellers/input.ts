@@ -3,6 +3,7 @@ import { text as textOf } from 'node:stream/consumers'
 import { InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
 import { CliMisuse } from '../cli/output.ts'
+import { isHttpsAddress } from '../https-address.ts'
 import { parseDecimal, parseDollarsToMicros, parsePercentToBasisPoints } from '../ledger/money.ts'
 import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from './decide.ts'
 
@@ -35,11 +36,9 @@ export const price = (text: string): number => {
 
 /** An address that customers are sent to. */
 export const httpsUrl = (text: string): string => {
-  const url = URL.parse(text)
-  if (url?.protocol === 'https:' && url.username === '' && url.password === '' && text.length <= 2_000)
-    return url.href
+  if (text.length <= 2_000 && isHttpsAddress(text)) return new URL(text).href
   throw new InvalidArgumentError(
-    'It must be an https address without a user name, e.g. https://shop.example/.',
+    'It must start with https:// and a host, without a user name, e.g. https://shop.example/.',
   )
 }
 
