@@ -18,16 +18,36 @@ export type Resolve = (hostname: string) => Promise<readonly string[]>
 const isGlobalUnicast = ({ parts }: ipaddr.IPv6): boolean => ((parts[0] ?? 0) & 0xe000) === 0x2000
 
 /**
+ * Addresses in the public ranges that lead to a cloud's own machinery from within it (its agents, DNS and metadata), and
+ * nowhere from elsewhere. Those of the other clouds (169.254.169.254, 100.100.100.200, 192.0.0.192, fd00:ec2::254) are
+ * in ranges that are refused anyway.
+ */
+const platform: readonly [ipaddr.IPv4, number][] = [
+  '168.63.129.16/32', // Azure, all regions
+  '192.80.8.124/32', // Equinix Metal
+  '161.26.0.0/16', // IBM Cloud
+  '166.8.0.0/14', // IBM Cloud
+].map((network) => ipaddr.IPv4.parseCIDR(network))
+
+const isPlatform = (address: ipaddr.IPv4): boolean => platform.some((network) => address.match(network))
+
+/** ISATAP (RFC 5214) carries an IPv4 address, private ones too, behind any prefix. */
+const isIsatap = ({ parts }: ipaddr.IPv6): boolean =>
+  (parts[4] === 0 || parts[4] === 0x200) && parts[5] === 0x5efe
+
+/**
  * One rule for every form: what `ipaddr.js` calls unicast, once an IPv4 address in IPv6 form is read as what it is.
  * That leaves out private, loopback, link-local, CGNAT, multicast, documentation, benchmarking, 6to4, Teredo, NAT64,
- * discard, unique local, unspecified, broadcast and reserved ranges. What cannot be read is refused.
+ * discard, unique local, unspecified, broadcast and reserved ranges; a cloud's own addresses are left out, too. What cannot be
+ * read is refused.
  */
 export const isAllowedAddress = (address: string, { allowLoopback }: TargetRules): boolean => {
   if (isIP(address) === 0 || !ipaddr.isValid(address)) return false
   const parsed = ipaddr.process(address)
   const range = parsed.range()
   if (allowLoopback && range === 'loopback') return true
-  return range === 'unicast' && (parsed instanceof ipaddr.IPv4 || isGlobalUnicast(parsed))
+  if (range !== 'unicast') return false
+  return parsed instanceof ipaddr.IPv4 ? !isPlatform(parsed) : isGlobalUnicast(parsed) && !isIsatap(parsed)
 }
 
 /** Names that are never public: special uses (RFC 6761, 6762, 8375), what networks use inside, names without a dot. */
@@ -51,6 +71,9 @@ export const parseTarget = (text: string, rules: TargetRules): URL => {
   if (!URL.canParse(text))
     throw new TargetRefused('must be an absolute URL such as https://example.com/hooks')
   const url = new URL(text)
+  // The URL standard repairs `https:example.com` and `https:\\example.com`; whoever reads it otherwise sees another host.
+  if (!/^https?:\/\/[^/\\]/i.test(text))
+    throw new TargetRefused('must be an absolute URL such as https://example.com/hooks')
   if (url.protocol !== 'https:' && !(rules.allowLoopback && url.protocol === 'http:'))
     throw new TargetRefused('must start with https://')
   if (url.username !== '' || url.password !== '') throw new TargetRefused('must not carry a user or password')
