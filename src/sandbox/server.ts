@@ -6,6 +6,8 @@ import type { Provider } from '../payments/rails.ts'
 import { btcpayStandIn } from './btcpay.ts'
 import { createSender } from './callbacks.ts'
 import { controlRoutes, type Knobs } from './controls.ts'
+import { controlRoutes } from './controls.ts'
+import { guardSandbox } from './guard.ts'
 import { createHands } from './hands.ts'
 import { indexRoutes } from './index-page.ts'
 import { after, refusal, type SandboxInvoice } from './invoice.ts'
@@ -100,6 +102,7 @@ export const startSandbox = async (options: {
   }
 
   const app = Fastify({ bodyLimit: 262_144, forceCloseConnections: true })
+  guardSandbox(app)
   /** Whether the call is one of an API whose faults are switched: never a hand at the controls or a payer. */
   const isFaulty = ({ url }: FastifyRequest): boolean => {
     if (url === '/' || url.startsWith('/_sandbox/') || url.startsWith('/pay/')) return false
