@@ -3,6 +3,7 @@ import { type Config, readConfig } from './config.ts'
 import { keyLines, tour } from './demo/tour.ts'
 import { standardErrorLog } from './http/log-destination.ts'
 import { createLogger } from './http/logging.ts'
+import { wideNetworks } from './http/wide-networks.ts'
 import { onNpmGone } from './npm-watch.ts'
 import { StartRefused } from './postgres/start-refused.ts'
 import { unknownSettings } from './unknown-settings.ts'
@@ -76,6 +77,11 @@ const run = async (): Promise<void> => {
   const log = standardErrorLog()
   const logger = createLogger(config.logLevel, log.destination)
   for (const warning of unknownSettings(process.env)) logger.warn(warning)
+  for (const network of wideNetworks(process.env.FAREBOX_TRUSTED_PROXY ?? ''))
+    logger.warn(
+      { network },
+      'FAREBOX_TRUSTED_PROXY trusts a large part of the Internet: whoever connects from there can claim any address',
+    )
   if (config.webhookAllowLoopback)
     logger.warn(
       'FAREBOX_WEBHOOK_ALLOW_LOOPBACK lets webhooks go to this machine and over plain http: for development only',

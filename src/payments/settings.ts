@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { trimEnd } from '../trim-end.ts'
+import { weakKey, weakText } from '../weak-secrets.ts'
 import { credentialShapes, type GatewayCredentials } from './credentials.ts'
 import { type Provider, providers } from './rails.ts'
 
@@ -140,11 +141,41 @@ export const paymentProblems = (env: Environment): string[] => {
     problems.push('FAREBOX_SANDBOX_URL is refused beside credentials of a real provider')
   if (real && !env.FAREBOX_PUBLIC_URL?.startsWith('https://'))
     problems.push("FAREBOX_PUBLIC_URL is required with a provider's credentials: https, for its callbacks")
-  for (const name of ['FAREBOX_WEBHOOK_ALLOW_LOOPBACK', 'FAREBOX_CLOCK_OFFSET_MS'] as const)
-    if (real && !isOff(env[name]))
-      problems.push(`${name} is for development and is refused beside credentials of a real provider`)
+  return real ? [...problems, ...besideReal(env)] : problems
+}
+
+/** What would have real money run on settings of development, or behind secrets that can be guessed. */
+const besideReal = (env: Environment): string[] => {
+  const problems = developmentSettings
+    .filter((name) => !isOff(env[name]))
+    .map((name) => `${name} is for development and is refused beside credentials of a real provider`)
+  if (env.FAREBOX_RATE_LIMIT === 'off')
+    problems.push('FAREBOX_RATE_LIMIT=off is refused beside credentials of a real provider')
+  if (env.FAREBOX_DEMO !== 'off')
+    problems.push(
+      'FAREBOX_DEMO must be off beside credentials of a real provider: the demo has accounts whose keys are in a file',
+    )
+  const { FAREBOX_MASTER_KEY: master, FAREBOX_SEAL_KEY: seal, FAREBOX_METRICS_TOKEN: token } = env
+  for (const [name, value] of Object.entries({ FAREBOX_MASTER_KEY: master, FAREBOX_SEAL_KEY: seal })) {
+    const why = value === undefined ? null : weakKey(Buffer.from(value, 'base64'))
+    if (why !== null)
+      problems.push(`${name} ${why}, so it can be guessed: make one with \`openssl rand -base64 32\``)
+  }
+  if (master !== undefined && master === seal)
+    problems.push('FAREBOX_MASTER_KEY and FAREBOX_SEAL_KEY are the same: each needs a key of its own')
+  const weak = token === undefined ? null : weakText(token)
+  if (weak !== null)
+    problems.push(
+      `FAREBOX_METRICS_TOKEN ${weak}, so it can be guessed: make one with \`openssl rand -hex 16\``,
+    )
   return problems
 }
+
+const developmentSettings = [
+  'FAREBOX_WEBHOOK_ALLOW_LOOPBACK',
+  'FAREBOX_CLOCK_OFFSET_MS',
+  'FAREBOX_CRASH_AT',
+] as const
 
 /** Not given, or given as what it is without being given. */
 const isOff = (value: string | undefined): boolean =>

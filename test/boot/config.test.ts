@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'node:test'
@@ -138,11 +139,13 @@ const stripe = {
   FAREBOX_STRIPE_SECRET_KEY: 'sk_live_51ExampleOfAKeyThatIsNone',
   FAREBOX_STRIPE_WEBHOOK_SECRET: 'whsec_exampleOfASecretThatIsNone',
   FAREBOX_PUBLIC_URL: 'https://shop.example.com',
+  FAREBOX_DEMO: 'off',
 }
 
 for (const [name, value] of [
   ['FAREBOX_WEBHOOK_ALLOW_LOOPBACK', 'on'],
   ['FAREBOX_CLOCK_OFFSET_MS', '86400000'],
+  ['FAREBOX_CRASH_AT', 'after-append:1'],
 ] as const)
   test(`${name} is for development: beside real credentials it stops the start`, () => {
     assert.ok(readConfig({ [name]: value }))
@@ -161,6 +164,62 @@ test('a setting of development that is off, or zero, stands beside real credenti
     FAREBOX_CLOCK_OFFSET_MS: '0',
   })
   assert.deepEqual([config.webhookAllowLoopback, config.clockOffsetMs], [false, 0])
+})
+
+test('beside real credentials the rate limits are on and the demo is off', () => {
+  assert.match(
+    refusal({ ...stripe, FAREBOX_RATE_LIMIT: 'off' }),
+    /^a setting is wrong:\n {2}FAREBOX_RATE_LIMIT=off is refused beside credentials of a real provider$/,
+  )
+  for (const demo of ['on', ''])
+    assert.match(refusal({ ...stripe, FAREBOX_DEMO: demo }), /FAREBOX_DEMO must be off beside credentials/)
+  assert.ok(readConfig({ FAREBOX_RATE_LIMIT: 'off', FAREBOX_CRASH_AT: 'after-append:1' }))
+})
+
+const base64 = (bytes: Iterable<number>): string => Buffer.from([...bytes]).toString('base64')
+const weakKeys: Readonly<Record<string, string>> = {
+  zeros: base64(Array(32).fill(0)),
+  'a repeated byte': base64(Array(32).fill(7)),
+  'a repeated pattern': base64(Array.from({ length: 32 }, (_, at) => at % 8)),
+  'a sequence': base64(Array.from({ length: 32 }, (_, at) => at)),
+  'a sequence down': base64(Array.from({ length: 32 }, (_, at) => 250 - 2 * at)),
+  'a typed text': Buffer.from('correct horse battery staple 123').toString('base64'),
+}
+for (const [what, weak] of Object.entries(weakKeys))
+  test(`beside real credentials a key that is ${what} is refused, and not shown`, () => {
+    for (const name of ['FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY']) {
+      const message = refusal({ ...stripe, [name]: weak })
+      assert.match(message, new RegExp(`^a setting is wrong:\\n  ${name} .* so it can be guessed`))
+      assert.ok(!message.includes(weak))
+      assert.ok(readConfig({ [name]: weak }), 'it is taken for trying out')
+    }
+  })
+
+test('beside real credentials a metrics token that can be guessed is refused, and not shown', () => {
+  for (const token of [
+    'aaaaaaaaaaaaaaaa',
+    '0123456789012345',
+    'abcdefghijklmnopq',
+    'changeme-changeme',
+    'secret-password-1',
+  ]) {
+    const message = refusal({ ...stripe, FAREBOX_METRICS_TOKEN: token })
+    assert.match(message, /^a setting is wrong:\n {2}FAREBOX_METRICS_TOKEN .* so it can be guessed/, token)
+    assert.ok(!message.includes(token))
+  }
+})
+
+test('secrets that were drawn are taken beside real credentials, but not one for two purposes', () => {
+  for (let round = 0; round < 2_000; round += 1)
+    readConfig({
+      ...stripe,
+      FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+      FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+      FAREBOX_METRICS_TOKEN: randomBytes(16).toString(round % 2 === 0 ? 'hex' : 'base64url'),
+    })
+  const drawn = randomBytes(32).toString('base64')
+  const same = { FAREBOX_MASTER_KEY: drawn, FAREBOX_SEAL_KEY: drawn }
+  assert.match(refusal({ ...stripe, ...same }), /FAREBOX_MASTER_KEY and FAREBOX_SEAL_KEY are the same/)
 })
 
 test('with a database of the user both keys are required', () => {

@@ -7,6 +7,7 @@ import {
   noTrustedProxies,
   trustedProxies,
 } from '../../src/http/client-address.ts'
+import { wideNetworks } from '../../src/http/wide-networks.ts'
 
 const request = (peer: string, forwarded?: string): IncomingMessage =>
   ({
@@ -73,4 +74,29 @@ describe('The address of a client', () => {
     for (const bad of ['localhost', '10.0.0.0/33', '10.0.0.0/x', '10.0.0.0/8/8', '::1/129'])
       assert.throws(() => trustedProxies(bad), new RegExp(bad.replaceAll('/', '\\/')))
   })
+})
+
+test('a trusted network that is a large part of the Internet is told', () => {
+  const wide = [
+    '0.0.0.0/0',
+    '::/0',
+    '0.0.0.0/1',
+    '128.0.0.0/1',
+    '1.0.0.0/7',
+    '2000::/3',
+    '2a00::/12',
+    '0::0/0',
+  ]
+  assert.deepEqual(wideNetworks(['127.0.0.1', ...wide].join(', ')), wide)
+  const fine = [
+    '127.0.0.1',
+    '10.0.0.0/8',
+    '::1',
+    'fc00::/7',
+    'fd00::/8',
+    '2a06:98c0::/29',
+    '173.245.48.0/20',
+    '',
+  ]
+  assert.deepEqual(wideNetworks(fine.join(',')), [])
 })
