@@ -50,8 +50,8 @@ test('pages run no script, and take no style but their own', async (t) => {
     }),
   })
   const { checkoutLink } = (await made.json()) as { checkoutLink: string }
-  for (const url of [checkoutLink, `${baseUrl}/pay/nothing`]) {
-    const response = await fetch(url)
+  for (const url of [checkoutLink, `${baseUrl}/pay/nothing`, `${baseUrl}/`]) {
+    const response = await fetch(url, { headers: { accept: 'text/html' } })
     const page = await response.text()
     const policy = response.headers.get('content-security-policy') ?? ''
     assert.match(policy, /^default-src 'none'; /)
