@@ -20,6 +20,7 @@ import { openPayments } from './payments/open.ts'
 import { withFilesIn } from './postgres/start-refused.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
+import { warmFolds } from './warm-folds.ts'
 import { createQueueProgress } from './webhooks/reactor/progress.ts'
 
 export const roles = ['http', 'projections', 'reactors'] as const
@@ -143,6 +144,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const seeding = { ...core, runner: opened.patience?.runner(core.runner) ?? core.runner }
   const places = { baseUrl: where(), sandbox: payments.sandboxUrl }
   const demo = await withFilesIn(config.dataDir, () => seedDemo(seeding, places))
+  if (has('http')) await warmFolds(core)
   await api?.caughtUp()
   starting = null
   opened.patience?.end()

@@ -12,7 +12,7 @@ import { defaultLimits, type RunnerLimits } from './eventstore/commands/limits.t
 import type { RunnerMetrics } from './eventstore/commands/ports.ts'
 import { createPostgresSnapshots } from './eventstore/commands/postgres-snapshots.ts'
 import { createPostgresStreamLocks } from './eventstore/commands/postgres-stream-locks.ts'
-import { createCommandRunner, type RunnerHealth } from './eventstore/commands/runner.ts'
+import { createCommandRunner, type RunnerHealth, type RunnerWarmth } from './eventstore/commands/runner.ts'
 import { parseAddress, shownAddress } from './eventstore/eventstoredb/address.ts'
 import { createPatience, type Patience } from './eventstore/patient.ts'
 import type { EventLog } from './eventstore/port.ts'
@@ -42,7 +42,7 @@ export type Core = {
   /** Whether the log takes what is appended. */
   readonly appends: AppendHealth
   readonly codec: EventCodec
-  readonly runner: CommandRunner & RunnerHealth
+  readonly runner: CommandRunner & RunnerHealth & RunnerWarmth
   /** The service's clock: the system's and the development offset. */
   readonly clock: Clock
   /** When the commands of this process leave it time for other work. */
@@ -90,10 +90,7 @@ const openLog = async (
 }
 
 /** Nothing is decided by a wrong clock (design section 3): commands are turned away as in an overload. */
-const guarded = (
-  runner: CommandRunner & RunnerHealth,
-  guard: Pick<ClockGuard, 'problem'>,
-): CommandRunner & RunnerHealth => ({
+const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
   ...runner,
   run: async (command) => {
     const problem = guard.problem()

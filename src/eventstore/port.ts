@@ -93,11 +93,12 @@ export type EventLog = {
   /** Events of one stream from a revision (default 0) on, in order; an absent stream gives none. */
   readStream(stream: StreamName, from?: number): AsyncIterable<StoredEvent>
   /**
-   * The tails of many streams in one round trip where the adapter can: all events from `from` on, in stream order.
-   * A stream with no such event has no entry.
+   * The tails of many streams in one round trip where the adapter can: all events from `from` on, in stream order, or the
+   * first `limitEach` of them. A stream with no such event has no entry.
    */
   readStreams(
     tails: readonly { readonly stream: StreamName; readonly from: number }[],
+    limitEach?: number,
   ): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>>
   /** The last event's place, or null for an absent stream. */
   lastOf(stream: StreamName): Promise<Appended | null>

@@ -15,7 +15,7 @@ type AppendAll = EventLog['appendAll']
 /** The log behind a wire that a test holds in its hand: `appendAll` and `readStreams` can be replaced at any time. */
 export type WiredLog = EventLog & {
   onAppendAll: (items: readonly AppendItem[], send: AppendAll) => Promise<readonly ItemOutcome[]>
-  onReadStreams: (tails: Parameters<EventLog['readStreams']>[0]) => ReturnType<EventLog['readStreams']>
+  onReadStreams: EventLog['readStreams']
   /** Every item sent, in order. */
   readonly sent: AppendItem[]
   reads: number
@@ -27,14 +27,14 @@ export const wired = (log: EventLog): WiredLog => {
     sent: [],
     reads: 0,
     onAppendAll: (items, send) => send(items),
-    onReadStreams: (tails) => log.readStreams(tails),
+    onReadStreams: log.readStreams,
     appendAll(items) {
       wire.sent.push(...items)
       return wire.onAppendAll(items, log.appendAll)
     },
-    readStreams(tails) {
+    readStreams(tails, limitEach) {
       wire.reads++
-      return wire.onReadStreams(tails)
+      return wire.onReadStreams(tails, limitEach)
     },
   }
   return wire

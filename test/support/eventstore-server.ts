@@ -51,18 +51,27 @@ export const eventStoreDirectory = async (t: TestContext): Promise<string> => {
   return directory
 }
 
-/** One node on the loopback, without users and TLS, over these files or over new ones; killed with the test. */
-export const startEventStore = async (t: TestContext, dataDir?: string): Promise<EventStoreServer> => {
+type Node = { readonly directory: string; readonly port: number; readonly replicationPort: number }
+
+const newNode = async (directory: string): Promise<Node> => ({
+  directory,
+  port: await freePort(),
+  replicationPort: await freePort(),
+})
+
+const dataOf = ({ directory }: Node): string => join(directory, 'db')
+
+/** A node's process, without users and TLS; killed with the test. */
+const launch = (t: TestContext, node: Node, more: Readonly<Record<string, string>> = {}) => {
   assert(command, String(skipWithoutEventStore))
-  const directory = dataDir ?? (await eventStoreDirectory(t))
-  const [port, replicationPort] = [await freePort(), await freePort()]
   const options = {
-    db: join(directory, 'db'),
-    log: join(directory, 'logs'),
+    db: dataOf(node),
+    log: join(node.directory, 'logs'),
     'node-ip': '127.0.0.1',
-    'node-port': String(port),
+    'node-port': String(node.port),
     'replication-ip': '127.0.0.1',
-    'replication-port': String(replicationPort),
+    'replication-port': String(node.replicationPort),
+    ...more,
   }
   const [program = '', ...first] = command.split(' ')
   const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
@@ -77,17 +86,95 @@ export const startEventStore = async (t: TestContext, dataDir?: string): Promise
     await ended
   }
   atEnd(t, end('SIGKILL'))
-  await until(() => child.exitCode !== null || isReady(port), {
+  return { child, end }
+}
+
+/** One node on the loopback, without users and TLS, over these files or over new ones; killed with the test. */
+export const startEventStore = async (t: TestContext, dataDir?: string): Promise<EventStoreServer> => {
+  const node = await newNode(dataDir ?? (await eventStoreDirectory(t)))
+  const { child, end } = launch(t, node)
+  await until(() => child.exitCode !== null || isReady(node.port), {
     timeoutMs: 120_000,
     what: 'the start of EventStoreDB',
   })
   // The first start over restored files cuts the log at `truncate.chk` and ends; the second one serves.
-  if (child.exitCode === 0) return await startEventStore(t, directory)
+  if (child.exitCode === 0) return await startEventStore(t, node.directory)
   assert.equal(child.exitCode, null, 'EventStoreDB ended at its start')
   return {
-    url: `esdb://127.0.0.1:${port}?tls=false`,
-    dataDir: options.db,
+    url: `esdb://127.0.0.1:${node.port}?tls=false`,
+    dataDir: dataOf(node),
     stop: end('SIGTERM'),
     kill: end('SIGKILL'),
   }
+}
+
+export type EventStoreNode = {
+  readonly port: number
+  /** Where its files lie: `db` of the server. */
+  readonly dataDir: string
+  /** SIGKILL, and waits for the end. */
+  kill(): Promise<void>
+  /** SIGSTOP: it keeps its connections and says nothing more. */
+  freeze(): void
+  thaw(): void
+  /** Starts it over its files, after its end, and returns at once. */
+  start(): void
+}
+
+export type EventStoreCluster = {
+  /** For EVENTSTORE_URL: all nodes. */
+  readonly url: string
+  readonly nodes: readonly EventStoreNode[]
+  /** The node that leads by the word of a majority, and that serves; waits for one. */
+  leader(): Promise<EventStoreNode>
+}
+
+type Member = { readonly state: string; readonly isAlive: boolean; readonly httpEndPointPort: number }
+
+const membersSeenBy = async (port: number): Promise<readonly Member[]> => {
+  const answer = await fetch(`http://127.0.0.1:${port}/gossip?format=json`, {
+    signal: AbortSignal.timeout(1_000),
+  }).catch(() => null)
+  return answer?.ok ? ((await answer.json()) as { members: Member[] }).members : []
+}
+
+/** Three nodes on the loopback, without users and TLS, over these files or over new ones; killed with the test. */
+export const startEventStoreCluster = async (
+  t: TestContext,
+  directories?: readonly string[],
+): Promise<EventStoreCluster> => {
+  const places =
+    directories ?? (await Promise.all(Array.from({ length: 3 }, () => eventStoreDirectory(t))))
+  const all = await Promise.all(places.map(newNode))
+  const nodes = all.map((node): EventStoreNode => {
+    const seeds = all.filter((other) => other !== node).map(({ port }) => `127.0.0.1:${port}`)
+    const options = { 'cluster-size': '3', 'discover-via-dns': 'false', 'gossip-seed': seeds.join(',') }
+    let running = launch(t, node, options)
+    return {
+      port: node.port,
+      dataDir: dataOf(node),
+      kill: () => running.end('SIGKILL')(),
+      freeze: () => void running.child.kill('SIGSTOP'),
+      thaw: () => void running.child.kill('SIGCONT'),
+      start: () => {
+        running = launch(t, node, options)
+      },
+    }
+  })
+  const findLeader = async (): Promise<EventStoreNode | null> => {
+    const views = await Promise.all(nodes.map(({ port }) => membersSeenBy(port)))
+    for (const node of nodes) {
+      const votes = views.filter((members) =>
+        members.some(
+          ({ state, isAlive, httpEndPointPort }) =>
+            state === 'Leader' && isAlive && httpEndPointPort === node.port,
+        ),
+      )
+      if (votes.length >= 2 && (await isReady(node.port))) return node
+    }
+    return null
+  }
+  const leader = () => until(findLeader, { timeoutMs: 120_000, everyMs: 100, what: 'a leader' })
+  await leader()
+  return { url: `esdb://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}?tls=false`, nodes, leader }
 }

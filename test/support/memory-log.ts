@@ -96,11 +96,11 @@ export const createMemoryLog = (): EventLog => {
       await turn()
       yield* streams.get(stream)?.slice(from) ?? []
     },
-    async readStreams(tails) {
+    async readStreams(tails, limitEach = Number.POSITIVE_INFINITY) {
       await turn()
       const found = new Map<StreamName, readonly StoredEvent[]>()
       for (const { stream, from } of tails) {
-        const events = streams.get(stream)?.slice(from) ?? []
+        const events = streams.get(stream)?.slice(from, from + limitEach) ?? []
         if (events.length > 0) found.set(stream, events)
       }
       return found

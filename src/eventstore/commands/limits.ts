@@ -25,6 +25,8 @@ export type RunnerLimits = {
   /** Streams in one set-based read, and such reads under way at once. */
   readonly readStreams: number
   readonly readsInFlight: number
+  /** Events of one stream that are read and folded at once; what was folded is kept when a later read fails. */
+  readonly readEvents: number
   /** How long after its last conflict a stream counts as contended. */
   readonly contendedMs: number
   /** How long to wait for a contended stream's lock before going on without it. */
@@ -43,10 +45,16 @@ export type RunnerLimits = {
   readonly cacheOnceStreams: number
   /** A snapshot is due after max(this, entries in the state) new events … */
   readonly snapshotMinEvents: number
+  /** … or, of a large state, after max(this, an eighth of the entries): what a first command has to fold is bounded. */
+  readonly snapshotTailEvents: number
   /** … and not sooner than this after the stream's last one. */
   readonly snapshotEveryMs: number
   /** Snapshots that may wait to be written; more are left for later. */
   readonly snapshotQueue: number
+  /** `close` takes a snapshot of what has more new events than this, the most first … */
+  readonly snapshotCloseEvents: number
+  /** … and begins none after this time, milliseconds. */
+  readonly snapshotCloseMs: number
   /** How long `close` waits for what is under way. */
   readonly closeMs: number
 }
@@ -66,6 +74,7 @@ export const defaultLimits: RunnerLimits = {
   readTimeoutMs: 10_000,
   readStreams: 500,
   readsInFlight: 2,
+  readEvents: 1_000,
   contendedMs: 1_000,
   lockWaitMs: 500,
   contendedLanes: 4,
@@ -74,7 +83,10 @@ export const defaultLimits: RunnerLimits = {
   cacheShortStreams: 4_000,
   cacheOnceStreams: 100,
   snapshotMinEvents: 1_000,
+  snapshotTailEvents: 10_000,
   snapshotEveryMs: 30_000,
   snapshotQueue: 100,
+  snapshotCloseEvents: 200,
+  snapshotCloseMs: 5_000,
   closeMs: 15_000,
 }

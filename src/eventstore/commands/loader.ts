@@ -26,7 +26,10 @@ type LoaderDeps = Pick<CommandRunnerDeps, 'log' | 'codec' | 'logger' | 'snapshot
   readonly onRead: (failures: readonly LoadFailure[]) => void
 }
 
-/** Brings slots up to the log: the snapshot where nothing is known yet, then the tail, in one round trip each. */
+/** How far a slot is read: from here on; `snapshot` is where it began, if it began with one. */
+type Reading = { readonly slot: Slot; readonly snapshot?: FoldPoint | undefined; readonly from: FoldPoint }
+
+/** Brings slots up to the log: the snapshot where nothing is known yet, then the tail, a page of each stream at a time. */
 export const createLoader = (deps: LoaderDeps): Loader => {
   const { log, codec, limits, logger, snapshots } = deps
   const wanted = new Set<Slot>()
@@ -95,9 +98,19 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     return point
   }
 
-  const publish = (slot: Slot, point: FoldPoint, tick: number): void => {
+  const take = (slot: Slot, point: FoldPoint): void => {
     if (slot.point === null || point.revision >= slot.point.revision) slot.point = point
+  }
+
+  const publish = (slot: Slot, point: FoldPoint, tick: number): void => {
+    take(slot, point)
     slot.verifiedAt = Math.max(slot.verifiedAt, tick)
+  }
+
+  /** More is to be read: what is known is kept, so that a read that fails goes on from there, and decided on by nobody. */
+  const keep = (slot: Slot, point: FoldPoint, tick: number): void => {
+    take(slot, point)
+    slot.readAfter = Math.max(slot.readAfter, tick)
   }
 
   /** The tail starts with the snapshot's own event: another id there means that the snapshot is of another history. */
@@ -125,40 +138,61 @@ export const createLoader = (deps: LoaderDeps): Loader => {
     )
 
   const read = async (slots: readonly Slot[]): Promise<readonly LoadFailure[]> => {
-    const tick = deps.nextTick()
     const failures: LoadFailure[] = []
     const strangers: Slot[] = []
+    let unread: readonly Reading[] = slots.map((slot) => ({ slot, from: absent(slot.fold) }))
+
+    const doWithout = (slot: Slot, warning: string, err?: unknown): void => {
+      logger.warn({ stream: slot.stream, ...(err !== undefined && { err }) }, warning)
+      slot.ignoreSnapshots = true
+      slot.point = null
+      strangers.push(slot)
+    }
+
+    /** Folds one page of a stream. Returns where to read on, or null when nothing is left to read. */
+    const takePage = (reading: Reading, page: readonly StoredEvent[], tick: number): Reading | null => {
+      const { slot, snapshot, from } = reading
+      if (snapshot === from && !isOfThisLog(snapshot, page)) {
+        doWithout(slot, 'a snapshot of another history is ignored')
+        return null
+      }
+      try {
+        const point = foldFrom(slot, snapshot === from ? snapshot : undefined, from, page)
+        if (page.length === limits.readEvents) {
+          keep(slot, point, tick)
+          return { ...reading, from: point }
+        }
+        publish(slot, point, tick)
+        if (snapshot) slot.snapshotRevision = Math.max(slot.snapshotRevision, snapshot.revision)
+        deps.onLoaded(slot)
+      } catch (thrown) {
+        if (snapshot) doWithout(slot, 'a snapshot that the events do not bear out is ignored', thrown)
+        else failures.push({ slot, kind: 'fold', error: asError(thrown) })
+      }
+      return null
+    }
+
     try {
       const restored = await inTime(loadSnapshots(slots), 'reading snapshots')
-      const starts = slots.map((slot) => slot.point ?? restored.get(slot.stream) ?? absent(slot.fold))
-      const tails = slots.map(({ stream }, at) => ({
-        stream,
-        from: restored.has(stream) ? starts[at]!.revision : starts[at]!.revision + 1,
-      }))
-      const events = await inTime(log.readStreams(tails), 'reading streams')
-      for (const [at, slot] of slots.entries()) {
-        const tail = events.get(slot.stream) ?? []
-        const snapshot = restored.get(slot.stream)
-        const doWithout = (warning: string, err?: unknown): void => {
-          logger.warn({ stream: slot.stream, ...(err !== undefined && { err }) }, warning)
-          slot.ignoreSnapshots = true
-          strangers.push(slot)
-        }
-        if (snapshot && !isOfThisLog(snapshot, tail)) {
-          doWithout('a snapshot of another history is ignored')
-          continue
-        }
-        try {
-          publish(slot, foldFrom(slot, snapshot, starts[at]!, tail), tick)
-          if (snapshot) slot.snapshotRevision = Math.max(slot.snapshotRevision, snapshot.revision)
-          deps.onLoaded(slot)
-        } catch (thrown) {
-          if (snapshot) doWithout('a snapshot that the events do not bear out is ignored', thrown)
-          else failures.push({ slot, kind: 'fold', error: asError(thrown) })
-        }
+      unread = slots.map((slot) => {
+        const snapshot = slot.point === null ? restored.get(slot.stream) : undefined
+        return { slot, snapshot, from: slot.point ?? snapshot ?? absent(slot.fold) }
+      })
+      while (unread.length > 0) {
+        const tick = deps.nextTick()
+        const tails = unread.map(({ slot: { stream }, snapshot, from }) => ({
+          stream,
+          from: snapshot === from ? from.revision : from.revision + 1,
+        }))
+        const pages = await inTime(log.readStreams(tails, limits.readEvents), 'reading streams')
+        unread = unread.flatMap(
+          (reading) => takePage(reading, pages.get(reading.slot.stream) ?? [], tick) ?? [],
+        )
       }
     } catch (thrown) {
-      return slots.map((slot) => ({ slot, kind: 'log', error: asError(thrown) }))
+      const error = asError(thrown)
+      const left = [...unread.map(({ slot }) => slot), ...strangers]
+      return [...failures, ...left.map((slot) => ({ slot, kind: 'log' as const, error }))]
     }
     // At most once more: these slots take no snapshot now.
     return strangers.length > 0 ? [...failures, ...(await read(strangers))] : failures

@@ -16,6 +16,23 @@ const saveSql = `
     event_id = excluded.event_id, recorded_at_ms = excluded.recorded_at_ms, state = excluded.state
   where (kept.log_id, kept.version) <> (excluded.log_id, excluded.version) or kept.revision < excluded.revision`
 
+/** Also of older versions of a fold: an upgrade makes a first command slowest. */
+const busySql = `
+  select stream, fold from engine.snapshots
+  where log_id = $1::text and fold = any($2::text[])
+  order by recorded_at_ms desc, stream limit $3::int`
+
+/** The streams that were written to last among those that were ever busy enough for a snapshot, the newest first. */
+export const busyStreams = async (
+  pool: pg.Pool,
+  logId: string,
+  folds: readonly string[],
+  limit: number,
+): Promise<readonly Pick<Snapshot, 'stream' | 'fold'>[]> => {
+  const { rows } = await pool.query<Pick<Snapshot, 'stream' | 'fold'>>(busySql, [logId, folds, limit])
+  return rows
+}
+
 /** Snapshots in `engine.snapshots`. Its errors are the pool's; the command runner goes on without snapshots then. */
 export const createPostgresSnapshots = (pool: pg.Pool): SnapshotStore => ({
   async load(keys) {

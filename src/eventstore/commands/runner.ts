@@ -1,7 +1,7 @@
 import { within } from '../within.ts'
 import { createAdmission } from './admission.ts'
 import { createAnswers } from './answers.ts'
-import type { CommandRunner } from './command.ts'
+import type { CommandRunner, StreamRef } from './command.ts'
 import { createContention, type Lane, turnOf } from './contention.ts'
 import { createFlight, createSafeSettle, createSend } from './flight.ts'
 import { createFreezer } from './freezer.ts'
@@ -26,13 +26,19 @@ export type RunnerHealth = {
   cachedStreams(): number
 }
 
+/** What a start asks of a runner. */
+export type RunnerWarmth = {
+  /** Reads these streams one after another, and begins none after `withinMs`. Returns how many were read or known. */
+  warm(refs: readonly StreamRef<unknown>[], withinMs: number): Promise<number>
+}
+
 /**
  * Runs commands over an event log by the rules of design section 3, "Command runner". The commands that wait while a
  * batch is in flight are the next batch. `docs/decisions/0003-command-runner.md` says why it is built as it is.
  *
  * `close()` leaves the log, the snapshot store and the locks open: they are the caller's.
  */
-export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & RunnerHealth => {
+export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & RunnerHealth & RunnerWarmth => {
   const { logger, metrics, hooks } = deps
   const limits = { ...defaultLimits, ...deps.limits }
   // Durations only; what time it is comes from `deps.clock`.
@@ -190,6 +196,20 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
     })
   }
 
+  const warm = async (refs: readonly StreamRef<unknown>[], withinMs: number): Promise<number> => {
+    const endMs = monotonicMs() + withinMs
+    let warmed = 0
+    for (const ref of refs) {
+      if (closed || monotonicMs() >= endMs) break
+      const slot = slots.hold(ref)
+      const [failure] = slot.point === null ? await loader.read([slot]) : []
+      slots.drop(slot)
+      if (failure === undefined) warmed += 1
+      else logger.warn({ err: failure.error, stream: ref.stream }, 'a busy stream could not be read ahead')
+    }
+    return warmed
+  }
+
   const isClosed = (): boolean => closed
   const admit = createAdmission({
     limits,
@@ -215,12 +235,14 @@ export const createCommandRunner = (deps: CommandRunnerDeps): CommandRunner & Ru
           const left = { err, open: answers.open(), frozen: freezer.frozen() }
           logger.warn(left, 'closing with commands unanswered')
         })
+      await snapshotter.finish(slots.idle())
       freezer.stop()
       sweeper.stop()
       gathering.stop()
       for (const pending of queue.take(queue.length(), () => true))
         answers.overload(pending, 'closed', 'the service is stopping')
     },
+    warm,
     frozen: freezer.frozen,
     queueLength: queue.length,
     cachedStreams: slots.size,

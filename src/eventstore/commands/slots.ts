@@ -89,6 +89,8 @@ export type Slots = {
   drop(slot: Slot): void
   /** Slots that are kept, in use or not. */
   size(): number
+  /** Those of them that snapshots are taken of, and that nobody uses. */
+  idle(): readonly Slot[]
 }
 
 /**
@@ -144,6 +146,7 @@ export const createSlots = (
       throw new Error(`stream ${ref.stream} is used with two folds, ${slot.fold.name} and ${ref.fold.name}`)
     },
     drop,
+    idle: () => [...long.values()],
     size: () => active.size + long.size + short.size + once.size,
   }
 }

@@ -6,6 +6,8 @@ import type { FoldPoint, Slot } from './slots.ts'
 export type Snapshotter = {
   /** Has a snapshot taken when one is due. */
   consider(slot: Slot): void
+  /** Takes those of the slots that would cost the next process most, as long as there is time. */
+  finish(slots: readonly Slot[]): Promise<void>
   /** Snapshots that wait or are being written. */
   underWay(): number
 }
@@ -25,14 +27,20 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
   const waiting: Due[] = []
   let running = false
 
+  const newEvents = ({ fold, point, snapshotRevision }: Slot): number =>
+    fold.snapshot === undefined || point === null ? 0 : point.revision - snapshotRevision
+
   const isDue = (slot: Slot): boolean => {
     const { fold, point } = slot
     if (fold.snapshot === undefined || point === null) return false
     const { everyEvents } = fold.snapshot
-    const events = point.revision - slot.snapshotRevision
+    const events = newEvents(slot)
     if (events <= (everyEvents ?? limits.snapshotMinEvents)) return false
     if (deps.monotonicMs() - slot.snapshotAtMs < limits.snapshotEveryMs) return false
-    return everyEvents !== undefined || events > fold.snapshot.entries(point.state)
+    if (everyEvents !== undefined) return true
+    const entries = fold.snapshot.entries(point.state)
+    // A snapshot costs what its state holds: as many events pay for it, or a share of them where they would be too many.
+    return events > Math.min(entries, Math.max(limits.snapshotTailEvents, entries / 8))
   }
 
   const write = async (to: SnapshotStore, { slot, point }: Due): Promise<void> => {
@@ -76,6 +84,17 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
       slot.snapshotAtMs = deps.monotonicMs()
       waiting.push({ slot, point: slot.point! })
       if (!running) void run(store)
+    },
+    async finish(slots) {
+      if (store === undefined) return
+      const endMs = deps.monotonicMs() + limits.snapshotCloseMs
+      const due = slots
+        .filter((slot) => newEvents(slot) > limits.snapshotCloseEvents)
+        .sort((a, b) => newEvents(b) - newEvents(a))
+      for (const slot of due) {
+        if (deps.monotonicMs() >= endMs) return
+        await write(store, { slot, point: slot.point! })
+      }
     },
     underWay: () => waiting.length + (running ? 1 : 0),
   }

@@ -79,9 +79,9 @@ export const eventStoreDbLog = (options: EventStoreDbOptions): EventLog => {
       await origin()
       yield* readEvents(deps, stream, from)
     },
-    readStreams: async (tails) => {
+    readStreams: async (tails, limitEach) => {
       await origin()
-      return await readTails(deps, tails)
+      return await readTails(deps, tails, limitEach)
     },
     lastOf: async (stream) => {
       await origin()

@@ -19,7 +19,9 @@ const readTail = async (
   deps: ReadDeps,
   stream: StreamName,
   from: number,
+  limit: number | undefined,
 ): Promise<readonly StoredEvent[]> => {
+  if (limit !== undefined) return await readPage(deps, stream, { from, count: limit })
   const events: StoredEvent[] = []
   for await (const event of readEvents(deps, stream, from)) events.push(event)
   return events
@@ -29,12 +31,13 @@ const readTail = async (
 export const readTails = async (
   deps: ReadDeps,
   tails: readonly { readonly stream: StreamName; readonly from: number }[],
+  limitEach?: number,
 ): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>> => {
   const atMost = createAtMost(tailsAtOnce)
   const found = new Map<StreamName, readonly StoredEvent[]>()
   await Promise.all(
     tails.map(async ({ stream, from }) => {
-      const events = await atMost(() => readTail(deps, stream, from))
+      const events = await atMost(() => readTail(deps, stream, from, limitEach))
       if (events.length > 0) found.set(stream, events)
     }),
   )

@@ -82,7 +82,7 @@ export const createReads = (pool: pg.Pool, seen: Pick<NewestSeen, 'read'>): Read
       }
     },
 
-    async readStreams(tails) {
+    async readStreams(tails, limitEach) {
       const found = new Map<StreamName, StoredEvent[]>()
       if (tails.length === 0) return found
       // The lateral keeps it to one index range a stream, whatever the planner guesses of the array's length.
@@ -90,8 +90,13 @@ export const createReads = (pool: pg.Pool, seen: Pick<NewestSeen, 'read'>): Read
         select ${columns} from unnest($1::text[], $2::bigint[]) with ordinality t(stream, first, n)
         cross join lateral (
           select * from log.events l where l.stream = t.stream and l.revision >= t.first order by l.revision
+          limit $3::int
         ) e order by t.n, e.revision`
-      const values = [textArray(tails.map((each) => each.stream)), int8Array(tails.map((each) => each.from))]
+      const values = [
+        textArray(tails.map((each) => each.stream)),
+        int8Array(tails.map((each) => each.from)),
+        limitEach ?? null,
+      ]
       for (const event of await events('read-streams', text, values)) {
         const list = found.get(event.stream)
         if (list === undefined) found.set(event.stream, [event])

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { StreamName } from '../../../src/eventstore/port.ts'
 import { allAfter, freshStream, only, someEvents, streamOf } from './events.ts'
 import type { OpenLog } from './under-test.ts'
 
@@ -46,6 +47,28 @@ export const readContract = (openLog: OpenLog): void => {
       assert.equal(tails.has(stream), expected.length > 0)
     }
     assert.equal(tails.size, streams.filter((_, index) => index % 7 >= index % 5).length)
+  })
+
+  test('the tails of many streams are cut at as many events of each as are asked for', async (t) => {
+    const { log } = await openLog(t)
+    const [long, short] = [freshStream(), freshStream()]
+    await log.append(long, 'noStream', someEvents(7))
+    await log.append(short, 'noStream', someEvents(2))
+    const tails = await log.readStreams(
+      [
+        { stream: long, from: 2 },
+        { stream: short, from: 0 },
+      ],
+      3,
+    )
+    const revisions = (stream: StreamName) => tails.get(stream)?.map(({ revision }) => revision)
+    assert.deepEqual(
+      [revisions(long), revisions(short)],
+      [
+        [2, 3, 4],
+        [0, 1],
+      ],
+    )
   })
 
   test('the whole log is read strictly by position, in pages of any size', async (t) => {
