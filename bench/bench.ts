@@ -20,6 +20,8 @@ export type Sizes = {
   readonly commands: number
   /** In the data that GETs read. */
   readonly orders: number
+  /** Of the one wallet whose first order after a restart is measured. */
+  readonly walletOrders: number
 }
 
 export type BenchContext = {

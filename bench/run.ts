@@ -18,6 +18,7 @@ import { metering } from './metering.ts'
 import { orders } from './orders.ts'
 import { reads } from './reads.ts'
 import { rebuilds } from './rebuild.ts'
+import { restart } from './restart.ts'
 import { verification } from './verify.ts'
 import { fanOut, webhooks } from './webhooks.ts'
 
@@ -38,6 +39,7 @@ const all = [
   reads,
   lag,
   idle,
+  restart,
 ] as const satisfies readonly Bench[]
 
 const names = all.map(({ name }) => name)
@@ -134,6 +136,7 @@ const program = new Command('npm run bench --')
   .addOption(size('plans', 'BENCH_PLANS', 10_000, 'plans that have traffic'))
   .addOption(size('commands', 'BENCH_COMMANDS', 100_000, 'commands of the command runner'))
   .addOption(size('orders', 'BENCH_ORDERS', 30_000, 'orders in the data that GETs read'))
+  .addOption(size('wallet-orders', 'BENCH_WALLET_ORDERS', 100_000, 'orders of the wallet in restart'))
   .addHelpText(
     'after',
     `

@@ -32,11 +32,11 @@ export type Fold<State, Event extends DomainEvent = DomainEvent> = {
      */
     agrees?(state: State, event: DomainEvent): boolean
     /**
-     * How much the state holds, in facts of some 200 bytes each. Its next snapshot is due after as many events (1,000 at
-     * least), and this is its weight in the cache of folds.
+     * How much the state holds, in facts of some 200 bytes each. Its next snapshot is due after half as many events (1,000
+     * at least; `RunnerLimits` has the whole rule), and this is its weight in the cache of folds.
      */
     entries(state: State): number
-    /** After how many new events the next snapshot is due, where events are long. Left out: after as many as `entries`. */
+    /** After how many new events the next snapshot is due, where events are long. Left out: by `entries`. */
     readonly everyEvents?: number
   }
 }

@@ -36,11 +36,17 @@ const moveMany = async (runner: ReturnType<typeof runnerOver>, count: number): P
   for (let n = 0; n < count; n += 1) await runner.run(move(a, `${n}`, 1))
 }
 
+test('a stream that leaves an entry with every event gets its first snapshot at the least number of events', async (t) => {
+  const { wire, options, pool } = await restartWorld(t)
+  await moveMany(runnerOver(wire, options), 12)
+  await snapshotFrom(pool, 10)
+})
+
 test('after a kill the first command of a stream reads a bounded tail, however much its state holds', async (t) => {
   const { wire, options, pool } = await restartWorld(t)
   // Never closed: what a killed process leaves.
   await moveMany(runnerOver(wire, options), 340)
-  // With 300 entries a snapshot is due after 37 new events; with the size of the state alone it would be after 300.
+  // With 300 entries a snapshot is due after 37 new events; with half the state it would be after 150.
   await snapshotFrom(pool, 290)
   const counted = countEvents(wire)
   assert.equal((await runnerOver(wire, options).run(move(a, '7', 1))).answer, 'repeated')

@@ -10,10 +10,10 @@ import { postgresWorld, wired } from './world.ts'
 
 const a = purse('a')
 
-/** Counts as many entries as a state that forgets what is old: up to 14. */
+/** Counts as many entries as a state that forgets what is old: up to 28. */
 const fold: typeof purseFold = {
   ...purseFold,
-  snapshot: { ...purseFold.snapshot!, entries: ({ moves }) => Math.min(moves.size, 14) },
+  snapshot: { ...purseFold.snapshot!, entries: ({ moves }) => 2 * Math.min(moves.size, 14) },
 }
 const move = (stream: StreamName, id: string, amount: number) => ({
   ...moveByPurse(stream, id, amount),
@@ -38,7 +38,7 @@ const moveMany = async (runner: ReturnType<typeof runnerOver>, from: number, to:
   for (let n = from; n < to; n++) await runner.run(move(a, `${n}`, 1))
 }
 
-test('a snapshot is taken after max(limit, entries) new events, and a state is loaded from it and its tail', async (t) => {
+test('a snapshot is taken after max(limit, half the entries) new events, and a state is loaded from it and its tail', async (t) => {
   const { wire, elsewhere, options, kept } = await snapshotWorld(t)
   const points: string[] = []
   const runner = runnerOver(wire, { ...options, hooks: { at: (point) => points.push(point) } })
@@ -46,7 +46,7 @@ test('a snapshot is taken after max(limit, entries) new events, and a state is l
   assert.deepEqual(await kept(), [])
   await moveMany(runner, 14, 15)
   const [first] = await until(async () => ((await kept()).length > 0 ? kept() : null))
-  // 11 events would do for the limit; the state holds 14 entries, so it takes 15.
+  // 11 events would do for the limit; the state holds 28 entries, so it takes 15.
   assert.equal(first!.revision, 14)
   assert.ok(points.includes('before-snapshot') && points.includes('after-snapshot'))
   await moveMany(runner, 15, 20)

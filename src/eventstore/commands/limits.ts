@@ -43,7 +43,7 @@ export type RunnerLimits = {
   readonly cacheShortStreams: number
   /** The same for streams that are used once. */
   readonly cacheOnceStreams: number
-  /** A snapshot is due after max(this, entries in the state) new events … */
+  /** A snapshot is due after max(this, half the entries in the state) new events … */
   readonly snapshotMinEvents: number
   /** … or, of a large state, after max(this, an eighth of the entries): what a first command has to fold is bounded. */
   readonly snapshotTailEvents: number

@@ -39,8 +39,10 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
     if (deps.monotonicMs() - slot.snapshotAtMs < limits.snapshotEveryMs) return false
     if (everyEvents !== undefined) return true
     const entries = fold.snapshot.entries(point.state)
-    // A snapshot costs what its state holds: as many events pay for it, or a share of them where they would be too many.
-    return events > Math.min(entries, Math.max(limits.snapshotTailEvents, entries / 8))
+    // A snapshot costs what its state holds, so a state doubles before the next one. Not more than that: each order leaves an
+    // entry, and a wallet that had to get more new events than entries would never get its first. Where a doubling would
+    // be too much to read, an eighth has to pay for it.
+    return events > Math.min(entries / 2, Math.max(limits.snapshotTailEvents, entries / 8))
   }
 
   const write = async (to: SnapshotStore, { slot, point }: Due): Promise<void> => {
