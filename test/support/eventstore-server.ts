@@ -143,8 +143,7 @@ export const startEventStoreCluster = async (
   t: TestContext,
   directories?: readonly string[],
 ): Promise<EventStoreCluster> => {
-  const places =
-    directories ?? (await Promise.all(Array.from({ length: 3 }, () => eventStoreDirectory(t))))
+  const places = directories ?? (await Promise.all(Array.from({ length: 3 }, () => eventStoreDirectory(t))))
   const all = await Promise.all(places.map(newNode))
   const nodes = all.map((node): EventStoreNode => {
     const seeds = all.filter((other) => other !== node).map(({ port }) => `127.0.0.1:${port}`)
