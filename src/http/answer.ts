@@ -1,7 +1,7 @@
 import type { ApiError } from './errors.ts'
 import { errorBody } from './errors.ts'
 import type { HttpReply } from './exchange.ts'
-import { JsonBytes } from './json-bytes.ts'
+import { JsonBytes, jsonText } from './json-bytes.ts'
 import type { Answer, Route } from './route.ts'
 
 /** On every answer. The policy forbids everything: an API answer is never a page (the docs page sets its own). */
@@ -27,8 +27,7 @@ const ownHeaders = (reply: HttpReply, route: Route | null, answer: Answer): void
   if (answer.headers !== undefined) reply.headers(answer.headers)
 }
 
-const jsonOf = (body: unknown): Buffer | string =>
-  body instanceof JsonBytes ? body.bytes : JSON.stringify(body)
+const jsonOf = (body: unknown): Buffer | string => (body instanceof JsonBytes ? body.bytes : jsonText(body))
 
 /** Sends an answer: JSON, or its text under the media type that the route declares. */
 export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, answer: Answer): void => {

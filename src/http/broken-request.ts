@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { baseHeaders } from './answer.ts'
 import type { HangUp } from './hang-up.ts'
+import { jsonText } from './json-bytes.ts'
 import { newRequestId } from './request-id.ts'
 import type { Unanswered } from './unanswered.ts'
 
@@ -18,7 +19,7 @@ const malformed = [400, 'Bad Request', 'this is not a valid HTTP/1.1 request'] a
 const answerTo = (error: NodeJS.ErrnoException): string => {
   const [status, text, message] = statuses[error.code ?? ''] ?? malformed
   const requestId = newRequestId()
-  const body = JSON.stringify({ error: message, code: 'invalid_parameter', requestId })
+  const body = jsonText({ error: message, code: 'invalid_parameter', requestId })
   const headers = {
     ...baseHeaders(requestId),
     'content-type': 'application/json; charset=utf-8',

@@ -1,5 +1,6 @@
 import type { ErrorCode, ErrorExtra } from './error-table.ts'
 import { errorEntry } from './error-table.ts'
+import { jsonText } from './json-bytes.ts'
 
 export type { ErrorCode, ErrorExtra } from './error-table.ts'
 
@@ -59,4 +60,4 @@ const retryAfterHeader = (seconds: number): string => String(Math.max(1, Math.ce
 
 /** The body of a refusal: `{error, code, requestId}` and the fields of the code (spec.md, "Errors"). */
 export const errorBody = (error: ApiError, requestId: string): string =>
-  JSON.stringify({ error: error.message, code: error.code, requestId, ...error.extra })
+  jsonText({ error: error.message, code: error.code, requestId, ...error.extra })

@@ -1,3 +1,6 @@
+/** A JSON body as it is sent: a newline ends it, so that a terminal begins a line of its own behind it. */
+export const jsonText = (body: unknown): string => `${JSON.stringify(body)}\n`
+
 /** A JSON body that was written before: sent as it is. The type says what it was written from. */
 export class JsonBytes<Body> {
   readonly bytes: Buffer
@@ -9,7 +12,7 @@ export class JsonBytes<Body> {
   }
 
   static of<Body>(body: Body): JsonBytes<Body> {
-    return new JsonBytes(Buffer.from(JSON.stringify(body), 'utf8'))
+    return new JsonBytes(Buffer.from(jsonText(body), 'utf8'))
   }
 
   /** The same in memory of its own: a small buffer that lives long would keep the 8 KiB alive that Node cut it from. */

@@ -3,6 +3,7 @@ import Fastify from 'fastify'
 import type { Logger } from 'pino'
 import type { MonotonicClock } from '../clock.ts'
 import type { CustomerIdOf } from '../customers/identity.ts'
+import { trimEnd } from '../trim-end.ts'
 import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
 import type { ArrivingLimits } from './arriving.ts'
 import { createArriving, defaultArrivingLimits } from './arriving.ts'
@@ -85,15 +86,25 @@ const checkHost = ({ raw, headers }: HttpRequest): void => {
     throw refuse('invalid_parameter', 'this is not a valid HTTP/1.1 request: it has no Host')
 }
 
-/** OPTIONS of a path that exists, 405 for its other methods, 404 for the rest. */
+/**
+ * A path that exists but for slashes at its end is sent on to it, with its query; 308 has the client send method and body
+ * again. OPTIONS of a path that exists, 405 for its other methods, 404 for the rest.
+ */
 const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply): HttpReply => {
-  const match = paths(request.url.split('?', 1)[0] ?? '')
+  const [asked = '', ...query] = request.url.split('?')
+  const path = trimEnd(asked, '/')
+  const match = paths(path)
   if (match === null) throw refuseUnknownPath()
+  if (match.cors) reply.header('access-control-allow-origin', '*')
+  if (path !== asked)
+    return reply
+      .code(308)
+      .headers({ ...baseHeaders(request.exchange.requestId), location: [path, ...query].join('?') })
+      .send()
   reply.header('allow', match.allow)
   if (request.method !== 'OPTIONS')
     throw refuse('method_not_allowed', `this path does not have ${request.method}; it has: ${match.allow}`)
-  if (match.cors)
-    reply.headers({ 'access-control-allow-origin': '*', 'access-control-allow-methods': match.allow })
+  if (match.cors) reply.header('access-control-allow-methods', match.allow)
   return reply.code(204).headers(baseHeaders(request.exchange.requestId)).send()
 }
 

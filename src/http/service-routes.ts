@@ -2,6 +2,7 @@ import { guideRoutes, readGuides } from './docs/guides.ts'
 import { docsPage } from './docs/page.ts'
 import { pageRoute } from './docs/page-route.ts'
 import { fixedText } from './fixed-text.ts'
+import { jsonText } from './json-bytes.ts'
 import { openApiDocument } from './openapi/document.ts'
 import type { WebhookDeclaration } from './openapi/webhooks.ts'
 import type { Route } from './route.ts'
@@ -69,7 +70,7 @@ export const documentationRoutes = (
   const { html, policy } = docsPage(document, guides)
   return [
     rootRoute,
-    openApiRoute(JSON.stringify(document)),
+    openApiRoute(jsonText(document)),
     docsRoute(html, policy),
     ...guideRoutes([...guides.callers, ...guides.operators]),
   ]

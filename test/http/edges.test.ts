@@ -6,6 +6,7 @@ import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import { LogUnavailable, OutcomeUnknown } from '../../src/eventstore/errors.ts'
 import { answerBrokenRequest } from '../../src/http/broken-request.ts'
 import { createHangUp } from '../../src/http/hang-up.ts'
+import { documentationRoutes } from '../../src/http/service-routes.ts'
 import { createUnanswered } from '../../src/http/unanswered.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
@@ -35,7 +36,8 @@ describe('Paths and methods', () => {
     for (const path of [
       '/',
       '/api/v1/nothing',
-      '/api/v1/orders/',
+      '/api/v1/nothing/',
+      '//api/v1/orders/',
       '/api/v1/orders/a/b',
       '/api/v1/orders/%ff',
       '/api/v1/orders/%',
@@ -49,6 +51,26 @@ describe('Paths and methods', () => {
       headers: { 'content-type': 'text/plain' },
     })
     assert.equal(posted.body.code, 'not_found')
+  })
+
+  test('with slashes at their end are sent on to the path itself, with method, body and query', async (t) => {
+    const { client, baseUrl } = await sampleServer(t)
+    const sentTo = async (method: string, path: string) => {
+      const { status, headers } = await fetch(`${baseUrl}${path}`, { method, redirect: 'manual' })
+      assert.notEqual(headers.get('x-request-id'), null)
+      return [status, headers.get('location')]
+    }
+    assert.deepEqual(await sentTo('GET', '/api/v1/orders/?limit=1&a=b?c'), [
+      308,
+      '/api/v1/orders?limit=1&a=b?c',
+    ])
+    assert.deepEqual(await sentTo('POST', '/api/v1/orders//'), [308, '/api/v1/orders'])
+    assert.deepEqual(await sentTo('GET', '/api/v1/orders/ord_%31/'), [308, '/api/v1/orders/ord_%31'])
+    assert.deepEqual(await sentTo('PUT', '/api/v1/orders/'), [308, '/api/v1/orders'])
+    const json = { product_id: 'residential', quantity: 5 }
+    const placed = await client.post('/api/v1/orders/', json, { key: 'buyer-key' })
+    assert.deepEqual([placed.status, placed.body.quantity], [201, 5])
+    assert.equal((await client.get('/api/v1/orders/?limit=2', { key: 'buyer-key' })).body.limit, 2)
   })
 
   test('answer 405 with the methods that the path has', async (t) => {
@@ -78,7 +100,7 @@ describe('Paths and methods', () => {
     const { client } = await sampleServer(t)
     const { status, text, headers } = await client.call('HEAD', '/api/v1/me', { key: 'buyer-key' })
     assert.deepEqual([status, text], [200, ''])
-    assert.equal(headers.get('content-length'), String('{"email":"buyer@example.com"}'.length))
+    assert.equal(headers.get('content-length'), String('{"email":"buyer@example.com"}\n'.length))
     assert.equal((await client.call('HEAD', '/api/v1/me')).status, 401)
   })
 })
@@ -384,6 +406,24 @@ describe('Bytes that are no request', () => {
 })
 
 describe('Every answer', () => {
+  test('in JSON ends with a newline, also a refusal and one to bytes that are no request', async (t) => {
+    const { baseUrl, port } = await sampleServer(t, {
+      routes: [...sampleRoutes, ...documentationRoutes(sampleRoutes)],
+    })
+    const headers = { 'x-api-key': 'buyer-key' }
+    for (const path of [
+      '/api/v1/me',
+      '/nowhere',
+      '/api/v1/orders?limit=x',
+      '/api/proxy-list',
+      '/openapi.json',
+    ]) {
+      const text = await (await fetch(`${baseUrl}${path}`, { headers })).text()
+      assert.ok(/[^\n]\n$/.test(text), path)
+    }
+    assert.match(await raw(port, 'nonsense\r\n\r\n'), /\}\n$/)
+  })
+
   test('carries the security headers and is never cached', async (t) => {
     const { client } = await sampleServer(t)
     for (const path of ['/api/v1/me', '/nowhere', '/api/proxy-list', '/api/v1/orders/%']) {

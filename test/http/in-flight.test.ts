@@ -76,7 +76,7 @@ for (const [how, leave] of Object.entries(leaving))
 test('an account with as many bodies on their way as may be is refused, in the form of every error', async (t) => {
   const { dial } = await openSmall(t, { limits, arriving: { perSender: 1 } })
   const clients = [await dial(halfAnOrder()), await dial(halfAnOrder())]
-  const { heard } = await until(() => clients.find(({ heard }) => heard().endsWith('}')))
+  const { heard } = await until(() => clients.find(({ heard }) => heard().endsWith('}\n')))
   const refused = heard()
   assert.match(refused, /^HTTP\/1\.1 429 [\s\S]*retry-after: 1\r\n/)
   assert.match(refused, /"error":"1 bodies of this account are on their way[^"]*","code":"rate_limited"/)

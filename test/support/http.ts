@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { trimEnd } from '../../src/trim-end.ts'
 
 type Json = Readonly<Record<string, unknown>>
 type Operation = Json & { readonly operationId: string; readonly responses: Readonly<Record<string, Json>> }
@@ -91,8 +92,8 @@ const createChecker = (document: Document) => {
       `${where}: ${called.text}`,
     )
     if (called.status >= 400 && method !== 'HEAD') checkError(called, where)
-    // What fetch sends: dot segments are resolved before anything leaves.
-    const operation = operationOf(method, new URL(path, 'http://localhost').pathname)
+    // What fetch sends: dot segments are resolved before anything leaves, and a redirect from slashes at the end is followed.
+    const operation = operationOf(method, trimEnd(new URL(path, 'http://localhost').pathname, '/'))
     if (operation === undefined) {
       assert.ok([204, 404, 405].includes(called.status), `${where}: undeclared path`)
       return null

@@ -9,6 +9,7 @@ export const description = `Farebox sells proxies from a prepaid wallet.
 - **Lists** take \`limit\` and \`offset\` and answer \`total\`, newest first.
 - **Resellers** name a customer in \`X-Reseller-Customer-Id\`, or in \`customer_id\` of the query: what is read or changed is then that customer's alone.
 - **Reads follow writes**: a read shows what the same account wrote before. Over several processes, send back \`X-Farebox-Position\` from the answer of the write.
+- **Paths** have no slash at their end: with one they are redirected (\`308\`) to the path without it.
 - **Request ids**: send your own in \`X-Request-Id\` (letters, digits, \`._:-\`, at most 128) or get one; every answer carries it.`
 
 /** A word on each group of operations. */
