@@ -141,7 +141,16 @@ export const OptionsSchema = z
     unit: z.string(),
     minQuantity: z.int(),
     maxQuantity: z.int(),
-    countries: z.array(country).meta({ description: 'Only those that can be ordered now.' }),
+    countries: z
+      .array(
+        country.extend({
+          available: z.int().meta({
+            description:
+              'How many addresses are free for one order, also above `maxQuantity`; of mobile products, of the carrier and service that has most.',
+          }),
+        }),
+      )
+      .meta({ description: 'Only those that can be ordered now.' }),
     periods: z.array(z.object({ days: z.int(), label: z.string() })),
   })
   .meta({ id: 'ProductOptions' })

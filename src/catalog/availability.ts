@@ -19,19 +19,20 @@ export type LiveStock = {
   all(): Promise<ReadonlyMap<string, readonly StockCount[]>>
 }
 
-/** Whether one pool of a country, the order's own where it is named, holds this many addresses. */
-export const holds = (
-  stock: readonly StockCount[],
-  target: { readonly country: string; readonly carrierId: string | null; readonly service: string | null },
-  quantity: number,
-): boolean =>
-  stock.some(
+type Pool = { readonly country: string; readonly carrierId: string | null; readonly service: string | null }
+
+/** How many addresses one pool of a country, the order's own where it is named, has free. */
+export const freeIn = (stock: readonly StockCount[], target: Pool): number =>
+  stock.find(
     (count) =>
-      count.available >= quantity &&
       count.country === target.country &&
       count.carrierId === target.carrierId &&
       count.service === target.service,
-  )
+  )?.available ?? 0
+
+/** Whether one pool of a country, the order's own where it is named, holds this many addresses. */
+export const holds = (stock: readonly StockCount[], target: Pool, quantity: number): boolean =>
+  freeIn(stock, target) >= quantity
 
 /** Countries, alpha-3, where the smallest order can be filled now; none while the product cannot be ordered. */
 export const orderableCountries = (product: Product, stock: readonly StockCount[]): ReadonlySet<string> =>

@@ -68,7 +68,7 @@ export const optionsExample = {
   unit: 'IP',
   minQuantity: 1,
   maxQuantity: 500,
-  countries: [{ alpha3: 'USA', name: 'United States' }],
+  countries: [{ alpha3: 'USA', name: 'United States', available: 120 }],
   periods: [
     { days: 7, label: '7 days' },
     { days: 30, label: '30 days' },

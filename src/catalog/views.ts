@@ -1,5 +1,5 @@
 import { microsToCentsHalfUp } from '../ledger/money.ts'
-import { holds, isAvailable, orderableCountries, type StockCount } from './availability.ts'
+import { freeIn, holds, isAvailable, orderableCountries, type StockCount } from './availability.ts'
 import { countryOf } from './countries.ts'
 import { howTo, metaOf } from './how-to.ts'
 import { figuresOf, type Quote, type ResellerTerms } from './pricing.ts'
@@ -164,17 +164,24 @@ export const priceListView = (
   }
 }
 
-/** What can be ordered now: a country that is out of stock is left out (spec.md, "Options"). */
+/**
+ * What can be ordered now: a country that is out of stock is left out (spec.md, "Options"). `available` is what one order
+ * can have there: of mobile products, of the carrier and service that has most.
+ */
 export const optionsView = (product: Product & DedicatedProduct, stock: readonly StockCount[]) => {
   const orderable = orderableCountries(product, stock)
-  const countries = countriesOf(product).filter((country) => orderable.has(country))
+  const free = (country: string): number =>
+    Math.max(0, ...ratesIn(product, country).map(({ target }) => freeIn(stock, target)))
+  const countries = countriesOf(product).filter(
+    (country) => orderable.has(country) && free(country) >= product.minQuantity,
+  )
   const periods = new Set(countries.flatMap((country) => periodsOf(product, country)))
   return {
     productId: product.id,
     unit: product.unit,
     minQuantity: product.minQuantity,
     maxQuantity: product.maxQuantity,
-    countries: countries.map(countryOf),
+    countries: countries.map((country) => ({ ...countryOf(country), available: free(country) })),
     periods: [...periods].sort((a, b) => a - b).map((days) => ({ days, label: periodLabel(days) })),
   }
 }

@@ -199,7 +199,9 @@ const errorTable = {
   out_of_stock: entry({
     status: 409,
     retry: 'later',
-    help: 'Fewer addresses are free than were ordered. Nothing was charged; GET /api/v1/products/{id}/options shows what is in stock.',
+    help: 'Fewer addresses are free than were ordered: `availableQuantity` are, for this product, country and, of mobile products, carrier and service. Nothing was charged; GET /api/v1/products/{id}/options shows what is in stock. Without the field, what was to be extended has ended.',
+    extra: z.object({ availableQuantity: z.int().min(0).optional() }),
+    example: { availableQuantity: 3 },
   }),
   idempotency_conflict: entry({
     status: 409,

@@ -21,7 +21,12 @@ import type { Refund } from './fold.ts'
 /** What the arbiter told an order. */
 export type Verdict =
   | { readonly outcome: 'fulfilled'; readonly at: string; readonly proxyIds: readonly ProxyId[] }
-  | { readonly outcome: 'refused'; readonly reason: ArbiterRefusal }
+  | {
+      readonly outcome: 'refused'
+      readonly reason: ArbiterRefusal
+      /** As in `StockAnswer`. */
+      readonly free?: number
+    }
 
 export type Ruling = {
   /** None when the verdict stands already, or when it is a refusal that nobody put on record. */

@@ -2,12 +2,16 @@ import { type ApiError, refuse } from '../http/errors.ts'
 import type { PlacementRefusal } from './place.ts'
 
 const arbiterMessages = {
-  out_of_stock:
-    'fewer addresses are free than were ordered; GET /api/v1/products/{id}/options shows what is in stock',
+  out_of_stock: 'fewer addresses are free than were ordered',
   rental_ended: 'one of these rentals has ended and cannot be extended',
   too_far_ahead: 'a rental ends at most ten years from now; other extensions of it were placed meanwhile',
   plan_expired: 'the plan has expired; order the product again with POST /api/v1/orders',
 } as const
+
+const freeText = (free: number): string => {
+  const count = free === 0 ? 'no address is' : free === 1 ? '1 address is' : `${free} addresses are`
+  return `${count} free for this order, fewer than were ordered; GET /api/v1/products/{id}/options shows what is in stock`
+}
 
 /** Where a customer pays what its credit is short of. */
 export type PayPage = {
@@ -48,7 +52,8 @@ export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): A
       const message = arbiterMessages[refusal.reason]
       if (refusal.reason === 'plan_expired') return refuse('product_unavailable', message)
       if (refusal.reason === 'too_far_ahead') return refuse('invalid_period', message)
-      return refuse('out_of_stock', message)
+      if (refusal.free === undefined) return refuse('out_of_stock', message)
+      return refuse('out_of_stock', freeText(refusal.free), { availableQuantity: refusal.free })
     }
     default: {
       const unknown: never = refusal

@@ -34,7 +34,12 @@ export type PlacementRefusal =
   | InsufficientBalance
   | SpendCapReached
   | CustomerCreditInsufficient
-  | { readonly code: 'refused_by_arbiter'; readonly reason: ArbiterRefusal }
+  | {
+      readonly code: 'refused_by_arbiter'
+      readonly reason: ArbiterRefusal
+      /** Of `out_of_stock`, how many addresses the order could have; absent where that is not known. */
+      readonly free?: number
+    }
 
 export type PlacementAnswer =
   | { readonly kind: 'placed'; readonly order: Order }
@@ -117,8 +122,10 @@ export const decidePlacement = (
     return answer({ kind: 'unfinished', debitRevision: unpaid.revision })
   const arbiter = arbiterOf(order) as Arbiter<unknown>
   const { events, verdict, standing } = arbiter.rule(states.arbiter, nowMs)
-  if (verdict.outcome === 'refused')
-    return answer({ kind: 'refused', refusal: { code: 'refused_by_arbiter', reason: verdict.reason } })
+  if (verdict.outcome === 'refused') {
+    const { outcome: _, ...why } = verdict
+    return answer({ kind: 'refused', refusal: { code: 'refused_by_arbiter', ...why } })
+  }
   if (standing) return answer({ kind: 'forgotten' })
   if (unpaid) return answer({ kind: 'refused', refusal: unpaid })
   if (!paid) throw new Error('a payment is decided or refused')

@@ -32,13 +32,13 @@ const sellable = (state: StockState, target: Target, limit: number, nowMs: numbe
   return addresses
 }
 
-const refusal = (reason: StockRefusal): StockDecision => ({
+const refusal = (reason: StockRefusal, free?: number): StockDecision => ({
   events: [],
-  answer: { outcome: 'refused', reason },
+  answer: { outcome: 'refused', reason, ...(free !== undefined && { free }) },
 })
 
 /**
- * Allocates the order's addresses, or refuses with `out_of_stock`. A refusal gives no event; an order that is paid already
+ * Allocates the order's addresses, or refuses with `out_of_stock` and how many are free. A refusal gives no event; an order that is paid already
  * needs it on record and appends `recordRefusal`. An order that was answered before gets that answer.
  */
 export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: number): StockDecision => {
@@ -47,7 +47,7 @@ export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: 
   const { target } = order
   if (!target) throw new Error(`order ${order.orderId} has no target to allocate for`)
   const addresses = sellable(state, target, order.quantity, nowMs)
-  if (addresses.length < order.quantity) return refusal('out_of_stock')
+  if (addresses.length < order.quantity) return refusal('out_of_stock', addresses.length)
   const allocations = addresses.map(
     (address): Allocation => ({
       ...address,

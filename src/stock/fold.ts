@@ -46,7 +46,12 @@ export type StockAnswer =
       readonly at: string
       readonly expiresAt: string | null
     }
-  | { readonly outcome: 'refused'; readonly reason: StockRefusal }
+  | {
+      readonly outcome: 'refused'
+      readonly reason: StockRefusal
+      /** How many addresses were free as it was decided; absent on a refusal that is on record, or for another reason. */
+      readonly free?: number
+    }
 
 /** The arbiter of one product in one country. */
 export type StockState = {

@@ -52,8 +52,8 @@ test('a retired product says when and in favour of what', () => {
 test('options leave out what cannot be ordered now', () => {
   const options = optionsView(isp, [plain('USA', 5), plain('DEU', 0), plain('POL', 1)])
   assert.deepEqual(options.countries, [
-    { alpha3: 'POL', name: 'Poland' },
-    { alpha3: 'USA', name: 'United States' },
+    { alpha3: 'POL', name: 'Poland', available: 1 },
+    { alpha3: 'USA', name: 'United States', available: 5 },
   ])
   assert.deepEqual(
     options.periods.map(({ label }) => label),
@@ -61,6 +61,24 @@ test('options leave out what cannot be ordered now', () => {
   )
   assert.deepEqual(optionsView(isp, []).periods, [])
   assert.deepEqual(optionsView({ ...isp, state: 'parked' }, [plain('USA', 5)]).countries, [])
+})
+
+test('options of a mobile product count what one order can have: the carrier and service with most, and only those that are sold', () => {
+  const of = (carrierId: string, service: string, available: number): StockCount => ({
+    country: 'USA',
+    carrierId,
+    service,
+    available,
+  })
+  const stock = [
+    of('verizon-us', 'dedicated', 2),
+    of('att-us', 'dedicated', 7),
+    of('nobody-us', 'dedicated', 90),
+  ]
+  assert.deepEqual(optionsView(mobile, stock).countries, [
+    { alpha3: 'USA', name: 'United States', available: 7 },
+  ])
+  assert.deepEqual(optionsView(mobile, [of('nobody-us', 'dedicated', 90)]).countries, [])
 })
 
 test('a price list has a line a period, priced for the quantity and false when fewer are free', () => {

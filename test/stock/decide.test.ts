@@ -151,9 +151,10 @@ describe('stock', () => {
     assert.deepEqual(decideAllocation(state, order, start + dayMs), { events: [], answer: first.answer })
   })
 
-  test('refuses more than is free and names it out of stock, without an event', () => {
+  test('refuses more than is free, names it out of stock and says how many are, without an event', () => {
     const decision = decideAllocation(stocked(['198.18.0.1']), addressOrder('ord_1'), start)
-    assert.deepEqual(decision, { events: [], answer: { outcome: 'refused', reason: 'out_of_stock' } })
+    const answer = { outcome: 'refused', reason: 'out_of_stock', free: 1 }
+    assert.deepEqual(decision, { events: [], answer })
   })
 
   test('holds to a refusal that is on record when addresses come back', () => {
@@ -182,7 +183,7 @@ describe('stock', () => {
     for (const tooEarly of [start + dayMs, restedAt - 1_000, restedAt - 1])
       assert.deepEqual(decideAllocation(released, next!, tooEarly), {
         events: [],
-        answer: { outcome: 'refused', reason: 'out_of_stock' },
+        answer: { outcome: 'refused', reason: 'out_of_stock', free: 0 },
       })
     const [event] = decideAllocation(released, next!, restedAt).events
     assert.deepEqual(event?.type === 'AddressesAllocated' && event.data.allocations.map(({ ip }) => ip), [

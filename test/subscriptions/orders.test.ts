@@ -38,7 +38,12 @@ describe('the orders of a subscription', () => {
     for (let month = 0; month < 4; month += 1) {
       year.wait(31 * dayMs)
       for (const { subscriptionId: id } of [traffic, rented])
-        await year.becomes(who, id, ({ status }) => status === 'active', 'the renewals')
+        await year.becomes(
+          who,
+          id,
+          ({ currentPeriodEnd: end }) => Date.parse(end as string) > year.now(),
+          'the renewals',
+        )
     }
     for (const { subscriptionId: id } of [traffic, rented]) {
       paid[id] = []
