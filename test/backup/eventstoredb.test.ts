@@ -1,37 +1,16 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { promisify } from 'node:util'
 import { scratch } from '../exports/books.ts'
 import { eventStoreDirectory, skipWithoutEventStore, startEventStore } from '../support/eventstore-server.ts'
 import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
+import { backUpLog, putLogBack } from './eventstore-files.ts'
 
-const run = promisify(execFile)
 const skip = skipWithoutEventStore
 const body = { product_id: 'residential-premium', quantity: 5 }
-
-const page = readFileSync(join(import.meta.dirname, '../../docs/operations.md'), 'utf8')
-
-/** The commands of the operations page between two words of it, as they stand there. */
-const documented = (mark: string): string => {
-  const block = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].find(([, text]) => text?.includes(mark))?.[1]
-  assert.ok(block, `docs/operations.md shows how to ${mark}`)
-  return block
-}
-
-/** Runs the documented commands in a server's directory of data. */
-const shell = async (mark: string, db: string, backup: string): Promise<void> => {
-  const text = documented(mark).replaceAll('/var/lib/eventstore', db).replaceAll('/backup/eventstore', backup)
-  await run('bash', ['-euo', 'pipefail', '-c', text])
-}
-
-const backUpLog = (db: string, backup: string): Promise<void> => shell('find index', db, backup)
-const putLogBack = (db: string, backup: string): Promise<void> => shell('truncate.chk', db, backup)
 
 const place = (baseUrl: string, key: string, idempotencyKey: string = randomUUID()) =>
   call(`${baseUrl}/api/v1/orders`, key, { body, headers: { 'Idempotency-Key': idempotencyKey } })

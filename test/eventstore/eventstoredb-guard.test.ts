@@ -5,6 +5,7 @@ import { toEventData } from '../../src/eventstore/eventstoredb/wire.ts'
 import { eventStoreStandIn } from '../support/eventstore-stand-in.ts'
 import { until } from '../support/until.ts'
 import { someEvent } from './contract/events.ts'
+import { startHop } from './eventstoredb-hop.ts'
 
 const unavailable = { code: 14, details: 'the leader is gone' }
 
@@ -65,4 +66,24 @@ test('an append that comes in the moment in which its channel is closed is answe
   assert.deepEqual(await Promise.all(between), ['Channel closed before call started'])
   await settled()
   assert.deepEqual(unhandled, [])
+})
+
+test('a node that keeps its connection and says nothing more is given up within seconds', async (t) => {
+  const node = await eventStoreStandIn(t)
+  const hop = await startHop(t, node.nodeUrl)
+  const said: unknown[] = []
+  t.mock.method(console, 'warn', (...words: unknown[]) => said.push(words))
+  const { client, credentials } = openClient(hop.url)
+  t.after(() => client.dispose())
+  const waiting = client.appendToStream('order-1', [toEventData(someEvent())], {
+    credentials,
+    deadline: 60_000,
+  })
+  await until(() => node.appends.length === 1, { what: 'an append on its way' })
+  hop.freeze()
+  const frozenMs = performance.now()
+  await assert.rejects(waiting, /Connection dropped/)
+  // The client's own defaults give it up after 10 to 20 s.
+  assert.ok(performance.now() - frozenMs < 9_000)
+  assert.deepEqual(said, [])
 })

@@ -127,6 +127,8 @@ export type EventStoreCluster = {
   readonly nodes: readonly EventStoreNode[]
   /** The node that leads by the word of a majority, and that serves; waits for one. */
   leader(): Promise<EventStoreNode>
+  /** How many nodes lead or follow by the word of the leader. */
+  members(): Promise<number>
 }
 
 type Member = { readonly state: string; readonly isAlive: boolean; readonly httpEndPointPort: number }
@@ -149,6 +151,11 @@ export const startEventStoreCluster = async (
     const seeds = all.filter((other) => other !== node).map(({ port }) => `127.0.0.1:${port}`)
     const options = { 'cluster-size': '3', 'discover-via-dns': 'false', 'gossip-seed': seeds.join(',') }
     let running = launch(t, node, options)
+    if (directories !== undefined)
+      // The first start over restored files cuts the log at `truncate.chk` and ends.
+      running.child.once('close', (code) => {
+        if (code === 0) running = launch(t, node, options)
+      })
     return {
       port: node.port,
       dataDir: dataOf(node),
@@ -174,6 +181,17 @@ export const startEventStoreCluster = async (
     return null
   }
   const leader = () => until(findLeader, { timeoutMs: 120_000, everyMs: 100, what: 'a leader' })
+  const members = async (): Promise<number> => {
+    const node = await findLeader()
+    if (node === null) return 0
+    const seen = await membersSeenBy(node.port)
+    return seen.filter(({ state, isAlive }) => isAlive && (state === 'Leader' || state === 'Follower')).length
+  }
   await leader()
-  return { url: `esdb://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}?tls=false`, nodes, leader }
+  return {
+    url: `esdb://${nodes.map(({ port }) => `127.0.0.1:${port}`).join(',')}?tls=false`,
+    nodes,
+    leader,
+    members,
+  }
 }

@@ -16,6 +16,8 @@ const { StreamIdentifier, UUID }: Untyped = ofClient('../generated/shared_pb.js'
 export type EventStoreStandIn = {
   /** Two seeds, so that the client looks for the leader. */
   readonly url: string
+  /** The same node alone. */
+  readonly nodeUrl: string
   /** Appends that wait for the test to answer them with an error of gRPC, oldest first. */
   readonly appends: ((error: object) => void)[]
   /** How often it was asked who leads. */
@@ -104,6 +106,7 @@ export const eventStoreStandIn = async (t: TestContext): Promise<EventStoreStand
   t.after(() => server.forceShutdown())
   return {
     url: `esdb://127.0.0.1:${port},127.0.0.1:1?tls=false&maxDiscoverAttempts=3&discoveryInterval=200`,
+    nodeUrl: `esdb://127.0.0.1:${port}?tls=false`,
     appends,
     timesAsked: () => asked,
     loseLeader: () => {
