@@ -48,7 +48,7 @@ const createNames = (withBook: boolean) => {
  * its metadata. Balance assertions on the day after the last entry make beancount itself refuse a file that lost or
  * gained a line.
  */
-export const beancountWriter = ({ logId, book: only }: ExportHead): JournalWriter => {
+export const beancountWriter = ({ logId, book: only, gatewayOf }: ExportHead): JournalWriter => {
   const nameOf = createNames(only === null)
   const spelling: Spelling = {
     head: () =>
@@ -64,9 +64,10 @@ export const beancountWriter = ({ logId, book: only }: ExportHead): JournalWrite
     account: (book, account, day) => {
       const { name, fresh } = nameOf(book, account)
       if (!fresh) return { name, opening: '' }
+      const gateway = gatewayOf(account)
       return {
         name,
-        opening: `${day} open ${name} USD\n  account: ${quoted(account)}\n  book: ${quoted(book)}\n`,
+        opening: `${day} open ${name} USD\n  account: ${quoted(account)}\n  book: ${quoted(book)}\n${gateway === null ? '' : `  gateway: ${quoted(gateway)}\n`}`,
       }
     },
     entry: (entry, day) => {

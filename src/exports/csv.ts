@@ -17,13 +17,14 @@ const columns = [
   'customer',
   'deposit',
   'reference',
+  'gateway',
 ] as const
 
 /**
  * One line a posting, RFC 4180 with LF; exact dollars with six decimals, in the column of its side. `jsonl` has texts as
  * they are.
  */
-export const csvWriter = ({ book: only }: ExportHead): JournalWriter => ({
+export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter => ({
   head: () => `${columns.join(',')}\n`,
   entry: (entry) => {
     const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
@@ -34,7 +35,7 @@ export const csvWriter = ({ book: only }: ExportHead): JournalWriter => ({
       for (const { book, account, amountMicros } of legs) {
         const debit = amountMicros > 0 ? plainDollars(BigInt(amountMicros)) : ''
         const credit = amountMicros < 0 ? plainDollars(BigInt(-amountMicros)) : ''
-        text += `${before},${csvField(book)},${csvField(account)},${debit},${credit},${after}\n`
+        text += `${before},${csvField(book)},${csvField(account)},${debit},${credit},${after},${csvField(gatewayOf(account))}\n`
       }
     return text
   },

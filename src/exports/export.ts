@@ -1,8 +1,10 @@
 import { type Clock, isoTime } from '../clock.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
+import type { RecordedEvent } from '../eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../eventstore/port.ts'
 import { readLog } from '../eventstore/read-log.ts'
 import { createEntryStream } from '../finance/entries.ts'
+import { createGatewayNames } from '../finance/gateway-names.ts'
 import { type Moment, refusePastTheEnd } from '../finance/moment.ts'
 import { beancountWriter } from './beancount.ts'
 import { csvWriter } from './csv.ts'
@@ -37,14 +39,19 @@ const writers: Readonly<Record<JournalFormat, (head: ExportHead) => JournalWrite
 /** What one format makes of pages of the log. */
 type PageWriter = { head(): string; events(page: readonly StoredEvent[]): string; end(): string }
 
-const journalPages = (writer: JournalWriter, decode: EventCodec['decode']): PageWriter => {
+const journalPages = (
+  { writer, see }: { readonly writer: JournalWriter; see(event: RecordedEvent): void },
+  decode: EventCodec['decode'],
+): PageWriter => {
   const entries = createEntryStream()
   return {
     head: writer.head,
     events: (page) => {
       let text = ''
       for (const stored of page) {
-        const entry = entries.next(decode(stored))
+        const event = decode(stored)
+        see(event)
+        const entry = entries.next(event)
         if (entry !== null) text += writer.entry(entry)
       }
       return text
@@ -84,8 +91,11 @@ export const exportLedger = async (
   const head = await log.head()
   if (until) refusePastTheEnd(until, head, clock())
   const through = until?.kind === 'position' ? until.position : head
+  const { see, nameOf: gatewayOf } = createGatewayNames()
   const pages: PageWriter =
-    format === 'jsonl' ? createJsonlWriter() : journalPages(writers[format]({ logId, book }), decode)
+    format === 'jsonl'
+      ? createJsonlWriter()
+      : journalPages({ writer: writers[format]({ logId, book, gatewayOf }), see }, decode)
   const cut = cutAtTime(until)
   let position = 0
   let events = 0

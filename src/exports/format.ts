@@ -1,4 +1,5 @@
 import type { Entry } from '../finance/entries.ts'
+import type { GatewayName } from '../finance/gateway-names.ts'
 
 export const formats = ['hledger', 'beancount', 'csv', 'jsonl'] as const
 export type Format = (typeof formats)[number]
@@ -9,6 +10,8 @@ export type ExportHead = {
   readonly logId: string
   /** The book that it is limited to, or null for every book. */
   readonly book: string | null
+  /** Knows a gateway from the event on that set it. */
+  readonly gatewayOf: GatewayName
 }
 
 /** How a program for accounts writes a journal: text for its head, for each entry, and for its end. */

@@ -19,7 +19,7 @@ const comment = ([name, value]: readonly [string, string]): string => `    ; ${n
  * our names as they are. The last transaction moves nothing and asserts every balance, so that a file which lost or
  * gained a line is refused by hledger itself.
  */
-export const hledgerWriter = ({ logId, book: only }: ExportHead): JournalWriter => {
+export const hledgerWriter = ({ logId, book: only, gatewayOf }: ExportHead): JournalWriter => {
   const declared = new Set<string>()
   const spelling: Spelling = {
     head: () =>
@@ -37,7 +37,9 @@ export const hledgerWriter = ({ logId, book: only }: ExportHead): JournalWriter 
       declared.add(name)
       const kind = kinds[account.slice(0, account.indexOf(':'))]
       if (kind === undefined) throw new Error(`account ${account} is of no kind that hledger knows`)
-      return { name, opening: `account ${name}  ; type:${kind}\n` }
+      const gateway = gatewayOf(account)
+      const tags = gateway === null ? `type:${kind}` : `type:${kind}, gateway:${gateway}`
+      return { name, opening: `account ${name}  ; ${tags}\n` }
     },
     entry: (entry, day) =>
       `${day} * (${entry.position}) ${entry.type}\n${factsOf(entry).map(comment).join('')}`,

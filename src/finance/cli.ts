@@ -33,7 +33,7 @@ const maxLines = 100_000
 export const openReader = async (context: CliContext): Promise<{ head: number; reader: FinanceReader }> => {
   const bar = createProgressBar(process.stderr)
   const head = await bringBooksUp({ ...context, decode: createCodec().decode }, bar)
-  return { head, reader: createFinanceReader({ pool: context.pool, moments: createMoments(context) }) }
+  return { head, reader: createFinanceReader({ ...context, moments: createMoments(context) }) }
 }
 
 const checkAsked = (asked: Asked): void => {

@@ -5,6 +5,7 @@ import { amountWriter } from './amounts.ts'
 import { actorText } from './entries.ts'
 import type { Explanation, Link } from './explain.ts'
 import { orderIn } from './explain-terms.ts'
+import { accountText } from './gateway-names.ts'
 
 const dollars = amountWriter([])
 const centsText = (cents: number): string => `$${dollars(BigInt(cents) * 10_000n)}`
@@ -35,8 +36,8 @@ const linkText = ({ event, postings }: Link): string => {
     `    at ${recordedAt} by ${actorText(actor)}, through ${correlationId}${causationId === null ? '' : `, answering event ${causationId}`}`,
     `    ${[order && orderText(order), factsText(event)].filter((text) => text).join('; ')}`,
     ...postings.map(
-      ({ book, account, amountMicros }) =>
-        `    ${amountMicros > 0n ? 'debit ' : 'credit'} ${write(amountMicros < 0n ? -amountMicros : amountMicros)}  ${account}  (${book})`,
+      ({ book, account, gateway, amountMicros }) =>
+        `    ${amountMicros > 0n ? 'debit ' : 'credit'} ${write(amountMicros < 0n ? -amountMicros : amountMicros)}  ${accountText(account, gateway)}  (${book})`,
     ),
   ].join('\n')
 }

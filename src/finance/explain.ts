@@ -3,6 +3,7 @@ import { decode } from '../eventstore/codec.ts'
 import type { RecordedEvent } from '../eventstore/event.ts'
 import type { EventLog, StoredEvent, StreamName } from '../eventstore/port.ts'
 import { orderIn, type Term, termsOf } from './explain-terms.ts'
+import { withGateways } from './gateway-names.ts'
 import { entryAt, type JournalPosting } from './journal-entries.ts'
 import { trailOf } from './trail.ts'
 
@@ -10,7 +11,7 @@ import { trailOf } from './trail.ts'
 export type Link = {
   readonly event: RecordedEvent
   /** In every book; empty for an event that moved no money. */
-  readonly postings: readonly JournalPosting[]
+  readonly postings: readonly (JournalPosting & { readonly gateway: string | null })[]
 }
 
 export type Explanation = {
@@ -71,7 +72,7 @@ const linked = async (
   const chain: Link[] = []
   for (const event of shown) {
     const entry = event.stream.startsWith('ledger-') ? await entryAt(pool, event.position) : null
-    chain.push({ event, postings: entry?.postings ?? [] })
+    chain.push({ event, postings: await withGateways(log, entry?.postings ?? []) })
   }
   const decided = events.find((event) => orderIn(event) !== null)
   const order = decided && orderIn(decided)

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import type { AccountId } from '../ids.ts'
-import { customerAccount, serviceBook, walletAccount } from '../ledger/postings.ts'
+import { customerAccount, gatewayAccount, serviceBook, walletAccount } from '../ledger/postings.ts'
 import { booksOf, hasBook } from './journal-books.ts'
 
 /** What a book may be named, for messages and help. */
@@ -9,9 +9,10 @@ export const bookForms = 'service, or reseller:ACCOUNT_ID'
 /** Why a book that was named is refused: to the command line and over HTTP in the same words. */
 const noSuchBook = (book: string): string => `there is no book ${book}; a book is ${bookForms}`
 
-/** `acc_…` stands for its wallet, `cus_…` for a customer's credit; anything else is an account's name. */
+/** `acc_…` stands for its wallet, `cus_…` for a customer's credit, `crd_…` for a gateway; else it is an account's name. */
 export const accountName = (given: string): string => {
   if (/^acc_\w+$/.test(given)) return walletAccount(given as AccountId)
+  if (/^crd_\w+$/.test(given)) return gatewayAccount(given)
   return /^cus_\w+$/.test(given) ? customerAccount(given) : given
 }
 

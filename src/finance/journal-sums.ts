@@ -10,6 +10,8 @@ import { type AccountFilter, legsOf, type Range } from './journal-legs.ts'
 export type AccountSums = {
   readonly book: string
   readonly account: string
+  /** Of a reseller's own gateway: what people call it (`GatewayName`). */
+  readonly gateway?: string | null
   /** The balance as of `after`. */
   readonly openingMicros: bigint
   /** Debits and credits in the range, both from zero on. */
@@ -37,7 +39,7 @@ export const closingMicros = ({
   openingMicros,
   debitMicros,
   creditMicros,
-}: Omit<AccountSums, 'book' | 'account'>) => openingMicros + debitMicros - creditMicros
+}: Omit<AccountSums, 'book' | 'account' | 'gateway'>) => openingMicros + debitMicros - creditMicros
 
 /** Every account that moved up to the end of the range, by book and name; `depth` cuts names to so many parts. */
 export const sumAccounts = async (
@@ -82,7 +84,7 @@ export const sumBelow = async (
   return rows.map(toSums)
 }
 
-export type AccountTotals = Omit<AccountSums, 'book' | 'account'> & {
+export type AccountTotals = Omit<AccountSums, 'book' | 'account' | 'gateway'> & {
   /** Legs in the range. */
   readonly lines: number
 }

@@ -1,4 +1,6 @@
 import type pg from 'pg'
+import type { EventLog } from '../eventstore/port.ts'
+import { readGatewayNames, withGateways } from './gateway-names.ts'
 import { listLines, timeOfLastEntry } from './journal-entries.ts'
 import type { AccountFilter } from './journal-legs.ts'
 import { sumAccounts, sumBelow, totalsOf } from './journal-sums.ts'
@@ -25,9 +27,11 @@ export const endsBeforeItBegins = ({ from, to }: Asked): boolean => {
 /** Answers finance's questions from the journal, as of positions up to `head`, which it must have passed. */
 export const createFinanceReader = ({
   pool,
+  log,
   moments,
 }: {
   readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'readStreams'>
   readonly moments: Moments
 }) => {
   /** @throws PastTheEnd */
@@ -53,13 +57,13 @@ export const createFinanceReader = ({
       filter: { readonly book: string | null; readonly depth: number | null },
     ): Promise<{ readonly span: Span; readonly books: readonly BookSums[] }> {
       const span = await spanOf(asked, head)
-      return { span, books: byBook(await sumAccounts(pool, rangeOf(span), filter)) }
+      return { span, books: byBook(await withGateways(log, await sumAccounts(pool, rangeOf(span), filter))) }
     },
 
     /** An account and those below it. */
     async account(asked: Asked, head: number, account: { readonly book: string; readonly account: string }) {
       const span = await spanOf(asked, head)
-      return { span, accounts: await sumBelow(pool, rangeOf(span), account) }
+      return { span, accounts: await withGateways(log, await sumBelow(pool, rangeOf(span), account)) }
     },
 
     /** The sums of an account over a range, without its lines. */
@@ -80,7 +84,8 @@ export const createFinanceReader = ({
       const { openingMicros } = totals
       const lines = await listLines(pool, rangeOf(span), filter, { ...page, openingMicros })
       const { book, account } = filter
-      return { span, book, account, totals, lines }
+      const gateway = (await readGatewayNames(log, [filter]))(account)
+      return { span, book, account, gateway, totals, lines }
     },
   }
 }

@@ -6,6 +6,7 @@ import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { createCodec } from '../eventstore/codec.ts'
 import { type Format, formatOption, inFormat, momentAction, momentOption, withExamples } from './cli-input.ts'
 import { accountName, bookForms } from './find-account.ts'
+import { withGateways } from './gateway-names.ts'
 import { type Moment, momentForms, refusePastTheEnd } from './moment.ts'
 import { replay } from './replay.ts'
 import { byBook, trialBalanceCsv, trialBalanceJson, trialBalanceText } from './trial-balance.ts'
@@ -52,7 +53,7 @@ export const registerReplay = (program: Command, cli: Cli): void => {
             'not_found',
           )
         const span = { after: 0, position, at }
-        const books = byBook(sums)
+        const books = byBook(await withGateways(log, sums))
         return inFormat(options.format, {
           json: () => ({ events, entries, ...trialBalanceJson(span, books) }),
           csv: () => trialBalanceCsv(books),

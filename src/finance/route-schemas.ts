@@ -66,7 +66,12 @@ const account = z
   .string()
   .meta({ description: 'A name of the chart of accounts, e.g. `revenue:orders:isp`.' })
 
-const AccountSums = z.object({ book, account, ...sums }).meta({ id: 'AccountSums' })
+const gateway = z.string().nullable().meta({
+  description:
+    "Of an account of a reseller's own gateway, `assets:gateway:crd_…`: its provider and rail, e.g. `stripe card`. Null for any other account.",
+})
+
+const AccountSums = z.object({ book, account, gateway, ...sums }).meta({ id: 'AccountSums' })
 
 export const TrialBalance = z
   .object({
@@ -114,6 +119,7 @@ export const AccountStatement = z
     ...span,
     book,
     account,
+    gateway,
     ...sums,
     lines: z.array(
       z
@@ -157,7 +163,7 @@ const sumsExample = {
 } as const
 const balanced = { ...sumsExample, debitMicros: '12500000', balanceMicros: '0' } as const
 const service = 'service'
-const revenue = { book: service, account: 'revenue:orders:isp', ...sumsExample } as const
+const revenue = { book: service, account: 'revenue:orders:isp', gateway: null, ...sumsExample } as const
 const wallet = 'liabilities:wallet:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b'
 const entryExample = {
   position: 1284,
@@ -181,6 +187,7 @@ export const examples = {
       {
         book: service,
         account: wallet,
+        gateway: null,
         ...sumsExample,
         debitMicros: '12500000',
         creditMicros: '0',
@@ -203,6 +210,7 @@ export const examples = {
     ...spanExample,
     book: service,
     account: 'revenue:orders:isp',
+    gateway: null,
     ...sumsExample,
     lines: [
       {

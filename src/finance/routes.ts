@@ -29,7 +29,7 @@ import { accountBalanceJson, trialBalanceJson } from './trial-balance.ts'
 
 export type FinanceRoutesDeps = {
   readonly pool: pg.Pool
-  readonly log: Pick<EventLog, 'readAll' | 'head'>
+  readonly log: Pick<EventLog, 'readAll' | 'readStreams' | 'head'>
   readonly clock: Clock
   readonly progress: Pick<Progress, 'reached' | 'epoch'>
   readonly store: KeptStore
@@ -45,7 +45,8 @@ const pageOf = <Item>(items: readonly Item[], { limit, offset }: { limit: number
 const common = { tag: 'Finance', access: 'finance', writes: false } as const
 const accountParams = z.object({
   account: z.string().max(300).meta({
-    description: 'Its name in the books; `acc_…` stands for its wallet, `cus_…` for a customer’s credit.',
+    description:
+      'Its name in the books; `acc_…` stands for its wallet, `cus_…` for a customer’s credit, `crd_…` for a reseller’s own gateway.',
   }),
 })
 
@@ -58,7 +59,7 @@ export const financeRoutes = ({
   store,
   timeoutMs = 2000,
 }: FinanceRoutesDeps): readonly Route[] => {
-  const reader = createFinanceReader({ pool, moments: createMoments({ pool, log, clock }) })
+  const reader = createFinanceReader({ pool, log, moments: createMoments({ pool, log, clock }) })
 
   const headOf = createGathered<'log', number>(async () => new Map([['log', await log.head()]]))
 

@@ -1,6 +1,7 @@
 import { table } from '../cli/output.ts'
 import { amountWriter, plainDollars } from './amounts.ts'
 import { csv } from './csv.ts'
+import { accountText } from './gateway-names.ts'
 import type { StatementLine } from './journal-entries.ts'
 import { type AccountTotals, closingMicros } from './journal-sums.ts'
 import { type Span, spanJson, spanText, sumsJson } from './trial-balance.ts'
@@ -9,6 +10,8 @@ export type Statement = {
   readonly span: Span
   readonly book: string
   readonly account: string
+  /** Of a reseller's own gateway: what people call it. */
+  readonly gateway: string | null
   readonly totals: AccountTotals
   readonly lines: readonly StatementLine[]
 }
@@ -19,10 +22,11 @@ const lineJson = ({ amountMicros, balanceMicros, ...line }: StatementLine) => ({
   balanceMicros: String(balanceMicros),
 })
 
-export const statementJson = ({ span, book, account, totals, lines }: Statement) => ({
+export const statementJson = ({ span, book, account, gateway, totals, lines }: Statement) => ({
   ...spanJson(span),
   book,
   account,
+  gateway,
   ...sumsJson(totals),
   lines: lines.map(lineJson),
 })
@@ -77,7 +81,7 @@ const purpose = ({ type, orderId, depositId, reference }: StatementLine): string
   [type, orderId, depositId, reference].filter((part) => part !== null).join(' ')
 
 /** Opening balance, lines and closing balance. A debit is above zero, a credit below. */
-export const statementText = ({ span, book, account, totals, lines }: Statement): string => {
+export const statementText = ({ span, book, account, gateway, totals, lines }: Statement): string => {
   const closing = closingMicros(totals)
   const none = { time: '', position: '', amount: null }
   const shown: readonly Shown[] = [
@@ -92,7 +96,7 @@ export const statementText = ({ span, book, account, totals, lines }: Statement)
     { ...none, what: 'CLOSING', balance: closing },
   ]
   const write = amountWriter(shown.flatMap(({ amount, balance }) => [amount ?? 0n, balance]))
-  const heading = `${account} in the book ${book}, US dollars, ${spanText(span, true)}; credits are negative`
+  const heading = `${accountText(account, gateway)} in the book ${book}, US dollars, ${spanText(span, true)}; credits are negative`
   return `${heading}\n\n${table(shown, [
     { title: 'TIME', value: ({ time }) => time },
     { title: 'POSITION', value: ({ position }) => position, align: 'right' },

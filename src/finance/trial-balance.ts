@@ -1,6 +1,7 @@
 import { table } from '../cli/output.ts'
 import { amountWriter, plainDollars } from './amounts.ts'
 import { csv } from './csv.ts'
+import { accountText } from './gateway-names.ts'
 import { type AccountSums, closingMicros } from './journal-sums.ts'
 
 export type BookSums = { readonly book: string; readonly accounts: readonly AccountSums[] }
@@ -30,21 +31,28 @@ export const byBook = (all: readonly AccountSums[]): readonly BookSums[] =>
 const total = (accounts: readonly AccountSums[], of: (sums: AccountSums) => bigint): bigint =>
   accounts.reduce((sum, each) => sum + of(each), 0n)
 
-export const totalsOfBook = (accounts: readonly AccountSums[]): Omit<AccountSums, 'book' | 'account'> => ({
+export const totalsOfBook = (
+  accounts: readonly AccountSums[],
+): Omit<AccountSums, 'book' | 'account' | 'gateway'> => ({
   openingMicros: total(accounts, ({ openingMicros }) => openingMicros),
   debitMicros: total(accounts, ({ debitMicros }) => debitMicros),
   creditMicros: total(accounts, ({ creditMicros }) => creditMicros),
 })
 
 /** Amounts as text, for over accounts they pass the safe integers. */
-export const sumsJson = (sums: Omit<AccountSums, 'book' | 'account'>) => ({
+export const sumsJson = (sums: Omit<AccountSums, 'book' | 'account' | 'gateway'>) => ({
   openingMicros: String(sums.openingMicros),
   debitMicros: String(sums.debitMicros),
   creditMicros: String(sums.creditMicros),
   balanceMicros: String(closingMicros(sums)),
 })
 
-const accountJson = (sums: AccountSums) => ({ book: sums.book, account: sums.account, ...sumsJson(sums) })
+const accountJson = (sums: AccountSums) => ({
+  book: sums.book,
+  account: sums.account,
+  gateway: sums.gateway ?? null,
+  ...sumsJson(sums),
+})
 
 export const spanJson = ({ after, position, at }: Span) => ({
   after,
@@ -80,7 +88,7 @@ export const accountBalanceJson = (
 
 export const trialBalanceCsv = (books: readonly BookSums[]): string =>
   csv(
-    ['book', 'account', 'opening', 'debit', 'credit', 'balance'],
+    ['book', 'account', 'opening', 'debit', 'credit', 'balance', 'gateway'],
     books.flatMap(({ accounts }) =>
       accounts.map((sums) => [
         sums.book,
@@ -89,11 +97,14 @@ export const trialBalanceCsv = (books: readonly BookSums[]): string =>
         plainDollars(sums.debitMicros),
         plainDollars(sums.creditMicros),
         plainDollars(closingMicros(sums)),
+        sums.gateway ?? null,
       ]),
     ),
   )
 
 type Line = { readonly account: string; readonly amounts: readonly (bigint | null)[] }
+
+const textOf = ({ account, gateway }: AccountSums): string => accountText(account, gateway)
 
 const above = (micros: bigint): bigint | null => (micros > 0n ? micros : null)
 
@@ -101,18 +112,18 @@ const above = (micros: bigint): bigint | null => (micros > 0n ? micros : null)
 const sides = (accounts: readonly AccountSums[]): readonly Line[] => {
   const lines = accounts.map((sums): Line => {
     const balance = closingMicros(sums)
-    return { account: sums.account, amounts: [above(balance), above(-balance)] }
+    return { account: textOf(sums), amounts: [above(balance), above(-balance)] }
   })
   const side = (index: number) => lines.reduce((sum, { amounts }) => sum + (amounts[index] ?? 0n), 0n)
   return [...lines, { account: 'TOTAL', amounts: [side(0), side(1)] }]
 }
 
 const movements = (accounts: readonly AccountSums[]): readonly Line[] => {
-  const line = (account: string, sums: Omit<AccountSums, 'book' | 'account'>): Line => ({
+  const line = (account: string, sums: Omit<AccountSums, 'book' | 'account' | 'gateway'>): Line => ({
     account,
     amounts: [sums.openingMicros, sums.debitMicros, sums.creditMicros, closingMicros(sums)],
   })
-  return [...accounts.map((sums) => line(sums.account, sums)), line('TOTAL', totalsOfBook(accounts))]
+  return [...accounts.map((sums) => line(textOf(sums), sums)), line('TOTAL', totalsOfBook(accounts))]
 }
 
 /** A table of balances has no line for an account that is at zero: it has neither a debit nor a credit. */

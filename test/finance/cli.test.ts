@@ -46,11 +46,11 @@ test('the same as CSV and as JSON, as of a time and over a range', async (t) => 
   assert.equal(
     csv.out,
     [
-      'book,account,opening,debit,credit,balance',
-      'service,assets:gateway:manual,0.000000,200.000000,0.000000,200.000000',
-      'service,liabilities:wallet:acc_one,0.000000,15.000000,100.000000,-85.000000',
-      'service,liabilities:wallet:acc_two,0.000000,0.000000,100.000000,-100.000000',
-      'service,revenue:orders:residential,0.000000,0.000000,15.000000,-15.000000',
+      'book,account,opening,debit,credit,balance,gateway',
+      'service,assets:gateway:manual,0.000000,200.000000,0.000000,200.000000,',
+      'service,liabilities:wallet:acc_one,0.000000,15.000000,100.000000,-85.000000,',
+      'service,liabilities:wallet:acc_two,0.000000,0.000000,100.000000,-100.000000,',
+      'service,revenue:orders:residential,0.000000,0.000000,15.000000,-15.000000,',
     ].join('\n'),
   )
   const json = await run(

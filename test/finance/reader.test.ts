@@ -44,6 +44,7 @@ test('law: as of any position or time each book sums to zero, equals a fold of t
       const head = events.length
       const reader = createFinanceReader({
         pool,
+        log,
         moments: createMoments({ pool, log, clock: () => Number.POSITIVE_INFINITY }),
       })
       for (const given of asked) {
@@ -106,6 +107,7 @@ test('law: over any range opening plus movements is closing, and pages of a stat
         const [from, to] = [inLog(one), inLog(other)]
         const reader = createFinanceReader({
           pool,
+          log,
           moments: createMoments({ pool, log, clock: () => Number.POSITIVE_INFINITY }),
         })
         const before = (end: Moment) =>

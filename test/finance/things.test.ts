@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { rooms } from '../../src/cli-rooms.ts'
+import { decode } from '../../src/eventstore/codec.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import { exportLedger } from '../../src/exports/export.ts'
+import type { Format } from '../../src/exports/format.ts'
 import { thingWord } from '../../src/finance/trail.ts'
 import { playBusiness } from '../audit/business.ts'
 import { allEvents } from '../audit/world.ts'
@@ -25,6 +29,59 @@ const shared = new Set(['prx', 'ref', 'crd', 'whs', 'key'])
 const idsIn = (value: unknown): readonly string[] => {
   if (typeof value === 'string') return thingWord(value) !== null ? [value] : []
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(idsIn) : []
+}
+
+/** The gateways of the resellers stand in the books by their references, and by provider and rail beside them. */
+const gatewaysAreNamed = async (run: ReturnType<typeof deskOf>, log: EventLog): Promise<void> => {
+  const { accounts } = (await run('ledger', 'trial-balance')).json
+  type Account = { readonly book: string; readonly account: string; readonly gateway: string | null }
+  const own = (accounts as readonly Account[]).filter(({ account }) =>
+    account.startsWith('assets:gateway:crd_'),
+  )
+  assert.deepEqual(
+    own.map(({ gateway }) => gateway),
+    ['stripe card'],
+  )
+  for (const { account, gateway } of accounts)
+    if (!account.startsWith('assets:gateway:crd_')) assert.equal(gateway, null, account)
+  const [{ account, book } = assert.fail('no reseller has a gateway')] = own
+  const reference = account.slice(account.lastIndexOf(':') + 1)
+  const named = `${account} (stripe card)`
+  for (const command of [
+    ['trial-balance'],
+    ['trial-balance', '--from', '0'],
+    ['account', reference],
+    ['statement', account],
+    ['replay'],
+    ['explain', reference],
+  ]) {
+    const { code, out, err } = await run.text('ledger', ...command)
+    assert.equal(code, 0, err)
+    assert.ok(out.includes(named), `${command}: ${out}`)
+  }
+  const csv = await run.text('ledger', 'trial-balance', '--format', 'csv', '--book', book)
+  assert.match(csv.out, new RegExp(`^${book},${account},.*,stripe card$`, 'm'))
+  const written = async (format: Format): Promise<string> => {
+    let text = ''
+    const sink = {
+      write: async (data: string | Buffer) => {
+        text += data
+      },
+      finish: async () => undefined,
+      abandon: async () => undefined,
+    }
+    await exportLedger({ log, decode, clock: Date.now }, sink, { format, book: null, until: null })
+    return text
+  }
+  assert.match(
+    await written('hledger'),
+    new RegExp(`^account ${book}:${account}  ; type:A, gateway:stripe card$`, 'm'),
+  )
+  assert.match(
+    await written('beancount'),
+    new RegExp(`  account: "${account}"\n  book: "${book}"\n  gateway: "stripe card"\n`),
+  )
+  assert.match(await written('csv'), new RegExp(`,${book},${account},.*,stripe card$`, 'm'))
 }
 
 test('every thing that the log names by an id is explained by it', async (t) => {
@@ -70,6 +127,8 @@ test('every thing that the log names by an id is explained by it', async (t) => 
       for (const { position, type } of wanted)
         assert.ok(chain.includes(position), `${id}: ${type} is missing`)
     }
+  await gatewaysAreNamed(run, core.log)
+
   const [deposit = ''] = byPrefix.get('dep') ?? []
   const { json: short } = await run('ledger', 'explain', deposit, '--limit', '2')
   const { json: whole } = await run('ledger', 'explain', deposit)
