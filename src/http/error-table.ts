@@ -216,7 +216,7 @@ const errorTable = {
   webhook_limit_reached: entry({
     status: 409,
     retry: 'after-change',
-    help: 'The account has ten active webhook endpoints. Remove one first.',
+    help: 'The account has ten active webhook endpoints, or a hundred with the disabled ones. Remove one first.',
   }),
 
   payload_too_large: entry({

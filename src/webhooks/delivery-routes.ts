@@ -1,12 +1,14 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import { ReadsBehind } from '../../projections/engine/reads.ts'
+import type { Clock } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
-import { wordQuery } from '../http/query.ts'
+import { inRange, instantQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
 import type { EndpointReads } from './endpoint-reads.ts'
+import { hasten } from './hasten.ts'
 import { findDelivery, listDeliveries } from './queries.ts'
 import type { QueueProgress } from './reactor/progress.ts'
 import {
@@ -16,8 +18,10 @@ import {
   deliveryStatuses,
   Queued,
   queuedExample,
+  RedeliveredMany,
   webhookExample,
 } from './record.ts'
+import { maxRedelivered, type RedeliverSince } from './redeliver-since.ts'
 import { causeOf, common, done, onEndpoint, placeOf } from './route-parts.ts'
 import type { Webhooks } from './service.ts'
 
@@ -29,11 +33,19 @@ export const deliveryRoutes = (deps: {
   readonly webhooks: Pick<Webhooks, 'ping' | 'redeliver'>
   readonly queue: QueueProgress
   readonly log: Pick<EventLog, 'head'>
-  readonly endpoints: Pick<EndpointReads, 'endpointOf'>
+  readonly endpoints: Pick<EndpointReads, 'endpointOf' | 'settled'>
+  readonly redeliverSince: RedeliverSince
   readonly pool: pg.Pool
+  readonly clock: Clock
 }): readonly Route[] => {
-  const { webhooks, queue, log, pool } = deps
-  const { endpointOf } = deps.endpoints
+  const { webhooks, queue, log, pool, clock } = deps
+  const { endpointOf, settled } = deps.endpoints
+
+  /** A delivery stands in the table once the reactor has come past its fact. */
+  const queued = async (position?: number): Promise<void> => {
+    if (!(await queue.reached(position ?? (await log.head()), queueWaitMs)))
+      throw new ReadsBehind('the deliveries that this request must see are not queued yet; try again')
+  }
 
   return [
     route({
@@ -79,9 +91,7 @@ export const deliveryRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, query, after }) => {
         await endpointOf(caller, id, after)
-        // A delivery stands in the table once the reactor has come past its fact.
-        if (!(await queue.reached(await log.head(), queueWaitMs)))
-          throw new ReadsBehind('the deliveries that this request must see are not queued yet; try again')
+        await queued()
         const { limit, offset, status } = query
         const page = await listDeliveries(pool, id, { limit, offset, status })
         const deliveries = page.deliveries.map(deliveryRecord)
@@ -96,7 +106,7 @@ export const deliveryRoutes = (deps: {
       operationId: 'redeliverWebhook',
       summary: 'Send a delivery again',
       description:
-        'Queues a finished delivery of the last 30 days once more, under the same `webhook-id`, with ten attempts of its own. One that is still on its way stays as it is.',
+        'Sends a delivery of the last 30 days now, under the same `webhook-id`: a finished one once more, with ten attempts of its own; one that waits for its next attempt without the wait. One that is being sent stays as it is.',
       writes: true,
       params: z.object({ id: z.string(), deliveryId: z.string() }),
       examples: { params: { id: webhookExample.id, deliveryId: queuedExample.deliveryId } },
@@ -108,7 +118,39 @@ export const deliveryRoutes = (deps: {
         if (!delivery) throw refuse('not_found', 'no delivery of this webhook has this id')
         const place = placeOf(caller, id)
         const { position } = done(await webhooks.redeliver(place, delivery, causeOf({ caller, requestId })))
+        // Nothing was written: it is on its way, and may wait for its next attempt.
+        if (position === null) await hasten(pool, id, [deliveryId], clock())
         return { status: 202, body: { id, deliveryId }, position }
+      },
+    }),
+
+    route({
+      ...onEndpoint,
+      method: 'POST',
+      path: '/api/v1/webhooks/{id}/redeliver',
+      operationId: 'redeliverWebhooks',
+      summary: 'Send again what an endpoint missed',
+      description: `After an outage: sends now every delivery of an event since \`since\` (at most 30 days back) that failed, was canceled or waits for its next attempt, in the order of the events. What succeeded or is being sent stays as it is, so calling twice sends nothing twice. A call takes ${maxRedelivered.toLocaleString('en-US')} at most; \`more\` says whether to call again.`,
+      writes: true,
+      query: z.object({ since: instantQuery('Events that happened at or after this instant.') }),
+      examples: { ...onEndpoint.examples, query: { since: '2026-11-21T02:30:00Z' } },
+      responses: {
+        202: {
+          description: 'They are sent.',
+          body: RedeliveredMany,
+          example: { id: webhookExample.id, count: 12, more: false },
+        },
+      },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id }, query: { since }, requestId, after }) => {
+        await endpointOf(caller, id, after)
+        await queued()
+        const cause = causeOf({ caller, requestId })
+        const sent = await deps.redeliverSince(id, inRange(since), cause, async (position) => {
+          await settled(caller, position)
+          await queued(position)
+        })
+        return { status: 202, body: { id, ...sent } }
       },
     }),
   ]

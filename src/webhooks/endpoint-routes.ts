@@ -6,7 +6,7 @@ import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
 import { TargetRefused } from '../outgoing/target.ts'
-import { maxActiveEndpoints } from './decide.ts'
+import { maxActiveEndpoints, maxEndpoints } from './decide.ts'
 import type { EndpointReads } from './endpoint-reads.ts'
 import { webhookEvents } from './event-names.ts'
 import { eventsField, subscriptionOf, urlField } from './fields.ts'
@@ -51,7 +51,7 @@ export const endpointRoutes = (deps: {
       path: '/api/v1/webhooks',
       operationId: 'createWebhook',
       summary: 'Register a webhook endpoint',
-      description: `Registers an https endpoint for events (left out: all of them). The answer carries the signing secret, this once. At most ${maxActiveEndpoints} active endpoints an account. An endpoint that listens to \`plan.low_traffic\` is told of each plan that is low already.`,
+      description: `Registers an https endpoint for events (left out: all of them). The answer carries the signing secret, this once. At most ${maxActiveEndpoints} active endpoints an account, and ${maxEndpoints} with disabled ones. An endpoint that listens to \`plan.low_traffic\` is told of each plan that is low already.`,
       writes: true,
       body: z.strictObject({ url: urlField, events: eventsField.optional() }),
       codes: { body: { events: { value: 'invalid_events' } } },
@@ -113,6 +113,24 @@ export const endpointRoutes = (deps: {
         })
         return { status: 200, body: { webhooks: records, total, limit, offset } }
       },
+    }),
+
+    route({
+      ...onEndpoint,
+      method: 'GET',
+      path: '/api/v1/webhooks/{id}',
+      operationId: 'getWebhook',
+      summary: 'Read a webhook endpoint',
+      description: 'One endpoint, without its secret.',
+      writes: false,
+      responses: {
+        200: { description: 'The endpoint.', body: WebhookRecord, example: webhookExample },
+      },
+      errors: ['not_found'],
+      handler: async ({ caller, params: { id }, after }) => ({
+        status: 200,
+        body: await recordOf(caller, id, after),
+      }),
     }),
 
     route({

@@ -39,6 +39,14 @@ export const RotatedSecret = z
 
 export const Queued = z.object({ id: z.string(), deliveryId: z.string() }).meta({ id: 'QueuedDelivery' })
 
+export const RedeliveredMany = z
+  .object({
+    id: z.string(),
+    count: z.int().meta({ description: 'How many deliveries are sent now.' }),
+    more: z.boolean().meta({ description: 'There are more than one call takes: call again.' }),
+  })
+  .meta({ id: 'RedeliveredMany' })
+
 export const deliveryStatuses = ['pending', 'succeeded', 'abandoned', 'canceled'] as const
 
 const Attempt = z

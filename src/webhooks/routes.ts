@@ -2,12 +2,14 @@ import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import type { ReadDatabase } from '../../projections/database.ts'
 import type { Reads } from '../../projections/engine/reads.ts'
+import type { Clock } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { Route } from '../http/route.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import { createEndpointReads } from './endpoint-reads.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
 import type { QueueProgress } from './reactor/progress.ts'
+import { createRedeliverSince } from './redeliver-since.ts'
 import type { Webhooks } from './service.ts'
 import type { WebhookValues } from './vault.ts'
 
@@ -19,10 +21,14 @@ export const webhookRoutes = (deps: {
   readonly checkTarget: (url: string) => Promise<URL>
   readonly queue: QueueProgress
   readonly reads: Pick<Reads, 'settled'>
-  readonly log: Pick<EventLog, 'head' | 'lastOf'>
+  readonly log: EventLog
+  readonly clock: Clock
   readonly db: Kysely<ReadDatabase>
   readonly pool: pg.Pool
 }): readonly Route[] => {
   const endpoints = createEndpointReads(deps)
-  return [...endpointRoutes({ ...deps, endpoints }), ...deliveryRoutes({ ...deps, endpoints })]
+  return [
+    ...endpointRoutes({ ...deps, endpoints }),
+    ...deliveryRoutes({ ...deps, endpoints, redeliverSince: createRedeliverSince(deps) }),
+  ]
 }

@@ -593,6 +593,13 @@ const webhookCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
     post('testWebhook', '202', 'a ping', `${webhook.id}/test`),
     post('redeliverWebhook', '202', 'once more', `${webhook.id}/deliveries/${deliveryId}/redeliver`),
     post('redeliverWebhook', '404 not_found', 'no delivery', `${webhook.id}/deliveries/dlv_none/redeliver`),
+    post('redeliverWebhooks', '202', 'all that it missed', `${webhook.id}/redeliver?since=2026-11-21`),
+    post(
+      'redeliverWebhooks',
+      '400 invalid_parameter',
+      'no instant',
+      `${webhook.id}/redeliver?since=yesterday`,
+    ),
     of('listDeliveries', '400 invalid_parameter', 'a status that is none', () =>
       client.get(`${deliveries}?status=lost`, own),
     ),

@@ -98,11 +98,13 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   cancelSubscription: { method: 'DELETE', path: `${v1}/subscriptions/${held.subscriptionId}` },
   createWebhook: { method: 'POST', path: `${v1}/webhooks`, json: { url: nobodyListens } },
   listWebhooks: { method: 'GET', path: `${v1}/webhooks` },
+  getWebhook: { method: 'GET', path: `${v1}/webhooks/${held.webhookId}` },
   updateWebhook: { method: 'PATCH', path: `${v1}/webhooks/${held.webhookId}`, json: { events: ['ping'] } },
   deleteWebhook: { method: 'DELETE', path: `${v1}/webhooks/${held.webhookId}` },
   testWebhook: { method: 'POST', path: `${v1}/webhooks/${held.webhookId}/test` },
   rotateWebhookSecret: { method: 'POST', path: `${v1}/webhooks/${held.webhookId}/rotate-secret` },
   listDeliveries: { method: 'GET', path: `${v1}/webhooks/${held.webhookId}/deliveries` },
+  redeliverWebhooks: { method: 'POST', path: `${v1}/webhooks/${held.webhookId}/redeliver?since=2026-11-21` },
   redeliverWebhook: {
     method: 'POST',
     path: `${v1}/webhooks/${held.webhookId}/deliveries/${held.deliveryId}/redeliver`,

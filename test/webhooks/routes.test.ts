@@ -39,6 +39,8 @@ test('webhook endpoints over HTTP', async (t) => {
     const listed = await client.get(path, { key })
     const { secret: _, ...shown } = made.body
     assert.deepEqual(listed.body, { webhooks: [shown], total: 1, limit: 50, offset: 0 })
+    const one = await client.get(`${path}/${made.body.id}`, { key })
+    assert.deepEqual([one.status, one.body], [200, shown], 'one is read as it is listed')
     const { id } = (await done(client.post(path, { url: receiver.url, events: ['ping'] }, { key }))).body
     const both = (await client.get(path, { key })).body.webhooks.map((one: { id: string }) => one.id)
     assert.deepEqual(both, [id, shown.id], 'the newest comes first')
@@ -90,18 +92,39 @@ test('webhook endpoints over HTTP', async (t) => {
     assert.equal((await patch(first.body.id, { status: 'active' })).body.status, 'active')
   })
 
+  await t.test('an account has a hundred endpoints at most, disabled ones included', async () => {
+    const { key } = await stage.customer({ cents: 0 })
+    const create = () => client.post(path, { url: receiver.url, events: ['ping'] }, { key })
+    const ids: string[] = []
+    for (let batch = 0; batch < 10; batch++)
+      await Promise.all(
+        Array.from({ length: 10 }, async () => {
+          const { id } = (await done(create())).body
+          ids.push(id)
+          await done(client.call('PATCH', `${path}/${id}`, { key, json: { status: 'disabled' } }))
+        }),
+      )
+    const refusal = await create()
+    assert.deepEqual([refusal.status, refusal.body.code], [409, 'webhook_limit_reached'])
+    assert.match(refusal.body.error, /at most 10 active webhook endpoints, and 100 with disabled ones/)
+    assert.equal((await client.call('DELETE', `${path}/${ids[0]}`, { key })).status, 204)
+    assert.equal((await create()).status, 201, 'one that is removed makes room')
+  })
+
   await t.test('a foreign endpoint reads as an absent one, in every operation', async () => {
     const owner = await stage.customer({ cents: 0 })
     const { key } = await stage.customer({ cents: 0 })
     const { id } = (await done(client.post(path, { url: receiver.url }, { key: owner.key }))).body
     const { deliveryId } = (await done(client.post(`${path}/${id}/test`, undefined, { key: owner.key }))).body
     const calls = [
+      ['GET', `/${id}`],
       ['PATCH', `/${id}`],
       ['DELETE', `/${id}`],
       ['POST', `/${id}/test`],
       ['POST', `/${id}/rotate-secret`],
       ['GET', `/${id}/deliveries`],
       ['POST', `/${id}/deliveries/${deliveryId}/redeliver`],
+      ['POST', `/${id}/redeliver?since=2026-11-21`],
     ] as const
     for (const [method, tail] of calls) {
       const json = method === 'PATCH' ? { status: 'disabled' } : undefined

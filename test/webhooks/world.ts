@@ -121,6 +121,7 @@ export type Delivery = {
   readonly event: string
   readonly resource: string
   readonly status: string
+  readonly createdAt: string
   readonly nextAttemptAt: string | null
   readonly finishedAt: string | null
   readonly attempts: readonly {

@@ -1,6 +1,6 @@
 import { isoTime } from '../../clock.ts'
 import { encode } from '../../eventstore/codec.ts'
-import type { DomainEvent, EventMetadata } from '../../eventstore/event.ts'
+import type { Actor, DomainEvent, EventMetadata } from '../../eventstore/event.ts'
 import type { AppendItem, EventLog, Expected, ItemOutcome, StreamName } from '../../eventstore/port.ts'
 import { newEventId } from '../../ids.ts'
 
@@ -19,6 +19,8 @@ export type WriteFact = {
   readonly fact: DomainEvent
   readonly correlationId: string
   readonly causationId: string | null
+  /** Left out: the service itself. */
+  readonly actor?: Actor
   /** Not before what it follows in its stream. */
   readonly atMs: number
 }
@@ -37,7 +39,7 @@ export const writeFacts = async (
       const metadata: EventMetadata = {
         correlationId: write.correlationId,
         causationId: write.causationId,
-        actor: { kind: 'system', name: 'webhooks' },
+        actor: write.actor ?? { kind: 'system', name: 'webhooks' },
         recordedAt: isoTime(write.atMs),
       }
       const event = encode(write.fact, metadata, newEventId())

@@ -66,7 +66,8 @@ const claimSql = `
 
 /**
  * In its own statement: the claim's snapshot may be older than its locks. Nothing pending is due before its queue says, so
- * what is over already is not looked through.
+ * what is over already is not looked through. What is due at the same instant, as after a redelivery of many, leaves in
+ * the order of its events.
  */
 const dueSql = `
   select d.delivery_id, d.endpoint_id, d.account_id, d.event, d.resource, d.data, d.round, d.revision, d.attempts,
@@ -76,7 +77,7 @@ const dueSql = `
      select * from work.webhook_deliveries d
       where d.endpoint_id = c.endpoint_id and d.status = 'pending'
         and d.due_at between c.since and $3::timestamptz and d.position <= $4::bigint
-      order by d.due_at limit $5::integer) d`
+      order by d.due_at, d.queued_at, d.position limit $5::integer) d`
 
 const destinationsSql = `
   select e.endpoint_id, e.url_id, e.secret_id, e.previous_secret_id, e.previous_until,

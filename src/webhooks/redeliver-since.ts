@@ -1,0 +1,117 @@
+import type pg from 'pg'
+import { type Clock, isoTime } from '../clock.ts'
+import { decode } from '../eventstore/codec.ts'
+import type { Cause, RecordedEvent } from '../eventstore/event.ts'
+import type { EventLog, StoredEvent } from '../eventstore/port.ts'
+import { deliveryStream } from '../eventstore/streams.ts'
+import { decideRedelivery } from './decide.ts'
+import type { DeliveryEvent } from './events.ts'
+import { type DeliveryState, deliveryFold } from './fold.ts'
+import { hasten, waitsAfter } from './hasten.ts'
+import type { DeliveryStatus } from './outcomes.ts'
+import { type WriteFact, writeFacts } from './reactor/write-facts.ts'
+
+/** Deliveries of one call. */
+export const maxRedelivered = 1_000
+
+export type Redelivered = {
+  /** How many are sent now. */
+  readonly count: number
+  /** There are more of them: call again. */
+  readonly more: boolean
+}
+
+type Candidate = {
+  readonly delivery_id: string
+  readonly event: string
+  readonly resource: string
+  readonly status: DeliveryStatus
+}
+
+/** What was not delivered and is not under way, the oldest event first; one more than is taken. */
+const findUndelivered = async (
+  pool: pg.Pool,
+  endpointId: string,
+  sinceMs: number,
+  nowMs: number,
+): Promise<readonly Candidate[]> => {
+  const { rows } = await pool.query<Candidate>({
+    name: 'webhooks-undelivered',
+    text: `select delivery_id, event, resource, status from work.webhook_deliveries
+            where endpoint_id = $1::text and queued_at >= $2::timestamptz
+              and (status in ('abandoned', 'canceled') or status = 'pending' and due_at > ${waitsAfter('$3')})
+            order by queued_at, delivery_id limit ${maxRedelivered + 1}`,
+    values: [endpointId, isoTime(sinceMs), isoTime(nowMs)],
+  })
+  return rows
+}
+
+const stateOf = (stored: readonly StoredEvent[]): DeliveryState =>
+  stored.reduce<DeliveryState>((state, each) => {
+    const event = decode(each) as RecordedEvent<DeliveryEvent>
+    return deliveryFold.evolve(state, { ...event, recordedAtMs: Date.parse(event.metadata.recordedAt) })
+  }, deliveryFold.initial)
+
+/**
+ * Sends now what an endpoint did not get since an instant: finished deliveries that failed or were canceled are queued
+ * once more, those that wait are due at once. All are due at the same instant, and what waits is touched once the others
+ * can be sent, so they leave in the order of their events (worker/claim.ts). Called twice it doubles nothing: what was queued again is on its way, by the word of its stream.
+ */
+export const createRedeliverSince = (deps: {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly clock: Clock
+}) => {
+  const { pool, log, clock } = deps
+
+  /** How many were queued again, and the place in the log from which they can be sent. */
+  const requeue = async (
+    endpointId: string,
+    finished: readonly Candidate[],
+    { actor, correlationId }: Cause,
+    nowMs: number,
+  ): Promise<{ readonly count: number; readonly position: number }> => {
+    const places = finished.map(({ event, resource }) => deliveryStream(endpointId, event, resource))
+    const streams = await log.readStreams(places.map((stream) => ({ stream, from: 0 })))
+    const writes = places.flatMap((stream): WriteFact[] => {
+      const stored = streams.get(stream) ?? []
+      const last = stored.at(-1)
+      const [fact] = last ? decideRedelivery(stateOf(stored)) : []
+      if (!last || !fact) return []
+      const atMs = Math.max(nowMs, Date.parse(decode(last).metadata.recordedAt))
+      return [{ stream, expected: last.revision, fact, actor, correlationId, causationId: null, atMs }]
+    })
+    const outcomes = await writeFacts(log, writes)
+    const landed = outcomes.flatMap((each) => (each.status === 'landed' ? [each.appended] : []))
+    return { count: landed.length, position: Math.max(0, ...landed.flat().map(({ position }) => position)) }
+  }
+
+  /** @param sendable resolves once what was queued up to a position can be sent */
+  return async (
+    endpointId: string,
+    sinceMs: number,
+    cause: Cause,
+    sendable: (position: number) => Promise<void>,
+  ): Promise<Redelivered> => {
+    const nowMs = clock()
+    const found = await findUndelivered(pool, endpointId, sinceMs, nowMs)
+    const taken = found.slice(0, maxRedelivered)
+    const waiting = taken.filter(({ status }) => status === 'pending')
+    const finished = taken.filter(({ status }) => status !== 'pending')
+    const requeued =
+      finished.length === 0 ? { count: 0, position: 0 } : await requeue(endpointId, finished, cause, nowMs)
+    if (requeued.count > 0 && waiting.length > 0) await sendable(requeued.position)
+    const hastened =
+      waiting.length === 0
+        ? 0
+        : await hasten(
+            pool,
+            endpointId,
+            waiting.map(({ delivery_id }) => delivery_id),
+            nowMs,
+          )
+    return { count: requeued.count + hastened, more: found.length > maxRedelivered }
+  }
+}
+
+export type RedeliverSince = ReturnType<typeof createRedeliverSince>
