@@ -3,9 +3,10 @@ import { type TestContext, test } from 'node:test'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import { busyStreams, createPostgresSnapshots } from '../../src/eventstore/commands/postgres-snapshots.ts'
 import { LogUnavailable } from '../../src/eventstore/errors.ts'
+import { createMemoryLog } from '../support/memory-log.ts'
 import { until } from '../support/until.ts'
 import { move, purse, purseFold, runnerOver } from './purse.ts'
-import { postgresWorld, snapshotFrom, type WiredLog } from './world.ts'
+import { postgresWorld, snapshotFrom, type WiredLog, wired } from './world.ts'
 
 const a = purse('a')
 const silent = { warn: () => undefined, error: () => undefined }
@@ -51,6 +52,34 @@ test('after a kill the first command of a stream reads a bounded tail, however m
   const counted = countEvents(wire)
   assert.equal((await runnerOver(wire, options).run(move(a, '7', 1))).answer, 'repeated')
   assert.ok(counted.events <= 50, `${counted.events} events were read`)
+})
+
+test('orders that come faster than snapshots may are bounded all the same', async (t) => {
+  const { wire, options, pool } = await restartWorld(t)
+  // The first snapshot is taken after 11 events, the next one 41 later though its interval is far from over.
+  await moveMany(runnerOver(wire, { ...options, limits: { ...limits, snapshotEveryMs: 600_000 } }), 70)
+  await snapshotFrom(pool, 51)
+})
+
+test('a store that takes no snapshot is not asked again for every command', async () => {
+  const wire = wired(createMemoryLog())
+  let asked = 0
+  const snapshots = {
+    load: async () => [],
+    save: async () => {
+      asked += 1
+      throw new Error('no table')
+    },
+  }
+  const runner = runnerOver(wire, {
+    snapshots,
+    logger: silent,
+    limits: { ...limits, snapshotEveryMs: 600_000, snapshotCloseEvents: 1_000 },
+  })
+  await moveMany(runner, 140)
+  await runner.close()
+  // After 11 events, and then after each 41 more.
+  assert.equal(asked, 4)
 })
 
 test('after a stop the first command of a stream reads the event of its snapshot and no more', async (t) => {

@@ -47,7 +47,7 @@ export type RunnerLimits = {
   readonly snapshotMinEvents: number
   /** … or, of a large state, after max(this, an eighth of the entries): what a first command has to fold is bounded. */
   readonly snapshotTailEvents: number
-  /** … and not sooner than this after the stream's last one. */
+  /** … and not sooner than this after the stream's last one, unless twice as many of the last kind came. */
   readonly snapshotEveryMs: number
   /** Snapshots that may wait to be written; more are left for later. */
   readonly snapshotQueue: number

@@ -34,7 +34,9 @@ export type Slot = {
   /** Commands and batches that hold the slot. */
   users: number
   snapshotRevision: number
-  /** Monotonic milliseconds. */
+  /** Where the stream was when its last snapshot was asked for, which may have failed, or be on its way. */
+  snapshotAskedRevision: number
+  /** When that was, monotonic milliseconds. */
   snapshotAtMs: number
   /** Stored snapshots of this stream tell of a history that the log does not have. */
   ignoreSnapshots: boolean
@@ -75,6 +77,7 @@ const newSlot = (ref: StreamRef<unknown>): Slot => ({
   frozen: false,
   users: 0,
   snapshotRevision: -1,
+  snapshotAskedRevision: -1,
   snapshotAtMs: Number.NEGATIVE_INFINITY,
   ignoreSnapshots: false,
 })

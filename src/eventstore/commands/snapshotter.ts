@@ -36,13 +36,16 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
     const { everyEvents } = fold.snapshot
     const events = newEvents(slot)
     if (events <= (everyEvents ?? limits.snapshotMinEvents)) return false
-    if (deps.monotonicMs() - slot.snapshotAtMs < limits.snapshotEveryMs) return false
-    if (everyEvents !== undefined) return true
-    const entries = fold.snapshot.entries(point.state)
+    const isSoon = deps.monotonicMs() - slot.snapshotAtMs < limits.snapshotEveryMs
+    if (everyEvents !== undefined) return !isSoon
     // A snapshot costs what its state holds, so a state doubles before the next one. Not more than that: each order leaves an
     // entry, and a wallet that had to get more new events than entries would never get its first. Where a doubling would
-    // be too much to read, an eighth has to pay for it.
-    return events > Math.min(entries / 2, Math.max(limits.snapshotTailEvents, entries / 8))
+    // be too much to read, an eighth has to pay for it; and where orders come so fast that twice as much gathers within
+    // the interval, the interval does not count.
+    const entries = fold.snapshot.entries(point.state)
+    const tail = Math.max(limits.snapshotTailEvents, entries / 8)
+    if (isSoon) return point.revision - slot.snapshotAskedRevision > 2 * tail
+    return events > Math.min(entries / 2, tail)
   }
 
   const write = async (to: SnapshotStore, { slot, point }: Due): Promise<void> => {
@@ -84,6 +87,7 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
     consider(slot) {
       if (store === undefined || waiting.length >= limits.snapshotQueue || !isDue(slot)) return
       slot.snapshotAtMs = deps.monotonicMs()
+      slot.snapshotAskedRevision = slot.point!.revision
       waiting.push({ slot, point: slot.point! })
       if (!running) void run(store)
     },
