@@ -168,7 +168,7 @@ test('work for a client that left keeps its place until it is done', async (t) =
 test('a body that arrives when every place is taken is answered 503, and its account is counted once it is in work', async (t) => {
   const door = Promise.withResolvers<void>()
   const { dial, inFlight, me } = await openSmall(t, {
-    routes: [...sampleRoutes, slow(door.promise, { access: 'any-key' })],
+    routes: [...sampleRoutes, slow(door.promise, { access: 'any-key', customer: 'unaffected' })],
     maxInFlightPerAccount: 1,
     limits,
   })
@@ -234,7 +234,7 @@ test('slow bodies, however many, keep no callback out', async (t) => {
 test('an account has a share of the places, whatever its requests wait for, and leaves the rest to others', async (t) => {
   const door = Promise.withResolvers<void>()
   const { dial, client, inFlight, me } = await openSmall(t, {
-    routes: [...sampleRoutes, slow(door.promise, { access: 'any-key' })],
+    routes: [...sampleRoutes, slow(door.promise, { access: 'any-key', customer: 'unaffected' })],
     maxInFlight: 4,
     maxInFlightPerAccount: 2,
     limits,
