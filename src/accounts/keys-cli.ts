@@ -141,16 +141,16 @@ A key with --networks works from those addresses alone; behind a proxy of yours,
 X-Forwarded-For is believed. A key that does not work, for whatever reason, is answered 401 unauthorized.
 
 Examples:
-  farebox keys create --account acc_… --scopes buy --name "web shop"
-  farebox keys create --account acc_… --scopes buy --daily-cap-cents 50000 --networks 203.0.113.0/24,2001:db8::/32 --expires-in-days 90`
+  npx farebox keys create --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --scopes buy --name "web shop"
+  npx farebox keys create --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --scopes buy --daily-cap-cents 50000 --networks 203.0.113.0/24,2001:db8::/32 --expires-in-days 90`
 
 const rollHelp = `
 The new key has the name, scopes, cap and networks of the former one, which ends by itself after the overlap. Both spend
 under one daily cap. A former key that was to expire is followed by one that lives as long, unless an expiry is given.
 
 Examples:
-  farebox keys roll key_… --overlap 24h
-  farebox keys roll key_… --overlap 7d --expires-in-days 90`
+  npx farebox keys roll key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --overlap 24h
+  npx farebox keys roll key_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --overlap 7d --expires-in-days 90`
 
 /** `keys create|cap|roll|revoke|list` */
 export const registerKeys = (program: Command, cli: Cli): void => {

@@ -99,7 +99,7 @@ const registerExport = (seals: Command, cli: Cli): void => {
     .description('write the last seals and all changes of the key to a small file, to keep elsewhere')
     .requiredOption('--file <path>', 'a file that is not there yet')
     .option('--last <n>', 'so many seals', wholeNumber(1, 1_000_000), 100)
-    .addHelpText('after', '\nExample:\n  farebox ledger seals export --file seals-2026-11-21.json')
+    .addHelpText('after', '\nExample:\n  npx farebox ledger seals export --file seals-2026-11-21.json')
     .action(
       cli.action(async (context, { file: path, last }: { file: string; last: number }) => {
         const file = await exportFile(context, last)
@@ -135,7 +135,7 @@ const registerKeyCommands = (seals: Command, cli: Cli): void => {
     .requiredOption('--new-key-file <path>', 'holds 32 bytes in base64')
     .addHelpText(
       'after',
-      '\nExample:\n  openssl rand -base64 32 > new-seal.key\n  farebox ledger seals rotate-key --new-key-file new-seal.key',
+      '\nExample:\n  openssl rand -base64 32 > new-seal.key\n  npx farebox ledger seals rotate-key --new-key-file new-seal.key',
     )
     .action(
       cli.action(async (context, { newKeyFile }: { newKeyFile: string }) => {

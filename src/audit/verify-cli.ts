@@ -127,8 +127,8 @@ It runs beside a live server and names the first differences: the event (ordinal
 values. It needs about as much disk in Postgres as the read tables while it runs.
 
 Examples:
-  farebox ledger verify
-  farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
+  npx farebox ledger verify
+  npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
     )
     .action(cli.action(verify))
   ledger

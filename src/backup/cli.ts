@@ -108,7 +108,7 @@ const restore = async (config: Config, path: string): Promise<CliOutput> => {
     const told = { createdAt, rows, logId: log.logId, position: log.position }
     return {
       json: told,
-      text: `${fields(told)}\nThe read tables are made by the next start, or by: farebox projections rebuild all\nThen check it: farebox ledger verify`,
+      text: `${fields(told)}\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nThen check it: npx farebox ledger verify`,
     }
   } catch (error) {
     if (error instanceof BackupRefused)
@@ -127,14 +127,14 @@ export const registerBackup = (program: Command, cli: Cli): void => {
     .description('write the log, the vault and the work tables as of one instant, beside a running server')
     .requiredOption('--out <file>', 'replaced whole or not at all; it holds personal data and key hashes')
     .action(cli.action(create))
-  withExamples(creating, ['farebox backup create --out farebox-$(date +%F).backup'])
+  withExamples(creating, ['npx farebox backup create --out farebox-$(date +%F).backup'])
   const restoring = backup
     .command('restore')
     .description('put a backup into a new, empty database: all of it or nothing')
     .argument('<file>', 'what "backup create" wrote')
     .action(cli.bareAction(restore))
   withExamples(restoring, [
-    'DATABASE_URL=postgres://…/new farebox backup restore farebox-2026-11-21.backup',
-    'FAREBOX_DATA=/srv/new farebox backup restore farebox-2026-11-21.backup    (with master.key and seal.key in it)',
+    'DATABASE_URL=postgres://user:password@host:5432/new npx farebox backup restore farebox-2026-11-21.backup',
+    'FAREBOX_DATA=/srv/new npx farebox backup restore farebox-2026-11-21.backup  # with master.key and seal.key in it',
   ])
 }

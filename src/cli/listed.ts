@@ -102,13 +102,17 @@ const show = async <Row extends object>(
 /** Adds `list --account ID [--status STATUS] [--limit N] [--offset N]` and `show ID` to a command. */
 export const registerListed = <Row extends object>(command: Command, cli: Cli, things: Listed<Row>): void => {
   const { name, one, exampleId, statuses } = things
+  const exampleThing = exampleId.replace('…', '0199f3b2c1d07a3e9b1f2c4d5e6f7a8b')
   const listing = command
     .command('list')
     .description(`list an account's ${name}, newest first`)
     .requiredOption('--account <id>', 'whose')
     .option('--limit <n>', 'at most this many', wholeNumber(1, 1_000), 50)
     .option('--offset <n>', 'leave out the first ones', wholeNumber(0), 0)
-    .addHelpText('after', `\nExample:\n  farebox ${name} list --account acc_…`)
+    .addHelpText(
+      'after',
+      `\nExample:\n  npx farebox ${name} list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b`,
+    )
     .action(cli.action((context, options: ListOptions) => list(context, things, options)))
   if (statuses)
     listing.addOption(new Option('--status <status>', 'only those in this status').choices(statuses))
@@ -116,6 +120,6 @@ export const registerListed = <Row extends object>(command: Command, cli: Cli, t
     .command('show')
     .description(`show one ${one}, by its id`)
     .argument('<id>', `the id, ${exampleId}`)
-    .addHelpText('after', `\nExample:\n  farebox ${name} show ${exampleId}`)
+    .addHelpText('after', `\nExample:\n  npx farebox ${name} show ${exampleThing}`)
     .action(cli.action((context, id: string) => show(context, things, id)))
 }

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import { type Config, readConfig, SettingsRefused } from '../config.ts'
 import { CommandOverload } from '../eventstore/commands/command.ts'
@@ -6,6 +8,7 @@ import { FareboxAbsent } from '../postgres/absent.ts'
 import { unknownSettings } from '../unknown-settings.ts'
 import type { Cli, CliContext } from './cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from './output.ts'
+import { requireAfterwards, requiredHelp } from './required.ts'
 import { registerSettings } from './settings.ts'
 
 /** What the command line needs from outside: where it writes, and how a command gets its context. */
@@ -31,7 +34,11 @@ const description = `Runs a Farebox: accounts, keys, wallets, catalogue, stock, 
 
 Every command reads the same settings as the server and is safe beside a running one.
 With --json, standard output carries nothing but the JSON (run it as "npx farebox" or "npm run -s farebox --").
+From outside the directory of Farebox run its bin/farebox: npx would fetch a package of that name from the registry.
 Exit codes: 0 done, 1 refused or failed (nothing was changed unless the message says so), 2 wrong use.`
+
+const version = (): string =>
+  JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')).version
 
 const leaves = (command: Command): readonly Command[] =>
   command.commands.length === 0 ? [command] : command.commands.flatMap(leaves)
@@ -71,7 +78,7 @@ const asksForJson = (args: readonly string[]): boolean => {
 const misuseOf = ({ code, message }: CommanderError): string => {
   if (code === 'commander.help') return 'there is no such command; --help lists them'
   if (message.includes("unknown option '--json'"))
-    return '--json stands after a command, e.g. farebox settings --json; --help lists them'
+    return '--json stands after a command, e.g. npx farebox settings --json; --help lists them'
   return message.replace(/^error: /, '').replaceAll('\n', ' ')
 }
 
@@ -148,16 +155,24 @@ export const runCli = async (
         }),
   }
   const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')
-  // Long names of commands leave less than the 40 columns below which commander breaks no line.
-  program.configureHelp({ sortSubcommands: false, showGlobalOptions: false, minWidthToWrap: 24 })
+  program.version(version())
   for (const register of rooms) register(program, cli)
   registerSettings(program, deps)
   for (const leaf of leaves(program)) leaf.option('--json', 'print nothing but JSON')
-  for (const command of [program, ...descendants(program)])
+  const required = requireAfterwards(program, leaves(program))
+  for (const command of [program, ...descendants(program)]) {
+    // Long names of commands leave less than the 40 columns below which commander breaks no line.
+    command.configureHelp({
+      sortSubcommands: false,
+      showGlobalOptions: false,
+      minWidthToWrap: 24,
+      ...requiredHelp(required),
+    })
     command.exitOverride().configureOutput({
       writeOut: (text) => deps.out(text.trimEnd()),
       writeErr: (text) => deps.err(text.trimEnd()),
     })
+  }
   try {
     await program.parseAsync([...args], { from: 'user' })
     return code

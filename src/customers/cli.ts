@@ -103,8 +103,8 @@ const move = async (context: CliContext, movement: Movement): Promise<CliOutput>
 
 const examples = `
 Examples:
-  farebox customers credit --account acc_… --customer alice-17 --cents 2500 --reference "invoice 2026-11"
-  farebox customers adjust --account acc_… --customer alice-17 --cents -500 --reason correction --reference "paid twice"`
+  npx farebox customers credit --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --customer alice-17 --cents 2500 --reference "invoice 2026-11"
+  npx farebox customers adjust --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --customer alice-17 --cents -500 --reason correction --reference "paid twice"`
 
 /** `customers list|show|credit|adjust` */
 export const registerCustomers = (program: Command, cli: Cli): void => {

@@ -89,7 +89,7 @@ const importMisuse = (error: unknown, file: string): unknown => {
 
 const imported = (result: Imported): CliOutput => ({
   json: result,
-  text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").\nThe read tables are made by the next start, or by: farebox projections rebuild all\nThen check it: farebox ledger verify`,
+  text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nThen check it: npx farebox ledger verify`,
 })
 
 const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOutput> => {
@@ -117,16 +117,16 @@ const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOu
 
 const exportExamples = `
 Examples:
-  farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:
-  farebox ledger export --format beancount --book service --until 2026-11-01 --out october.beancount
-  farebox ledger export --format csv | gzip > postings.csv.gz
-  farebox ledger export --format jsonl --out log.jsonl        (complete: "ledger import" makes the same log of it)`
+  npx farebox ledger export --format hledger --out ledger.journal && hledger -f ledger.journal bs service:
+  npx farebox ledger export --format beancount --book service --until 2026-11-01 --out october.beancount
+  npx farebox ledger export --format csv | gzip > postings.csv.gz
+  npx farebox ledger export --format jsonl --out log.jsonl  # complete: "ledger import" makes the same log of it`
 
 const importExamples = `
 The file is read whole before anything is written. The log must be empty, or hold the beginning of this file.
 
 Example:
-  DATABASE_URL=postgres://…/empty FAREBOX_DEMO=off farebox ledger import log.jsonl`
+  DATABASE_URL=postgres://user:password@host:5432/empty FAREBOX_DEMO=off npx farebox ledger import log.jsonl`
 
 /** `ledger export|import` */
 export const registerExports = (program: Command, cli: Cli): void => {

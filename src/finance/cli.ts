@@ -70,9 +70,9 @@ const registerTrialBalance = (ledger: Command, cli: Cli): void => {
       }),
     )
   withExamples(command, [
-    'farebox ledger trial-balance --as-of 2026-11-01',
-    'farebox ledger trial-balance --from 2026-10-01 --to 2026-11-01 --book service --format csv',
-    'farebox ledger trial-balance --as-of 1284 --depth 2',
+    'npx farebox ledger trial-balance --as-of 2026-11-01',
+    'npx farebox ledger trial-balance --from 2026-10-01 --to 2026-11-01 --book service --format csv',
+    'npx farebox ledger trial-balance --as-of 1284 --depth 2',
   ])
 }
 
@@ -97,9 +97,9 @@ const registerAccount = (ledger: Command, cli: Cli): void => {
     }),
   )
   withExamples(command, [
-    'farebox ledger account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
-    'farebox ledger account revenue --from 2026-10-01 --to 2026-11-01',
-    'farebox ledger account equity:funding --book reseller:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+    'npx farebox ledger account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+    'npx farebox ledger account revenue --from 2026-10-01 --to 2026-11-01',
+    'npx farebox ledger account equity:funding --book reseller:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
   ])
 }
 
@@ -128,8 +128,8 @@ const registerStatement = (ledger: Command, cli: Cli): void => {
     }),
   )
   withExamples(command, [
-    'farebox ledger statement acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --from 2026-10-01 --to 2026-11-01',
-    'farebox ledger statement assets:gateway:manual --format csv',
+    'npx farebox ledger statement acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --from 2026-10-01 --to 2026-11-01',
+    'npx farebox ledger statement assets:gateway:manual --format csv',
   ])
 }
 

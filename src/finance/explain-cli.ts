@@ -88,10 +88,10 @@ with ${thingIds}. A position is the number of an event in the log.`,
       }),
     )
   withExamples(command, [
-    'farebox ledger explain ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
-    'farebox ledger explain dep_0190d0a2c1d27f0e8f6e5c4b3a291807 --limit 100',
-    'farebox ledger explain acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --as-of 2026-11-01',
-    'farebox ledger explain revenue:orders:isp --limit 5',
-    'farebox ledger explain 1284',
+    'npx farebox ledger explain ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
+    'npx farebox ledger explain dep_0190d0a2c1d27f0e8f6e5c4b3a291807 --limit 100',
+    'npx farebox ledger explain acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --as-of 2026-11-01',
+    'npx farebox ledger explain revenue:orders:isp --limit 5',
+    'npx farebox ledger explain 1284',
   ])
 }

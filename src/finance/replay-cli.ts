@@ -63,8 +63,8 @@ export const registerReplay = (program: Command, cli: Cli): void => {
       }),
     )
   withExamples(command, [
-    'farebox ledger replay',
-    'farebox ledger replay --until 2026-11-01 --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
-    'farebox ledger replay --until 1284 --format csv',
+    'npx farebox ledger replay',
+    'npx farebox ledger replay --until 2026-11-01 --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+    'npx farebox ledger replay --until 1284 --format csv',
   ])
 }

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { type Cli, wholeNumber } from '../cli/cli.ts'
 import { expiryOf, instantOption, nameOption } from '../cli/credential-options.ts'
 import { groupCommand } from '../cli/group.ts'
@@ -29,12 +29,19 @@ const refusalOf = (refusal: FinanceTokenRefusal, tokenId: string): CliRefusal =>
   }
 }
 
-type IssueOptions = { readonly name: string; readonly expiresAt?: number; readonly expiresInDays?: number }
+type IssueOptions = {
+  readonly name: string
+  readonly expiresAt?: number
+  readonly expiresInDays?: number
+  readonly neverExpires?: true
+}
 
 const registerIssue = (token: Command, cli: Cli): void => {
   const command = token
     .command('create')
-    .description('issue a token that reads the books over HTTP; it is shown this once')
+    .description(
+      'issue a token that reads the books over HTTP, for as long as you say; it is shown this once',
+    )
     .requiredOption(
       '--name <text>',
       'what it is for: it stands in the log for ever, name no person',
@@ -42,6 +49,16 @@ const registerIssue = (token: Command, cli: Cli): void => {
     )
     .option('--expires-at <instant>', 'when it stops to work', instantOption)
     .option('--expires-in-days <n>', 'how long it works', wholeNumber(1, 3650))
+    .addOption(
+      new Option('--never-expires', 'it works until it is revoked').conflicts(['expiresAt', 'expiresInDays']),
+    )
+    .hook('preAction', (command) => {
+      const { expiresAt, expiresInDays, neverExpires } = command.opts<IssueOptions>()
+      if (expiresAt === undefined && expiresInDays === undefined && !neverExpires)
+        command.error(
+          'error: say how long it works: --expires-in-days (e.g. 90), --expires-at or --never-expires',
+        )
+    })
     .action(
       cli.action(async (context, options: IssueOptions) => {
         const expiresAtMs = expiryOf(context, options)
@@ -51,11 +68,11 @@ const registerIssue = (token: Command, cli: Cli): void => {
         const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
         return {
           json: { tokenId, token: secret, name: options.name, expiresAt },
-          text: `${fields({ token: tokenId, name: options.name, 'expires at': expiresAt })}\n\n${secret}\n\nKeep it now: it is not shown again. Send it as Authorization: Bearer to /finance/v1.`,
+          text: `${fields({ token: tokenId, name: options.name, 'expires at': expiresAt ?? 'never: it works until it is revoked' })}\n\n${secret}\n\nKeep it now: it is not shown again. Send it as Authorization: Bearer to /finance/v1.`,
         }
       }),
     )
-  withExamples(command, ['farebox finance token create --name "monthly close" --expires-in-days 90'])
+  withExamples(command, ['npx farebox finance token create --name "monthly close" --expires-in-days 90'])
 }
 
 /** `finance token create|revoke|list` */
@@ -77,7 +94,7 @@ export const registerFinanceTokens = (program: Command, cli: Cli): void => {
         }
       }),
     )
-  withExamples(revoke, ['farebox finance token revoke fin_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b'])
+  withExamples(revoke, ['npx farebox finance token revoke fin_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b'])
   token
     .command('list')
     .description('list tokens; the tokens themselves are not kept')
@@ -99,7 +116,7 @@ export const registerFinanceTokens = (program: Command, cli: Cli): void => {
             { title: 'NAME', value: ({ name }) => name },
             { title: 'STARTS WITH', value: ({ prefix }) => prefix },
             { title: 'ISSUED AT', value: ({ issuedAt }) => issuedAt },
-            { title: 'EXPIRES AT', value: ({ expiresAt }) => expiresAt ?? '-' },
+            { title: 'EXPIRES AT', value: ({ expiresAt }) => expiresAt ?? 'never' },
             { title: 'STATE', value: ({ state }) => state },
           ],
           'no finance tokens; "finance token create" makes one',

@@ -64,8 +64,8 @@ const list = async (context: CliContext, options: Options): Promise<CliOutput> =
 
 const help = `
 Examples:
-  farebox orders list --account acc_…
-  farebox orders list --account acc_… --status failed --limit 20 --json`
+  npx farebox orders list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b
+  npx farebox orders list --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --status failed --limit 20 --json`
 
 /** `orders list --account ID [--status STATUS]`. */
 export const registerOrderList = (orders: Command, cli: Cli): void => {

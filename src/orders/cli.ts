@@ -120,9 +120,9 @@ With what is left of an order, and with --proxy, the rentals end that it pays fo
 them since, the refund is refused and names that order: refund the extension first, or give an amount back with --cents.
 
 Examples:
-  farebox orders refund --order ord_…
-  farebox orders refund --order ord_… --cents 250 --reference "ticket 4711"
-  farebox orders refund --order ord_… --proxy prx_… prx_…`
+  npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f
+  npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --cents 250 --reference "ticket 4711"
+  npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --proxy prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a81 prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a82`
 
 /** `orders list --account ID`, `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`. */
 export const registerOrders = (program: Command, cli: Cli): void => {

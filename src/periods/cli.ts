@@ -167,7 +167,7 @@ export const registerPeriods = (program: Command, cli: Cli): void => {
       periodOption,
     )
     .action(cli.action(runClose))
-  withExamples(close, ['farebox ledger close --period 2026-11'])
+  withExamples(close, ['npx farebox ledger close --period 2026-11'])
   const periods = ledger
     .command('periods')
     .description('list the months of the log, or show the report of one: opening, movements, closing')
@@ -175,8 +175,8 @@ export const registerPeriods = (program: Command, cli: Cli): void => {
     .addOption(formatOption())
     .action(cli.action(runPeriods))
   withExamples(periods, [
-    'farebox ledger periods',
-    'farebox ledger periods 2026-11',
-    'farebox ledger periods 2026-11 --format csv | sha256sum    (the digest in the log)',
+    'npx farebox ledger periods',
+    'npx farebox ledger periods 2026-11',
+    'npx farebox ledger periods 2026-11 --format csv | sha256sum  # the digest in the log',
   ])
 }

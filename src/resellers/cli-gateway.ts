@@ -30,10 +30,10 @@ They are encrypted under FAREBOX_MASTER_KEY and never shown again. At the provid
 {FAREBOX_PUBLIC_URL}/callbacks/{reference}, with the reference that "reseller show" names.
 
 Examples:
-  farebox reseller gateway --account acc_… --rail card --provider stripe --credentials stripe.json
-  pass show btcpay | farebox reseller gateway --account acc_… --rail crypto --provider btcpay --credentials -
-  farebox reseller gateway --account acc_… --rail card --provider stripe --sandbox
-  farebox reseller gateway --account acc_… --rail card --remove`
+  npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --provider stripe --credentials stripe.json
+  pass show btcpay | npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail crypto --provider btcpay --credentials -
+  npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --provider stripe --sandbox
+  npx farebox reseller gateway --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --rail card --remove`
 
 /** Null: none, which takes the gateway away. */
 const credentialsOf = async (

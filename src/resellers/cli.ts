@@ -53,10 +53,10 @@ const changeOf = (options: Settings): Omit<TermsChange, 'gateway' | 'bot'> => {
 
 const setExamples = `
 Examples:
-  farebox reseller set --account acc_… --discount 12.5 --markup 1.30
-  farebox reseller set --account acc_… --merchant-name "Acme Proxies" --website https://acme.example/
-  farebox reseller set --account acc_… --sellable isp-static,residential-premium
-  echo '{"token":"123456:AbC"}' | farebox reseller set --account acc_… --bot -`
+  npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --discount 12.5 --markup 1.30
+  npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --merchant-name "Acme Proxies" --website https://acme.example/
+  npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --sellable isp-static,residential-premium
+  echo '{"token":"123456:AbC"}' | npx farebox reseller set --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --bot -`
 
 const registerSet = (reseller: Command, cli: Cli): void => {
   reseller
@@ -126,9 +126,9 @@ type Retail = {
 
 const retailExamples = `
 Examples:
-  farebox reseller retail --account acc_… --product residential-premium --price 6.50
-  farebox reseller retail --account acc_… --product isp-static --country USA,DEU --period-days 30 --price 3.50
-  farebox reseller retail --account acc_… --product isp-static --country DEU --period-days 30 --remove`
+  npx farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product residential-premium --price 6.50
+  npx farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product isp-static --country USA,DEU --period-days 30 --price 3.50
+  npx farebox reseller retail --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --product isp-static --country DEU --period-days 30 --remove`
 
 const registerRetail = (reseller: Command, cli: Cli): void => {
   reseller

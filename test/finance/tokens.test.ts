@@ -88,7 +88,11 @@ test('the form of a token is that of a key with another prefix, and no key has i
 test('a token opens the books and nothing else, ends at once when revoked or expired, and is kept as a hash', async (t) => {
   const { client, farebox: service, env, demo } = await openStage(t)
   const books = '/finance/v1/trial-balance'
-  const made = await farebox(t, ['finance', 'token', 'create', '--name', 'close', '--json'], env)
+  const made = await farebox(
+    t,
+    ['finance', 'token', 'create', '--name', 'close', '--expires-in-days', '1', '--json'],
+    env,
+  )
   assert.equal(made.code, 0, made.err)
   const { token, tokenId } = JSON.parse(made.out)
   const bearer = { headers: { authorization: `Bearer ${token}` } }
@@ -131,6 +135,18 @@ test('a token opens the books and nothing else, ends at once when revoked or exp
   assert.equal(await at(60_000).byToken(short.token), null)
 })
 
+test('a token that never expires is asked for by that name, and the answer says so', async (t) => {
+  const { env } = await openStage(t)
+  const { code, out } = await farebox(
+    t,
+    ['finance', 'token', 'create', '--name', 'audit', '--never-expires'],
+    env,
+  )
+  assert.equal(code, 0)
+  assert.match(out, /^expires at +never: it works until it is revoked$/m)
+  assert.match((await farebox(t, ['finance', 'token', 'list'], env)).out, / never +works$/m)
+})
+
 test('wrong use of a finance token exits with 2 and issues nothing', async (t) => {
   const { env, farebox: service } = await openStage(t)
   const before = await service.core.log.lastOf(financeStream)
@@ -140,6 +156,8 @@ test('wrong use of a finance token exits with 2 and issues nothing', async (t) =
     [['create', '--name', 'a', '--expires-at', 'later'], /an instant such as/],
     [['create', '--name', 'a', '--expires-at', '9999-12-31T23:59:59-05:00'], /an instant such as/],
     [['create', '--name', 'a', '--expires-at', '2120-01-01T00:00:00Z', '--expires-in-days', '5'], /not both/],
+    [['create', '--name', 'a', '--never-expires', '--expires-in-days', '5'], /cannot be used with/],
+    [['create', '--name', 'a'], /say how long it works: --expires-in-days/],
     [['create'], /--name/],
   ] as const) {
     const { code, err } = await farebox(t, ['finance', 'token', ...args], env)

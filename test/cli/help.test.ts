@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { runCli } from '../../src/cli/program.ts'
+import { rooms } from '../../src/cli-rooms.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+const run = async (args: readonly string[]) => {
+  const out: string[] = []
+  const err: string[] = []
+  const code = await runCli(args, rooms, {
+    out: (text) => out.push(text),
+    err: (text) => err.push(text),
+    open: () => Promise.reject(new Error('opened')),
+  })
+  return { code, out: out.join('\n'), err: err.join('\n') }
+}
+
+/** The names under the heading `Commands:` of a command's help. */
+const commandsIn = (help: string): string[] =>
+  [...(/^Commands:\n((?: {2}.*\n?)+)/m.exec(help)?.[1]?.matchAll(/^ {2}([a-z][a-z-]*)/gm) ?? [])]
+    .map(([, name = '']) => name)
+    .filter((name) => name !== 'help')
+
+const helpsFrom = async (path: readonly string[]): Promise<{ path: readonly string[]; help: string }[]> => {
+  const { code, out } = await run([...path, '--help'])
+  assert.equal(code, 0, path.join(' '))
+  const below = await Promise.all(commandsIn(out).map((name) => helpsFrom([...path, name])))
+  return [{ path, help: out }, ...below.flat()]
+}
+
+/** Lines to paste under `Example:` or `Examples:`, up to an empty line. */
+const examplesOf = (help: string): string =>
+  (/^Examples?:\n((?: {2}.*\n?)+)/m.exec(help)?.[1] ?? '').replaceAll(/^ {2}/gm, '')
+
+test('every example of the help works when it is pasted: it is written with npx, and the program takes it', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'farebox-help-'))
+  t.after(() => rm(directory, { recursive: true }))
+  // In the place of npx stands a program that notes what it is given.
+  const noted = join(directory, 'noted')
+  await writeFile(
+    join(directory, 'npx'),
+    `#!/bin/sh\nprintf '%s\\0' "$@" >> '${noted}'\nprintf '\\n' >> '${noted}'\n`,
+    {
+      mode: 0o755,
+    },
+  )
+  const helps = await helpsFrom([])
+  let examples = 0
+  for (const { path, help } of helps) {
+    const script = examplesOf(help)
+    if (script === '') continue
+    const where = `${path.join(' ')}:\n${script}`
+    assert.doesNotMatch(script, /…/, where)
+    await writeFile(noted, '')
+    // Other programs of a line may be missing here; that it can be read is what counts.
+    const { stderr } = spawnSync('bash', ['-c', script], {
+      cwd: directory,
+      encoding: 'utf8',
+      env: { PATH: `${directory}:${process.env.PATH}` },
+      input: '',
+    })
+    assert.doesNotMatch(stderr, /syntax error|unexpected/, where)
+    const lines = (await readFile(noted, 'utf8')).split('\n').filter((line) => line !== '')
+    assert.equal(lines.length, script.match(/\bfarebox (?!-)/g)?.length ?? 0, `all begin with npx: ${where}`)
+    for (const line of lines) {
+      const [program, ...args] = line.split('\0').slice(0, -1)
+      assert.equal(program, 'farebox', where)
+      const { err } = await run(args)
+      assert.match(err, /^error: (opened$|.*cannot be read)/m, `${where}\n${err}`)
+      examples++
+    }
+  }
+  assert.ok(examples > 30, `${examples} examples`)
+})
+
+test('options that are required look required in help: in the usage, and in the list', async () => {
+  const { out } = await run(['wallet', 'credit', '--help'])
+  assert.match(
+    out,
+    /^Usage: farebox wallet credit --account <id> --cents <n> --reference <text> \[options\]$/m,
+  )
+  assert.match(out, /^ {2}--account <id> +the account \(required\)$/m)
+  const { out: list } = await run(['accounts', 'list', '--help'])
+  assert.doesNotMatch(list, /required/)
+})
+
+test('an unknown option is named, with the nearest one, before what it leaves out', async () => {
+  const { code, err } = await run(['accounts', 'create', '--emial', 'ada@example.com'])
+  assert.equal(code, 2)
+  assert.match(err, /^error: unknown option '--emial'\n\(Did you mean --email\?\)/)
+})
+
+test('all required options that are missing are named at once', async () => {
+  const { code, err } = await run(['wallet', 'credit', '--account', 'acc_1'])
+  assert.equal(code, 2)
+  assert.match(err, /^error: required options '--cents <n>', '--reference <text>' not specified/)
+})
+
+test('--version prints the version of the package', async () => {
+  const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+  assert.deepEqual(await run(['--version']), { code: 0, out: version, err: '' })
+})
