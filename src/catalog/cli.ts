@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
-import type { Cli } from '../cli/cli.ts'
+import type { Cli, CliContext } from '../cli/cli.ts'
 import { CliMisuse, type CliRefusal } from '../cli/output.ts'
 import { readText } from '../cli/read-text.ts'
+import { orderedProducts } from '../orders/ordered-products.ts'
 import type { ImportAnswer } from './decide.ts'
 import { type Problem, problemText } from './problem.ts'
 import type { ProductState } from './product.ts'
-import { createCatalogService } from './service.ts'
+import { createCatalogService, type Ordered } from './service.ts'
 
 const textOf = (file: string): Promise<string> => readText(file, 'invalid_file')
 
@@ -23,6 +24,11 @@ const accepted = (answer: ImportAnswer): Exclude<ImportAnswer, { status: 'refuse
   return answer
 }
 
+const orderedIn =
+  (context: CliContext): Ordered =>
+  (productIds) =>
+    orderedProducts(context, productIds)
+
 /** `catalog import FILE`, `catalog check FILE` and `catalog set-state PRODUCT STATE`. */
 export const registerCatalog = (program: Command, cli: Cli): void => {
   const catalog = program.command('catalog').description('what is sold, at which prices, from one JSON file')
@@ -32,9 +38,9 @@ export const registerCatalog = (program: Command, cli: Cli): void => {
     .description('check a catalogue file as a whole and make it the catalogue')
     .argument('<file>', 'a file as docs/catalog.md explains')
     .action(
-      cli.action(async ({ runner, actor, correlationId }, file: string) => {
-        const service = createCatalogService(runner)
-        const { answer } = await service.import(await textOf(file), { actor, correlationId })
+      cli.action(async (context, file: string) => {
+        const service = createCatalogService(context.runner)
+        const { answer } = await service.import(await textOf(file), context, orderedIn(context))
         const { status, digest, products } = accepted(answer)
         return {
           json: { status, digest, products },
@@ -51,10 +57,10 @@ export const registerCatalog = (program: Command, cli: Cli): void => {
     .description('check a catalogue file, also against the catalogue that stands, and change nothing')
     .argument('<file>', 'a file as docs/catalog.md explains')
     .action(
-      cli.action(async ({ runner, actor, correlationId }, file: string) => {
-        const service = createCatalogService(runner)
+      cli.action(async (context, file: string) => {
+        const service = createCatalogService(context.runner)
         const { status, digest, products } = accepted(
-          await service.check(await textOf(file), { actor, correlationId }),
+          await service.check(await textOf(file), context, orderedIn(context)),
         )
         const effect = status === 'unchanged' ? 'the catalogue that stands' : 'not imported yet'
         return {

@@ -47,6 +47,7 @@ const aliasProblem = (
 const continuityProblems = (
   before: readonly Product[],
   after: readonly ProductTerms[],
+  neverOrdered: ReadonlySet<string>,
 ): readonly Problem[] => {
   const afterById = new Map(after.map((product) => [product.id, product]))
   const pathOf = new Map(
@@ -57,12 +58,13 @@ const continuityProblems = (
   )
   return before.flatMap((product): Problem[] => {
     const next = afterById.get(product.id)
+    if (next === undefined && neverOrdered.has(product.id)) return []
     if (next === undefined)
       return [
         {
           path: 'products',
           value: product.id,
-          expected: `product ${product.id} to stay: what was sold never vanishes, retire it with a successorId`,
+          expected: `product ${product.id} to stay: what was ordered never vanishes, retire it with a successorId`,
         },
       ]
     const at = `products[${after.indexOf(next)}]`
@@ -82,18 +84,19 @@ const continuityProblems = (
 }
 
 /**
- * Replaces the whole catalogue by a checked file. The same digest again gives no event. Refused as a whole when a
- * product or an old id vanishes, when an old id names another product, when a product changes its kind, or above 900 KiB.
+ * Replaces the whole catalogue by a checked file. The same digest again gives no event. A product may go only when it is
+ * known that nobody ever ordered it. Refused as a whole when another product or an old id of one that stays vanishes, when an old id names another product, when a product changes its kind, or above 900 KiB.
  */
 export const decideImport = (
   state: CatalogState,
   file: CatalogFile,
   nowMs: number,
+  neverOrdered: ReadonlySet<string> = new Set(),
 ): CatalogDecision<ImportAnswer> => {
   const { digest } = file
   if (state.digest === digest)
     return { events: [], answer: { status: 'unchanged', digest, products: state.products.length } }
-  const problems = continuityProblems(state.products, file.products)
+  const problems = continuityProblems(state.products, file.products, neverOrdered)
   if (problems.length > 0) return { events: [], answer: { status: 'refused', problems } }
   const now = isoTime(nowMs)
   const before = new Map(state.products.map((product) => [product.id, product]))

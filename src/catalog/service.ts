@@ -9,18 +9,22 @@ import {
   type ImportAnswer,
   type SetStateAnswer,
 } from './decide.ts'
-import { parseCatalog } from './file.ts'
+import { type CatalogFile, parseCatalog } from './file.ts'
 import { type CatalogState, catalogFold } from './fold.ts'
 import type { ProductState } from './product.ts'
+
+/** Which of these products were ever ordered. */
+export type Ordered = (productIds: readonly string[]) => Promise<ReadonlySet<string>>
 
 export type CatalogService = {
   /**
    * Checks the text of a catalogue file as a whole and makes it the catalogue. Refused with every problem that was
-   * found; nothing is written then. A state that was changed since is set as the file says.
+   * found; nothing is written then. A state that was changed since is set as the file says. `ordered` is asked of the
+   * products that the file leaves out; without it none may go.
    */
-  import(text: string, cause: Cause): Promise<CommandOutcome<ImportAnswer>>
+  import(text: string, cause: Cause, ordered?: Ordered): Promise<CommandOutcome<ImportAnswer>>
   /** Answers what an import would, and writes nothing. */
-  check(text: string, cause: Cause): Promise<ImportAnswer>
+  check(text: string, cause: Cause, ordered?: Ordered): Promise<ImportAnswer>
   /** The catalogue as the log has it now, whatever the read models have folded. */
   read(cause: Cause): Promise<Catalog>
   /** Changes one product's state. `productId` and `successorId` are ids, not old ids. */
@@ -55,16 +59,31 @@ export const createCatalogService = (runner: CommandRunner): CatalogService => {
     const { answer } = await run(name, cause, (state, nowMs) => ({ events: [], answer: see(state, nowMs) }))
     return answer
   }
+  /** The products that a file leaves out and that nobody ever ordered. */
+  const neverOrdered = async (file: CatalogFile, cause: Cause, ordered?: Ordered) => {
+    const kept = new Set(file.products.map(({ id }) => id))
+    const { products } = await look('read-catalog', cause, (state) => state)
+    const left = products.map(({ id }) => id).filter((id) => !kept.has(id))
+    if (left.length === 0 || ordered === undefined) return new Set<string>()
+    const found = await ordered(left)
+    return new Set(left.filter((id) => !found.has(id)))
+  }
   return {
-    import: async (text, cause) => {
+    import: async (text, cause, ordered) => {
       const parsed = parseCatalog(text)
       if (!parsed.ok) return { answer: { status: 'refused', problems: parsed.problems }, position: null }
-      return run('import-catalog', cause, (state, nowMs) => decideImport(state, parsed.file, nowMs))
+      const never = await neverOrdered(parsed.file, cause, ordered)
+      return run('import-catalog', cause, (state, nowMs) => decideImport(state, parsed.file, nowMs, never))
     },
-    check: async (text, cause) => {
+    check: async (text, cause, ordered) => {
       const parsed = parseCatalog(text)
       if (!parsed.ok) return { status: 'refused', problems: parsed.problems }
-      return look('check-catalog', cause, (state, nowMs) => decideImport(state, parsed.file, nowMs).answer)
+      const never = await neverOrdered(parsed.file, cause, ordered)
+      return look(
+        'check-catalog',
+        cause,
+        (state, nowMs) => decideImport(state, parsed.file, nowMs, never).answer,
+      )
     },
     read: (cause) => look('read-catalog', cause, createCatalog),
     setState: (change, cause) =>

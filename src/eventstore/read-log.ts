@@ -4,7 +4,7 @@ import type { EventLog, StoredEvent } from './port.ts'
 const pageSize = 2_000
 
 /**
- * The log from its start through a position, page by page; the next page is read while this one is worked on.
+ * The log from behind `start` (0: its beginning) through a position, page by page; the next page is read while this one is worked on.
  * @param limit events of a page
  * @throws LogUnavailable
  */
@@ -12,6 +12,7 @@ export async function* readLog(
   log: Pick<EventLog, 'readAll'>,
   through: number,
   limit = pageSize,
+  start = 0,
 ): AsyncGenerator<readonly StoredEvent[]> {
   const read = (after: number): Promise<readonly StoredEvent[]> => {
     const page = log.readAll(after, limit)
@@ -19,7 +20,7 @@ export async function* readLog(
     page.catch(() => undefined)
     return page
   }
-  let next = read(0)
+  let next = read(start)
   for (;;) {
     const page = await next
     const last = page.at(-1)

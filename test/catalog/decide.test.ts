@@ -49,6 +49,19 @@ test('a product does not vanish', () => {
   )
 })
 
+test('a product that nobody ordered may go, and its old ids with it', () => {
+  const file = demoJson()
+  const gone = file.products.find(({ id }: { id: string }) => id === 'ipv4-datacenter')
+  file.products = file.products.filter((product: unknown) => product !== gone)
+  assert.match(refusedText(file), /product ipv4-datacenter to stay: what was ordered never vanishes/)
+  file.products.find(({ id }: { id: string }) => id === 'isp-static').aliases.push(...gone.aliases)
+  const parsed = parseCatalog(JSON.stringify(file))
+  assert.ok(parsed.ok, JSON.stringify(parsed))
+  const { answer } = decideImport(before, parsed.file, later, new Set(['ipv4-datacenter']))
+  assert.equal(answer.status, 'imported')
+  assert.equal(decideImport(before, parsed.file, later, new Set(['isp-static'])).answer.status, 'refused')
+})
+
 test('an old id does not vanish', () => {
   const file = demoJson()
   file.products[0].aliases = []
