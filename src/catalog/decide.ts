@@ -85,7 +85,8 @@ const continuityProblems = (
 
 /**
  * Replaces the whole catalogue by a checked file. The same digest again gives no event. A product may go only when it is
- * known that nobody ever ordered it. Refused as a whole when another product or an old id of one that stays vanishes, when an old id names another product, when a product changes its kind, or above 900 KiB.
+ * known that nobody ever ordered it. Refused as a whole when another product, or an old id of one that stays, vanishes,
+ * when an old id names another product, when a product changes its kind, or above 900 KiB.
  */
 export const decideImport = (
   state: CatalogState,
