@@ -219,8 +219,8 @@ test('a wrong input names what is accepted, exits with 2 and writes nothing', as
     [[...set, '--markup', '130%'], /e\.g\. 1\.30/],
     [[...set, '--markup', '1.0000001'], /at most six decimals/],
     [[...set, '--markup', '100.1'], /up to 100/],
-    [[...set, '--website', 'http://acme.example'], /https address/],
-    [[...set, '--website', 'acme'], /https address/],
+    [[...set, '--website', 'http://acme.example'], /start with https:\/\//],
+    [[...set, '--website', 'acme'], /start with https:\/\//],
     [[...set, '--storefront', 'https://a:b@t.me/acme'], /without a user name/],
     [[...set, '--merchant-name', ''], /1 to 64 printable/],
     [

@@ -18,7 +18,7 @@ const inline = (text: string, linkOf: GuideLink): string => {
     .replaceAll('\0', '')
     .replace(/`([^`]+)`/g, (_whole, code: string) => `\0${codes.push(code) - 1}\0`)
   return escapeHtml(plain)
-    .replace(/\[([^\]]+)\]\(([^)\s]+)\)/g, (_whole, label: string, target: string) =>
+    .replace(/\[([^[\]]+)\]\(([^)\s]+)\)/g, (_whole, label: string, target: string) =>
       linked(label, target, linkOf),
     )
     .replace(/\*\*([^*]+)\*\*/g, '<strong>$1</strong>')
