@@ -51,7 +51,10 @@ export const settings = {
     .describe('The log lives in this EventStoreDB, or in this cluster, in place of Postgres.'),
   LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .prefault('info')
-    .describe('The least severe log lines that are written.'),
+    .describe('The least severe log lines that are written; on a terminal, where it is not set, warn.'),
+  FAREBOX_LOG_FORMAT: oneOf(['auto', 'json', 'pretty'])
+    .prefault('auto')
+    .describe("The log's lines: json for programs, pretty for people; auto: pretty on a terminal."),
   FAREBOX_RATE_LIMIT: onOff.prefault('on').describe('off: no request is refused for coming too often.'),
   // The limits of decisions.md, "Everywhere".
   FAREBOX_RATE_KEY: rate
@@ -133,6 +136,7 @@ export type Config = {
   /** Null: the log lives in Postgres. */
   readonly eventStoreUrl: string | null
   readonly logLevel: Values['LOG_LEVEL']
+  readonly logFormat: Values['FAREBOX_LOG_FORMAT']
   /** Null: no limits. */
   readonly rates: { readonly key: Rate; readonly address: Rate } | null
   readonly connections: ConnectionLimits
@@ -201,6 +205,7 @@ const configOf = (values: Values): Config => ({
   databaseUrl: values.DATABASE_URL ?? null,
   eventStoreUrl: values.EVENTSTORE_URL ?? null,
   logLevel: values.LOG_LEVEL,
+  logFormat: values.FAREBOX_LOG_FORMAT,
   rates: values.FAREBOX_RATE_LIMIT
     ? { key: values.FAREBOX_RATE_KEY, address: values.FAREBOX_RATE_ADDRESS }
     : null,

@@ -1,8 +1,9 @@
-import { type Farebox, openFarebox, type Role, roles } from './app.ts'
+import { openFarebox, type Role, roles } from './app.ts'
 import { type Config, readConfig } from './config.ts'
-import { keyLines, tour } from './demo/tour.ts'
+import { greeting } from './greeting.ts'
 import { standardErrorLog } from './http/log-destination.ts'
 import { createLogger } from './http/logging.ts'
+import { prettyLines } from './http/pretty-lines.ts'
 import { wideNetworks } from './http/wide-networks.ts'
 import { onNpmGone } from './npm-watch.ts'
 import { StartRefused } from './postgres/start-refused.ts'
@@ -50,14 +51,6 @@ const rolesOf = (args: readonly string[]): readonly Role[] => {
   return args.length === 0 ? roles : (args as readonly Role[])
 }
 
-const greet = ({ baseUrl, demo, core }: Farebox): void => {
-  if (demo && baseUrl !== null) {
-    if (demo.fresh) say(keyLines(demo.demo, `${core.config.dataDir}/demo.json`))
-    say(`\n${tour(demo.demo)}\n`)
-  }
-  say(baseUrl === null ? 'Farebox runs' : `Farebox listens on ${baseUrl}`)
-}
-
 /** A setting that is refused may be another one that is misspelt: that is told as well. */
 const readSettings = (): Config => {
   try {
@@ -75,7 +68,18 @@ const run = async (): Promise<void> => {
   const config = readSettings()
   // Lines for people stand on standard output, the log on standard error.
   const log = standardErrorLog()
-  const logger = createLogger(config.logLevel, log.destination)
+  const forPeople =
+    config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY === true)
+  const logger = createLogger(
+    forPeople && !process.env.LOG_LEVEL ? 'warn' : config.logLevel,
+    forPeople ? prettyLines(log.destination) : log.destination,
+  )
+  /** For whoever sits at the terminal; the log of a service has lines of its own. */
+  const tell = (text: string): void => {
+    if (forPeople) process.stderr.write(`${text}\n`)
+  }
+  const where = config.databaseUrl === null ? ` on the data in ${config.dataDir}` : ''
+  tell(`Farebox starts${where}. Ctrl-C stops it.`)
   for (const warning of unknownSettings(process.env)) logger.warn(warning)
   for (const network of wideNetworks(process.env.FAREBOX_TRUSTED_PROXY ?? ''))
     logger.warn(
@@ -118,6 +122,7 @@ const run = async (): Promise<void> => {
     }
     stoppingSinceMs = performance.now()
     logger.info({ why }, 'stopping')
+    tell('Farebox stops.')
     void close()
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop(signal))
@@ -133,7 +138,9 @@ const run = async (): Promise<void> => {
     process.exitCode = 1
     stop(error.message)
   })
-  greet(farebox)
+  const { baseUrl, demo, core } = farebox
+  const empty = (await core.log.head()) === 0
+  say(greeting({ baseUrl, dataDir: config.dataDir, demo, empty }))
 }
 
 await run().catch((error) => {

@@ -36,7 +36,8 @@ test('a first start needs no setting but where to put its data, prints keys once
   const second = await startFarebox(t, { FAREBOX_DATA })
   const kept = (await readDemoFile(FAREBOX_DATA))!
   assert.deepEqual(kept, { ...demo, baseUrl: second.baseUrl, sandbox: kept.sandbox })
-  assert.doesNotMatch(second.out(), /Demo accounts/)
+  assert.doesNotMatch(second.out(), /Demo accounts|fbx_/, 'keys are shown once')
+  assert.ok(second.out().includes(join(FAREBOX_DATA, 'demo.json')), 'where the keys are')
   assert.equal((await call(`${second.baseUrl}/api/v1/wallet`, demo.buyer.key)).body.balanceCents, 100_000)
 })
 

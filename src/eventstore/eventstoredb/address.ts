@@ -14,7 +14,7 @@ export type Address = {
 }
 
 export const addressExpected =
-  'an address such as esdb://user:password@a.example:2113,b.example:2113,c.example:2113 or esdb://localhost:2113?tls=false'
+  'an address such as esdb://user:password@a:2113,b:2113,c:2113 or esdb://localhost:2113?tls=false'
 
 /** The message says what is wrong and never shows a password. */
 export class AddressRefused extends Error {

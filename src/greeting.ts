@@ -1,0 +1,58 @@
+import { join } from 'node:path'
+import type { DemoFile } from './demo/file.ts'
+import { keyLines, tour } from './demo/tour.ts'
+
+/** What a start came to. */
+export type Started = {
+  /** Null without the role `http`. */
+  readonly baseUrl: string | null
+  readonly dataDir: string
+  /** Null without a demo; `fresh`: its keys were made by this start. */
+  readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
+  /** Nothing was ever done here. */
+  readonly empty: boolean
+}
+
+const places = (baseUrl: string, { dataDir, demo }: Started): string =>
+  [
+    ['API', `${baseUrl}/api/v1, described at ${baseUrl}/docs`],
+    ...(demo
+      ? [
+          ['demo keys', join(dataDir, 'demo.json')],
+          ...(demo.demo.sandbox === null
+            ? []
+            : [['sandbox', `${demo.demo.sandbox}: takes payments in which no money moves`]]),
+        ]
+      : []),
+    ['commands', 'npx farebox --help, in another terminal with the same settings'],
+  ]
+    .map(([name = '', what = '']) => `  ${name.padEnd(9)}  ${what}`)
+    .join('\n')
+
+/** Lines to copy that make the first customer of a service without a demo. */
+const firstSteps = `Nothing is sold here yet, and nobody has an account. In another terminal with the same settings, in the
+directory of Farebox:
+
+# what is sold and at which prices; docs/catalog.md says what the file holds
+npx farebox catalog import catalog.json
+
+# a customer, with a key (it is shown this once) and with money
+ACCOUNT=$(npx farebox accounts create --email customer@example.com --json | node -p "JSON.parse(fs.readFileSync(0)).accountId")
+npx farebox keys create --account "$ACCOUNT" --scopes buy
+npx farebox wallet credit --account "$ACCOUNT" --cents 10000 --reference "first payment"
+
+docs/operations.md goes on from there: payment providers, stock, backups.`
+
+const whatNext = (started: Started): string => {
+  const { demo, dataDir, empty } = started
+  if (demo?.fresh)
+    return `${keyLines(demo.demo, join(dataDir, 'demo.json'))}\n\nTo try it, paste into another terminal:\n\n${tour(demo.demo)}\n\n`
+  return demo === null && empty ? `${firstSteps}\n\n` : ''
+}
+
+/** What people are told once the service runs. Keys are shown by the start that made them alone; the address is the last line. */
+export const greeting = (started: Started): string => {
+  const { baseUrl } = started
+  if (baseUrl === null) return 'Farebox runs'
+  return `\n${whatNext(started)}${places(baseUrl, started)}\n\nFarebox listens on ${baseUrl}`
+}
