@@ -168,7 +168,7 @@ test('the embedded Postgres is backed up while it serves, and comes back in anot
   assert.equal(restored.code, 0, restored.err)
   // What it says to do next works, and without it verify says the same.
   const lines = restored.out.trimEnd().split('\n').slice(-2)
-  const commands = lines.map((line) => /: farebox (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
+  const commands = lines.map((line) => /: npx farebox (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
   assert.deepEqual(commands, [
     ['projections', 'rebuild', 'all'],
     ['ledger', 'verify'],
