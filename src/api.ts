@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import type { Registry } from 'prom-client'
+import { Registry } from 'prom-client'
 import type { ReadDatabase } from '../projections/database.ts'
 import { createReads, type Reads } from '../projections/engine/reads.ts'
 import { books, hot } from '../projections/groups.ts'
@@ -21,6 +21,7 @@ import { createFinanceDirectory } from './finance/find-reader.ts'
 import { financeRoutes } from './finance/routes.ts'
 import { healthRoutes } from './http/health.ts'
 import { createHttpMetrics } from './http/http-metrics.ts'
+import { byToken, onOwnListener } from './http/operator-access.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import type { Route } from './http/route.ts'
 import { createHttpServer } from './http/server.ts'
@@ -80,6 +81,11 @@ export type ApiParts = {
 
 export type Api = {
   readonly server: FastifyInstance
+  /**
+   * `/metrics` and `/readyz` for the operator, to listen where nobody but this machine reaches it; null without
+   * FAREBOX_METRICS_PORT.
+   */
+  readonly insideServer: FastifyInstance | null
   /**
    * Waits, bounded, until requests are answered from everything that is in the log now: what was just sold for the
    * first time is no unknown product to the first customer. Where tables are still being made it gives up in silence;
@@ -202,18 +208,9 @@ export const createApi = (parts: ApiParts): Api => {
       returnUrls,
     }),
   ]
-  const server = createHttpServer({
+  const probes = readinessProbes(core, projecting, prices, parts.starting)
+  const common = {
     customerIdOf: shared.customers.idOf,
-    routes: [
-      ...routes,
-      ...callbackRoutes({ ...payments, clock, monotonicMs, stored: parts.callbackStored }),
-      paidPageRoute,
-      ...documentationRoutes(routes, webhookDeclarations),
-      ...healthRoutes(readinessProbes(core, projecting, prices, parts.starting), {
-        registry,
-        token: config.metricsToken,
-      }),
-    ],
     directory: createDirectory({
       pool,
       log,
@@ -223,19 +220,39 @@ export const createApi = (parts: ApiParts): Api => {
       reached: (position) => projecting.progress.reached(hot.name, position, keyWaitMs),
       monotonicMs,
     }),
+    logger,
+    monotonicMs,
+  }
+  const server = createHttpServer({
+    ...common,
+    routes: [
+      ...routes,
+      ...callbackRoutes({ ...payments, clock, monotonicMs, stored: parts.callbackStored }),
+      paidPageRoute,
+      ...documentationRoutes(routes, webhookDeclarations),
+      ...healthRoutes(probes, { registry, mayRead: byToken(config.metricsToken) }),
+    ],
     financeDirectory: createFinanceDirectory({
       pool,
       log,
       clock,
       clockProblem: core.clockGuard.problem,
     }),
-    logger,
     metrics: createHttpMetrics(registry),
     limits: limitsOf(config, monotonicMs),
-    monotonicMs,
     connections: config.connections,
     ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
   })
+  // What it measures of itself is told to nobody.
+  const insideServer =
+    config.metricsPort === null
+      ? null
+      : createHttpServer({
+          ...common,
+          routes: healthRoutes(probes, { registry, mayRead: onOwnListener }),
+          metrics: createHttpMetrics(new Registry()),
+          limits: null,
+        })
   const stopping = new AbortController()
   const following = prices.start(projecting, stopping.signal).catch((error) => {
     logger.error({ err: error }, 'catalogue and terms cannot be followed')
@@ -243,13 +260,14 @@ export const createApi = (parts: ApiParts): Api => {
   })
   return {
     server,
+    insideServer,
     caughtUp: async () => {
       if (!(await projecting.progress.reached(hot.name, await log.head(), catchUpMs))) return
       await prices.refresh()
     },
     stop: async () => {
       stopping.abort()
-      await server.close()
+      await Promise.all([server.close(), insideServer?.close()])
       await keyUses.stop()
       await following
       await prices.stop()

@@ -43,6 +43,8 @@ export type Farebox = {
   readonly registry: Registry
   /** E.g. `http://127.0.0.1:3000`; null without the role `http`. */
   readonly baseUrl: string | null
+  /** Where this machine reads the measurements without a token; null without FAREBOX_METRICS_PORT. */
+  readonly insideUrl: string | null
   /** The demo's keys, and whether they were made at this start; null without a demo. */
   readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
   /** Settles when something that cannot be done without ended by itself; then close and end the process. */
@@ -123,6 +125,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   void core.failed.then(failed.resolve)
   let starting: string | null = 'still starting'
   let api: Api | null = null
+  let insideUrl: string | null = null
   if (has('http')) {
     api = createApi({
       core,
@@ -137,6 +140,11 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
       fail: failed.resolve,
     })
     closing.add(api.stop)
+    if (api.insideServer !== null && config.metricsPort !== null) {
+      const place = { host: '127.0.0.1', port: config.metricsPort }
+      insideUrl = await listen(api.insideServer, place, 'FAREBOX_METRICS_PORT')
+      logger.info({ url: `${insideUrl}/metrics` }, 'this machine reads the measurements without a token')
+    }
     baseUrl = await listen(api.server, config)
     const { server } = api
     closing.add(() => shutDown(server, config.shutdownTimeoutMs))
@@ -148,5 +156,14 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   await api?.caughtUp()
   starting = null
   opened.patience?.end()
-  return { core, projecting, registry, baseUrl, demo, failed: failed.promise, close: closing.close }
+  return {
+    core,
+    projecting,
+    registry,
+    baseUrl,
+    insideUrl,
+    demo,
+    failed: failed.promise,
+    close: closing.close,
+  }
 }

@@ -75,7 +75,10 @@ export const settings = {
   FAREBOX_METRICS_TOKEN: text('a text of at least 16 characters')
     .min(16, 'a text of at least 16 characters')
     .optional()
-    .describe('A bearer token for /metrics; without it only this machine may read them.'),
+    .describe('A bearer token for /metrics and for what /readyz says is wrong.'),
+  FAREBOX_METRICS_PORT: whole(0, 65_535)
+    .optional()
+    .describe('A port of 127.0.0.1 with /metrics and /readyz that need no token; 0 takes a free one.'),
   FAREBOX_DEMO: onOff
     .prefault('on')
     .describe('on: an empty log gets a demo catalogue, stock and accounts. off: it stays empty.'),
@@ -142,8 +145,10 @@ export type Config = {
   readonly connections: ConnectionLimits
   /** Null: none. */
   readonly trustedProxies: TrustedProxies | null
-  /** Null: only this machine reads the measurements. */
+  /** Null: no token opens the measurements. */
   readonly metricsToken: string | null
+  /** Of this machine's own listener for the measurements; null: there is none. */
+  readonly metricsPort: number | null
   readonly demo: boolean
   /** 32 bytes; null: kept under `dataDir`. */
   readonly masterKey: Buffer | null
@@ -212,6 +217,7 @@ const configOf = (values: Values): Config => ({
   connections: { total: values.FAREBOX_CONNECTIONS, perAddress: values.FAREBOX_CONNECTIONS_ADDRESS },
   trustedProxies: values.FAREBOX_TRUSTED_PROXY ?? null,
   metricsToken: values.FAREBOX_METRICS_TOKEN ?? null,
+  metricsPort: values.FAREBOX_METRICS_PORT ?? null,
   demo: values.FAREBOX_DEMO,
   masterKey: values.FAREBOX_MASTER_KEY ?? null,
   sealKey: values.FAREBOX_SEAL_KEY ?? null,

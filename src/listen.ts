@@ -14,21 +14,28 @@ export const urlOf = ({ host, port }: Pick<Config, 'host' | 'port'>): string =>
   `http://${reachable(host)}:${port}`
 
 /**
- * Listens where the settings say. Resolves to the address, with the port that the system chose for port 0.
+ * Listens where the settings say; `setting` names the port in a refusal. Resolves to the address, with the port that the system chose for port 0.
  * @throws StartRefused when the port is taken or may not be had
  */
-export const listen = async (app: FastifyInstance, { host, port }: Config): Promise<string> => {
+export const listen = async (
+  app: FastifyInstance,
+  { host, port }: Pick<Config, 'host' | 'port'>,
+  setting = 'PORT',
+): Promise<string> => {
   try {
     await app.listen({ host, port })
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     if (code === 'EADDRINUSE')
-      throw new StartRefused(`port ${port} of ${host} is taken by another program; set PORT to another one`, {
-        cause: error,
-      })
+      throw new StartRefused(
+        `port ${port} of ${host} is taken by another program; set ${setting} to another one`,
+        {
+          cause: error,
+        },
+      )
     if (code === 'EACCES' || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
       throw new StartRefused(
-        `this machine does not let port ${port} of ${host} be listened on (${message}); set PORT or HOST`,
+        `this machine does not let port ${port} of ${host} be listened on (${message}); set ${setting === 'PORT' ? 'PORT or HOST' : setting}`,
         {
           cause: error,
         },

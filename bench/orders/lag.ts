@@ -1,10 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { metricsToken } from './server.ts'
 
 /** How far each group of read models is behind at one moment, milliseconds by the group's name. */
 export type Lag = ReadonlyMap<string, number>
 
+const headers = { authorization: `Bearer ${metricsToken}` }
+
 const lagOf = async (url: URL): Promise<Lag> => {
-  const text = await (await fetch(new URL('/metrics', url))).text()
+  const text = await (await fetch(new URL('/metrics', url), { headers })).text()
   const lines = text.matchAll(/^farebox_projection_lag_seconds\{group="([^"]+)"\} (\S+)$/gm)
   return new Map([...lines].map(([, group, seconds]) => [group ?? '', Number(seconds) * 1000]))
 }

@@ -16,6 +16,9 @@ const startArguments = (): readonly string[] => {
   return given
 }
 
+/** Opens the metrics of a server to measure. */
+export const metricsToken = randomBytes(16).toString('hex')
+
 /** The settings of a server to measure: the demo catalogue, no rate limit, keys of its own. */
 export const serverSettings = (database: string, dataDir: string) => ({
   PATH: process.env.PATH,
@@ -25,6 +28,7 @@ export const serverSettings = (database: string, dataDir: string) => ({
   FAREBOX_DATA: dataDir,
   FAREBOX_DEMO: 'on',
   FAREBOX_RATE_LIMIT: 'off',
+  FAREBOX_METRICS_TOKEN: metricsToken,
   FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
   FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
   LOG_LEVEL: process.env.LOG_LEVEL ?? 'warn',

@@ -1,8 +1,8 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Registry } from 'prom-client'
 import { z } from 'zod'
 import { ApiError, refuseUnknownPath } from './errors.ts'
-import type { ApiRequest, Route } from './route.ts'
+import type { OperatorAccess } from './operator-access.ts'
+import type { Route } from './route.ts'
 import { route } from './route.ts'
 
 /** One thing that must hold before orders can be taken. */
@@ -50,7 +50,7 @@ const healthz = route({
   handler: async () => ({ status: 200, body: { status: 'ok' as const } }),
 })
 
-const readyz = (probes: readonly Probe[]): Route => {
+const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
   let asking: Promise<readonly string[]> | null = null
   /** Anybody may ask, so those who ask while a look is under way share it. */
   const ask = (): Promise<readonly string[]> => {
@@ -65,7 +65,7 @@ const readyz = (probes: readonly Probe[]): Route => {
     operationId: 'getReadiness',
     summary: 'Whether orders can be placed',
     description:
-      'Ready once the log takes writes and the projections have caught up; else it names what is not.',
+      'Ready once the log takes writes and the projections have caught up. With the token of FAREBOX_METRICS_TOKEN, and on the port of FAREBOX_METRICS_PORT, it names what is not.',
     tag: 'Service',
     access: 'public',
     writes: false,
@@ -74,51 +74,39 @@ const readyz = (probes: readonly Probe[]): Route => {
     responses: {
       200: {
         description: 'Orders can be placed.',
-        body: z.object({ status: z.literal('ready'), checks: Checks }),
-        example: { status: 'ready', checks: { log: 'ok', projections: 'ok' } },
+        body: z.object({ status: z.literal('ready'), checks: Checks.optional() }),
+        example: { status: 'ready' },
       },
     },
     errors: ['overloaded'],
-    async handler() {
+    async handler({ headers }) {
       const outcomes = await ask()
       const checks = Object.fromEntries(probes.map(({ name }, at) => [name, outcomes[at] ?? '']))
       const failing = Object.keys(checks).filter((name) => checks[name] !== 'ok')
+      // What is wrong names hosts and ports of the inside.
+      const detail = mayRead(headers) ? { checks } : {}
       if (failing.length > 0)
         throw new ApiError(
           'overloaded',
-          `not ready: ${failing.join(', ')}`,
-          { checks },
+          mayRead(headers) ? `not ready: ${failing.join(', ')}` : 'not ready',
+          detail,
           { 'retry-after': '1' },
         )
-      return { status: 200, body: { status: 'ready' as const, checks } }
+      return { status: 200, body: { status: 'ready' as const, ...detail } }
     },
   })
 }
 
-export type MetricsAccess = {
-  readonly registry: Registry
-  /** A bearer token; null: only a peer on this machine may read, and none through a proxy. */
-  readonly token: string | null
-}
+export type Inside = { readonly registry: Registry; readonly mayRead: OperatorAccess }
 
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
-
-const isLoopback = (address: string): boolean => address === '::1' || address.startsWith('127.')
-
-const mayRead = (token: string | null, { address, headers }: ApiRequest): boolean => {
-  if (token === null)
-    return isLoopback(address) && headers['x-forwarded-for'] === undefined && headers.forwarded === undefined
-  return timingSafeEqual(digest(headers.authorization ?? ''), digest(`Bearer ${token}`))
-}
-
-/** Route labels and figures of money tell a stranger too much: without a token only this machine reads them. */
-const metrics = ({ registry, token }: MetricsAccess): Route =>
+/** Route labels and figures of money tell a stranger too much. */
+const metrics = ({ registry, mayRead }: Inside): Route =>
   route({
     method: 'GET',
     path: '/metrics',
     operationId: 'getMetrics',
     summary: 'Measurements for Prometheus',
-    description: 'To callers on this machine, or with the token of FAREBOX_METRICS_TOKEN.',
+    description: 'With the token of FAREBOX_METRICS_TOKEN, or on the port of FAREBOX_METRICS_PORT.',
     tag: 'Service',
     access: 'public',
     writes: false,
@@ -126,8 +114,8 @@ const metrics = ({ registry, token }: MetricsAccess): Route =>
     unlimited: true,
     responses: { 200: { description: 'The measurements.', text: { mediaType: 'text/plain', example: '' } } },
     errors: ['not_found'],
-    async handler(request) {
-      if (!mayRead(token, request)) throw refuseUnknownPath()
+    async handler({ headers }) {
+      if (!mayRead(headers)) throw refuseUnknownPath()
       return {
         status: 200,
         text: await registry.metrics(),
@@ -137,8 +125,8 @@ const metrics = ({ registry, token }: MetricsAccess): Route =>
   })
 
 /** `/healthz`, `/readyz` and `/metrics`: for the operator's machines, outside the interface description. */
-export const healthRoutes = (probes: readonly Probe[], access: MetricsAccess): readonly Route[] => [
+export const healthRoutes = (probes: readonly Probe[], inside: Inside): readonly Route[] => [
   healthz,
-  readyz(probes),
-  metrics(access),
+  readyz(probes, inside.mayRead),
+  metrics(inside),
 ]

@@ -78,7 +78,8 @@ export const hangUpIdleOnClose = (app: FastifyInstance, { open }: Connections): 
     for (const socket of open) if (socket.bytesRead === 0) socket.destroy()
   }
   app.addHook('preClose', (done) => {
-    const timer = setInterval(sweep, sweepMs)
+    // A server that never listened tells of no close.
+    const timer = setInterval(sweep, sweepMs).unref()
     app.server.once('close', () => clearInterval(timer))
     done()
   })

@@ -5,6 +5,7 @@ import pino from 'pino'
 import { openFarebox } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { atEnd } from '../support/cleanup.ts'
+import { asOperator, metricsToken } from '../support/demo-env.ts'
 import { call, dataDirectory } from '../support/farebox.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
@@ -18,6 +19,7 @@ const open = async (t: TestContext, clock: { aheadMs: number }, settings: NodeJS
       FAREBOX_DATA: await dataDirectory(t),
       FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
       FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+      FAREBOX_METRICS_TOKEN: metricsToken,
       ...settings,
     }),
     roles: ['http', 'projections', 'reactors'],
@@ -40,7 +42,7 @@ for (const aheadMs of [3_000, -3_000])
     clock.aheadMs = aheadMs
     await core.clockGuard.check()
 
-    const ready = await fetch(`${baseUrl}/readyz`)
+    const ready = await fetch(`${baseUrl}/readyz`, asOperator)
     assert.equal(ready.status, 503)
     assert.match(
       JSON.stringify(await ready.json()),

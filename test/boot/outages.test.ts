@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { asOperator } from '../support/demo-env.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { skipWithoutPostgresLog, startService } from '../support/service.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
@@ -32,7 +33,7 @@ test('a log that takes nothing makes the service unready and is told of once, un
       $$ begin raise exception using errcode = 'disk_full', message = 'no space left on device'; end $$;
     create trigger refuse before insert on log.events for each statement execute function log.refuse()`)
   for (let n = 0; n < 3; n += 1) assert.equal(await order(), 503)
-  const response = await fetch(`${baseUrl}/readyz`)
+  const response = await fetch(`${baseUrl}/readyz`, asOperator)
   const { checks } = (await response.json()) as { checks: { log: string } }
   assert.deepEqual([response.status, checks.log], [503, 'appends fail: no space left on device'])
   assert.equal(told(/^the log takes no appends/), 1)
@@ -59,7 +60,10 @@ for (const [what, fail] of [
   test(`while Postgres ${what} /metrics answers without the figures that it would be asked for`, async (t) => {
     const { proxy, baseUrl } = await behindProxy(t)
     const scrape = async (): Promise<ReadonlySet<string>> => {
-      const response = await fetch(`${baseUrl}/metrics`, { signal: AbortSignal.timeout(9_000) })
+      const response = await fetch(`${baseUrl}/metrics`, {
+        ...asOperator,
+        signal: AbortSignal.timeout(9_000),
+      })
       assert.equal(response.status, 200)
       const lines = (await response.text()).split('\n').filter((line) => !line.startsWith('#'))
       return new Set(lines.map((line) => /^\w*/.exec(line)![0]))

@@ -10,6 +10,7 @@ import { readDemoFile } from '../../src/demo/file.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 const order = { product_id: 'residential-premium', quantity: 5 }
 
@@ -180,6 +181,25 @@ const takenAfterFree = async (t: TestContext): Promise<number> => {
     return port + 1
   }
 }
+
+test('the measurements have a listener of their own on this machine, where the settings ask for one', async (t) => {
+  const server = await startFarebox(t, {
+    FAREBOX_DATA: await dataDirectory(t),
+    FAREBOX_METRICS_PORT: '0',
+    LOG_LEVEL: 'info',
+  })
+  const inside = await until(() => /"url":"(http:\/\/127\.0\.0\.1:\d+)\/metrics"/.exec(server.err())?.[1])
+  assert.match(await (await fetch(`${inside}/metrics`)).text(), /^farebox_http_requests_in_flight \d/m)
+  assert.match(await (await fetch(`${inside}/readyz`)).text(), /"checks":\{"start":"ok"/)
+  assert.equal((await fetch(`${inside}/api/v1/me`)).status, 404)
+  assert.equal((await fetch(`${server.baseUrl}/metrics`)).status, 404)
+  assert.equal(await (await fetch(`${server.baseUrl}/readyz`)).text(), '{"status":"ready"}\n')
+  const other = await runToEnd(t, {
+    FAREBOX_DATA: await dataDirectory(t),
+    FAREBOX_METRICS_PORT: new URL(inside).port,
+  })
+  assert.match(other.err, /port \d+ of 127\.0\.0\.1 is taken .*; set FAREBOX_METRICS_PORT to another one/)
+})
 
 test('a taken port of the sandbox: one that was asked for stops the start, else a free one is taken and named', async (t) => {
   const port = await takenAfterFree(t)

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { get } from 'node:http'
 import { describe, test } from 'node:test'
 import { Registry } from 'prom-client'
 import { healthRoutes, type Probe } from '../../src/http/health.ts'
 import { createHttpMetrics } from '../../src/http/http-metrics.ts'
+import { byToken, onOwnListener } from '../../src/http/operator-access.ts'
 import { registerGauge, registerRuntimeMetrics } from '../../src/http/runtime-metrics.ts'
 import { sampleRoutes, sampleServer } from './sample.ts'
 
 const probe = (name: string, check: Probe['check']): Probe => ({ name, check })
 const fine = probe('log', async () => null)
-const open = { registry: new Registry(), token: null }
+const open = { registry: new Registry(), mayRead: () => true }
+const token = 's3cret-s3cret-s3cret'
 
 describe('Health', () => {
   test('/healthz answers whatever is broken', async (t) => {
@@ -61,7 +65,7 @@ describe('Health', () => {
 describe('Metrics', () => {
   test('count requests by their template, never by their path', async (t) => {
     const registry = new Registry()
-    const routes = [...healthRoutes([], { registry, token: null }), ...sampleRoutes]
+    const routes = [...healthRoutes([], { registry, mayRead: () => true }), ...sampleRoutes]
     const { client, baseUrl } = await sampleServer(t, { routes, metrics: createHttpMetrics(registry) })
     for (const id of ['ord_1', 'ord_2']) await client.get(`/api/v1/orders/${id}`, { key: 'buyer-key' })
     await client.get('/no/such/path')
@@ -91,23 +95,56 @@ describe('Metrics', () => {
     assert.match(text, /^farebox_resident_memory_bytes \d/m)
   })
 
-  test('are shown without a token to this machine alone, and not through a proxy on it', async (t) => {
-    const { baseUrl } = await sampleServer(t, { routes: healthRoutes([], open) })
-    const status = async (headers: Record<string, string>) =>
-      (await fetch(`${baseUrl}/metrics`, { headers })).status
-    assert.equal(await status({}), 200)
-    assert.equal(await status({ 'x-forwarded-for': '127.0.0.1' }), 404)
-    assert.equal(await status({ forwarded: 'for=127.0.0.1' }), 404)
+  test('and what /readyz says is wrong are for whoever has the token, from wherever it comes', async (t) => {
+    const broken = probe('database', async () => 'connect ECONNREFUSED 10.1.2.3:5432')
+    const routes = healthRoutes([fine, broken], { registry: new Registry(), mayRead: byToken(token) })
+    const { baseUrl } = await sampleServer(t, { routes })
+    const seen = async (headers: Record<string, string>) => {
+      const ready = await fetch(`${baseUrl}/readyz`, { headers })
+      const { requestId, ...body } = (await ready.json()) as Record<string, unknown>
+      assert.equal(ready.status, 503)
+      return [(await fetch(`${baseUrl}/metrics`, { headers })).status, body]
+    }
+    const forwarded = { 'x-forwarded-for': '198.51.100.1' }
+    for (const headers of [
+      {},
+      forwarded,
+      { authorization: 'Bearer wrong' },
+      { authorization: token },
+    ] as Record<string, string>[])
+      assert.deepEqual(await seen(headers), [404, { error: 'not ready', code: 'overloaded' }])
+    const told = {
+      error: 'not ready: database',
+      code: 'overloaded',
+      checks: { log: 'ok', database: 'connect ECONNREFUSED 10.1.2.3:5432' },
+    }
+    const authorization = `Bearer ${token}`
+    assert.deepEqual(await seen({ authorization }), [200, told])
+    assert.deepEqual(await seen({ authorization, ...forwarded }), [200, told])
   })
 
-  test('are shown with the token, where there is one, and only with it', async (t) => {
-    const { baseUrl } = await sampleServer(t, {
-      routes: healthRoutes([], { registry: new Registry(), token: 's3cret' }),
-    })
-    const status = async (headers: Record<string, string>) =>
-      (await fetch(`${baseUrl}/metrics`, { headers })).status
-    assert.equal(await status({ authorization: 'Bearer s3cret', 'x-forwarded-for': '198.51.100.1' }), 200)
-    for (const headers of [{}, { authorization: 'Bearer wrong' }, { authorization: 's3cret' }])
-      assert.equal(await status(headers as never), 404)
+  test('are for nobody where there is no token, also not for this machine: a proxy may be on it', async (t) => {
+    const routes = healthRoutes([fine], { registry: new Registry(), mayRead: byToken(null) })
+    const { baseUrl } = await sampleServer(t, { routes })
+    for (const headers of [{}, { authorization: 'Bearer null' }, { authorization: 'Bearer ' }])
+      assert.equal((await fetch(`${baseUrl}/metrics`, { headers: headers as never })).status, 404)
+    assert.deepEqual(await (await fetch(`${baseUrl}/readyz`)).json(), { status: 'ready' })
+  })
+
+  test('on a listener of their own need no token, and are not sent through a proxy or to a foreign page', async (t) => {
+    const routes = healthRoutes([fine], { registry: new Registry(), mayRead: onOwnListener })
+    const { port } = await sampleServer(t, { routes })
+    const status = async (headers: Record<string, string>): Promise<number> => {
+      const asked = get({ port, host: '127.0.0.1', path: '/metrics', headers, agent: false })
+      const [answer] = await once(asked, 'response')
+      answer.resume()
+      return answer.statusCode
+    }
+    for (const host of ['127.0.0.1', `localhost:${port}`, `[::1]:${port}`])
+      assert.equal(await status({ host }), 200)
+    for (const host of ['rebound.example', `127.0.0.1.example:${port}`])
+      assert.equal(await status({ host }), 404)
+    for (const name of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip', 'x-forwarded-proto'])
+      assert.equal(await status({ [name]: '127.0.0.1' }), 404, name)
   })
 })

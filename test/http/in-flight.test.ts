@@ -141,6 +141,7 @@ const slow = (door: Promise<void>, over: Partial<Route> = {}): Route => ({
     description: 'Answers late.',
     tag: 'Service',
     access: 'public',
+    customer: 'unaffected',
     writes: false,
     responses: { 200: { description: 'x', body: z.object({}), example: {} } },
     errors: [],

@@ -173,7 +173,7 @@ describe('The interface description', () => {
   })
 
   test('is served with the documentation, and hides the pages of machines', async (t) => {
-    const own = [...healthRoutes([], { registry: new Registry(), token: null }), ...sampleRoutes]
+    const own = [...healthRoutes([], { registry: new Registry(), mayRead: () => true }), ...sampleRoutes]
     const { baseUrl } = await sampleServer(t, { routes: [...own, ...documentationRoutes(own)] })
     const served = await (await fetch(`${baseUrl}/openapi.json`)).json()
     assert.deepEqual(served, JSON.parse(JSON.stringify(document)))

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { endOfPeriodMs, nextPeriod, periodOf } from '../../src/periods/period.ts'
+import { asOperator } from '../support/demo-env.ts'
 import { farebox } from '../support/farebox.ts'
 import { startService } from '../support/service.ts'
 
@@ -52,7 +53,7 @@ test('finance closes the month on the command line; a service whose clock still 
   await service.farebox.core.clockGuard.check()
   const refused = await order()
   assert.equal(refused.status, 503, refused.text)
-  const ready = await fetch(`${service.baseUrl}/readyz`)
+  const ready = await fetch(`${service.baseUrl}/readyz`, asOperator)
   assert.equal(ready.status, 503)
   const wrong = new RegExp(`${period} is closed: the operator must set the clock right`)
   assert.match(await ready.text(), wrong)
