@@ -177,6 +177,7 @@ export const createApi = (parts: ApiParts): Api => {
       values: webhookValues,
       checkTarget: (url) => checkTarget(url, { resolve, rules }),
       queue: parts.webhookQueue,
+      limited: config.rates !== null,
     }),
     ...resellerCustomerRoutes(shared),
     ...resellerFinanceRoutes({

@@ -7,6 +7,7 @@ import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { inRange, instantQuery, wordQuery } from '../http/query.ts'
 import { type Route, route } from '../http/route.ts'
+import { allowances, type TakeAllowance } from './allowance.ts'
 import type { EndpointReads } from './endpoint-reads.ts'
 import { hasten } from './hasten.ts'
 import { findDelivery, listDeliveries } from './queries.ts'
@@ -28,6 +29,9 @@ import type { Webhooks } from './service.ts'
 /** How long a reader of deliveries waits for the reactor. */
 const queueWaitMs = 2_000
 
+const often = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
+  `At most ${endpoint} a minute for an endpoint and ${account} for an account.`
+
 /** What was sent to an endpoint and what is sent by hand: spec.md "Webhooks", decisions.md "Webhooks and notices". */
 export const deliveryRoutes = (deps: {
   readonly webhooks: Pick<Webhooks, 'ping' | 'redeliver'>
@@ -35,10 +39,11 @@ export const deliveryRoutes = (deps: {
   readonly log: Pick<EventLog, 'head'>
   readonly endpoints: Pick<EndpointReads, 'endpointOf' | 'settled'>
   readonly redeliverSince: RedeliverSince
+  readonly takeAllowance: TakeAllowance
   readonly pool: pg.Pool
   readonly clock: Clock
 }): readonly Route[] => {
-  const { webhooks, queue, log, pool, clock } = deps
+  const { webhooks, queue, log, pool, clock, takeAllowance } = deps
   const { endpointOf, settled } = deps.endpoints
 
   /** A delivery stands in the table once the reactor has come past its fact. */
@@ -54,12 +59,12 @@ export const deliveryRoutes = (deps: {
       path: '/api/v1/webhooks/{id}/test',
       operationId: 'testWebhook',
       summary: 'Send a ping',
-      description:
-        'Queues a `ping`, whatever the endpoint listens to, through the same signing and sending as every event.',
+      description: `Queues a \`ping\`, whatever the endpoint listens to, through the same signing and sending as every event. ${often(allowances.test)}`,
       writes: true,
       responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId }) => {
+        await takeAllowance('test', caller.accountId, id)
         const place = placeOf(caller, id)
         const { deliveryId, position } = done(await webhooks.ping(place, causeOf({ caller, requestId })))
         return { status: 202, body: { id, deliveryId }, position }
@@ -105,8 +110,7 @@ export const deliveryRoutes = (deps: {
       path: '/api/v1/webhooks/{id}/deliveries/{deliveryId}/redeliver',
       operationId: 'redeliverWebhook',
       summary: 'Send a delivery again',
-      description:
-        'Sends a delivery of the last 30 days now, under the same `webhook-id`: a finished one once more, with ten attempts of its own; one that waits for its next attempt without the wait. One that is being sent stays as it is.',
+      description: `Sends a delivery of the last 30 days now, under the same \`webhook-id\`: a finished one once more, with ten attempts of its own; one that waits for its next attempt without the wait. One that is being sent stays as it is. ${often(allowances.redelivery)}`,
       writes: true,
       params: z.object({ id: z.string(), deliveryId: z.string() }),
       examples: { params: { id: webhookExample.id, deliveryId: queuedExample.deliveryId } },
@@ -116,6 +120,7 @@ export const deliveryRoutes = (deps: {
         await endpointOf(caller, id, after)
         const delivery = await findDelivery(pool, id, deliveryId)
         if (!delivery) throw refuse('not_found', 'no delivery of this webhook has this id')
+        await takeAllowance('redelivery', caller.accountId, id)
         const place = placeOf(caller, id)
         const { position } = done(await webhooks.redeliver(place, delivery, causeOf({ caller, requestId })))
         // Nothing was written: it is on its way, and may wait for its next attempt.
@@ -130,7 +135,7 @@ export const deliveryRoutes = (deps: {
       path: '/api/v1/webhooks/{id}/redeliver',
       operationId: 'redeliverWebhooks',
       summary: 'Send again what an endpoint missed',
-      description: `After an outage: sends now every delivery of an event since \`since\` (at most 30 days back) that failed, was canceled or waits for its next attempt, in the order of the events. What succeeded or is being sent stays as it is, so calling twice sends nothing twice. A call takes ${maxRedelivered.toLocaleString('en-US')} at most; \`more\` says whether to call again.`,
+      description: `After an outage: sends now every delivery of an event since \`since\` (at most 30 days back) that failed, was canceled or waits for its next attempt, in the order of the events. What succeeded or is being sent stays as it is, so calling twice sends nothing twice. A call takes ${maxRedelivered.toLocaleString('en-US')} at most; \`more\` says whether to call again. ${often(allowances.outage)}`,
       writes: true,
       query: z.object({ since: instantQuery('Events that happened at or after this instant.') }),
       examples: { ...onEndpoint.examples, query: { since: '2026-11-21T02:30:00Z' } },
@@ -144,6 +149,7 @@ export const deliveryRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, query: { since }, requestId, after }) => {
         await endpointOf(caller, id, after)
+        await takeAllowance('outage', caller.accountId, id)
         await queued()
         const cause = causeOf({ caller, requestId })
         const sent = await deps.redeliverSince(id, inRange(since), cause, async (position) => {

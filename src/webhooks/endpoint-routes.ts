@@ -6,6 +6,7 @@ import { refuse } from '../http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../http/paging.ts'
 import { type Route, route } from '../http/route.ts'
 import { TargetRefused } from '../outgoing/target.ts'
+import { allowances, type TakeAllowance } from './allowance.ts'
 import { maxActiveEndpoints, maxEndpoints } from './decide.ts'
 import type { EndpointReads } from './endpoint-reads.ts'
 import { webhookEvents } from './event-names.ts'
@@ -30,6 +31,7 @@ export const endpointRoutes = (deps: {
   /** @throws TargetRefused */
   readonly checkTarget: (url: string) => Promise<URL>
   readonly endpoints: EndpointReads
+  readonly takeAllowance: TakeAllowance
   readonly db: Kysely<ReadDatabase>
 }): readonly Route[] => {
   const { webhooks, values, db } = deps
@@ -51,7 +53,7 @@ export const endpointRoutes = (deps: {
       path: '/api/v1/webhooks',
       operationId: 'createWebhook',
       summary: 'Register a webhook endpoint',
-      description: `Registers an https endpoint for events (left out: all of them). The answer carries the signing secret, this once. At most ${maxActiveEndpoints} active endpoints an account, and ${maxEndpoints} with disabled ones. An endpoint that listens to \`plan.low_traffic\` is told of each plan that is low already.`,
+      description: `Registers an https endpoint for events (left out: all of them). The answer carries the signing secret, this once. At most ${maxActiveEndpoints} active endpoints an account, and ${maxEndpoints} with disabled ones; ${allowances.registration.account} registrations a minute. An endpoint that listens to \`plan.low_traffic\` is told of each plan that is low already.`,
       writes: true,
       body: z.strictObject({ url: urlField, events: eventsField.optional() }),
       codes: { body: { events: { value: 'invalid_events' } } },
@@ -65,9 +67,10 @@ export const endpointRoutes = (deps: {
       },
       errors: ['invalid_url', 'webhook_limit_reached'],
       handler: async ({ caller, body, requestId }) => {
+        const { accountId } = caller
+        await deps.takeAllowance('registration', accountId, null)
         const url = await checkedUrl(body.url)
         const events = subscriptionOf(body.events)
-        const { accountId } = caller
         const made = done(await webhooks.register({ accountId, url, events }, causeOf({ caller, requestId })))
         return {
           status: 201,

@@ -160,4 +160,35 @@ export const migrations: Migrations = {
     alter table work.webhook_reactor alter column version set default 2;
     update work.webhook_reactor set version = 2;
   `,
+  // Token buckets (the generic cell rate algorithm): a subject is spent until then, a whole minute ahead at most. All of
+  // the subjects of one request are taken from, or none; gives the milliseconds to wait, 0 when they were taken. The lock
+  // on the first one, the account, covers the others, which have a row only once something was taken. What a clock that
+  // ran ahead left counts for a minute.
+  '0907_webhook_allowances': `
+    create table work.webhook_allowances (
+      subject text primary key,
+      spent_until timestamptz not null
+    );
+    create index webhook_allowances_spent on work.webhook_allowances (spent_until);
+    create function work.take_webhook_allowance(subjects text[], per_minute integer[], at timestamptz)
+    returns integer language plpgsql as $$
+    declare
+      wait interval;
+    begin
+      insert into work.webhook_allowances (subject, spent_until) values (subjects[1], at) on conflict do nothing;
+      perform 1 from work.webhook_allowances where subject = subjects[1] for update;
+      update work.webhook_allowances set spent_until = at + interval '1 minute'
+       where subject = any (subjects) and spent_until > at + interval '1 minute';
+      select max(greatest(a.spent_until, at) + interval '1 minute' / g.n - at - interval '1 minute') into wait
+        from unnest(subjects, per_minute) as g (subject, n) left join work.webhook_allowances a using (subject);
+      if wait > interval '0' then
+        return ceil(extract(epoch from wait) * 1000)::integer;
+      end if;
+      insert into work.webhook_allowances as a (subject, spent_until)
+        select subject, at + interval '1 minute' / n from unnest(subjects, per_minute) as g (subject, n)
+        on conflict (subject) do update
+          set spent_until = greatest(a.spent_until, at) + (excluded.spent_until - at);
+      return 0;
+    end $$;
+  `,
 }

@@ -5,6 +5,7 @@ import type { Reads } from '../../projections/engine/reads.ts'
 import type { Clock } from '../clock.ts'
 import type { EventLog } from '../eventstore/port.ts'
 import type { Route } from '../http/route.ts'
+import { createAllowance } from './allowance.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import { createEndpointReads } from './endpoint-reads.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
@@ -25,10 +26,13 @@ export const webhookRoutes = (deps: {
   readonly clock: Clock
   readonly db: Kysely<ReadDatabase>
   readonly pool: pg.Pool
+  /** Whether what is asked for by hand is limited. */
+  readonly limited: boolean
 }): readonly Route[] => {
   const endpoints = createEndpointReads(deps)
+  const takeAllowance = createAllowance(deps)
   return [
-    ...endpointRoutes({ ...deps, endpoints }),
-    ...deliveryRoutes({ ...deps, endpoints, redeliverSince: createRedeliverSince(deps) }),
+    ...endpointRoutes({ ...deps, endpoints, takeAllowance }),
+    ...deliveryRoutes({ ...deps, endpoints, takeAllowance, redeliverSince: createRedeliverSince(deps) }),
   ]
 }

@@ -7,6 +7,7 @@ import type { AccountId } from '../ids.ts'
 import { createResolve, type TargetRules } from '../outgoing/target.ts'
 import { type Poller, startPoller } from '../poller.ts'
 import { createVault } from '../vault/seal.ts'
+import { forgetAllowances } from './allowance.ts'
 import { createWebhookMetrics } from './metrics.ts'
 import type { QueueProgress } from './reactor/progress.ts'
 import { startWebhookReactor } from './reactor/run.ts'
@@ -65,6 +66,7 @@ export const startWebhooks = (
     work: async () => {
       await forgetOldDeliveries(pool, clock())
       await eraseSuperseded(pool, clock())
+      await forgetAllowances(pool, clock())
     },
     logger,
   })
