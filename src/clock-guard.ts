@@ -15,9 +15,29 @@ export type ClockGuard = {
 const everyMs = 5_000
 
 /**
+ * How far a clock is ahead of Postgres's, in milliseconds; below zero behind. The time that the question takes is counted in
+ * the clock's favour.
+ */
+export const aheadOfPostgres = async (pool: pg.Pool, systemClock: Clock): Promise<number> => {
+  const before = systemClock()
+  const { rows } = await pool.query<{ now: number }>(
+    'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now',
+  )
+  const after = systemClock()
+  const now = rows[0]?.now ?? 0
+  return now < before ? before - now : now > after ? after - now : 0
+}
+
+/** What is wrong with a clock that is so far ahead, or null. */
+export const skewProblem = (aheadMs: number): string | null =>
+  Math.abs(aheadMs) > maxSkewMs
+    ? `the clock is ${Math.abs(aheadMs)} ms ${aheadMs > 0 ? 'ahead of' : 'behind'} Postgres's, ${maxSkewMs} are allowed`
+    : null
+
+/**
  * Compares this process's clock (before any development offset) with Postgres's: now, every 5 seconds, and as soon as it is
  * seen to have leapt. After a leap it counts as wrong until it was compared: an order decided a day ahead would stay in the
- * log, with caps forgotten and rentals over. The time that the question takes is counted in the process's favour.
+ * log, with caps forgotten and rentals over.
  */
 export const startClockGuard = async (deps: {
   readonly pool: pg.Pool
@@ -32,17 +52,7 @@ export const startClockGuard = async (deps: {
 
   const compare = async (): Promise<void> => {
     const standsMs = systemClock() - monotonicMs()
-    const before = systemClock()
-    const { rows } = await pool.query<{ now: number }>(
-      'select (extract(epoch from clock_timestamp()) * 1000)::bigint as now',
-    )
-    const after = systemClock()
-    const now = rows[0]?.now ?? 0
-    const aheadMs = now < before ? before - now : now > after ? after - now : 0
-    const found =
-      Math.abs(aheadMs) > maxSkewMs
-        ? `the clock is ${Math.abs(aheadMs)} ms ${aheadMs > 0 ? 'ahead of' : 'behind'} Postgres's, ${maxSkewMs} are allowed`
-        : null
+    const found = skewProblem(await aheadOfPostgres(pool, systemClock))
     if ((found === null) !== (problem === null)) onChange(found)
     problem = found
     comparedMs = standsMs

@@ -120,7 +120,8 @@ export const settings = {
 const schema = z.object(settings)
 type Values = z.output<typeof schema>
 
-const hidden = new Set([
+/** Those whose values are never shown. */
+export const hiddenSettings: ReadonlySet<string> = new Set([
   'DATABASE_URL',
   'EVENTSTORE_URL',
   'FAREBOX_MASTER_KEY',
@@ -177,7 +178,7 @@ export class SettingsRefused extends Error {
 
 const shown = (name: string, value: string | undefined): string => {
   if (value === undefined) return 'nothing'
-  return hidden.has(name) ? 'a value that is not shown' : JSON.stringify(value)
+  return hiddenSettings.has(name) ? 'a value that is not shown' : JSON.stringify(value)
 }
 
 const requiredKeys = (env: NodeJS.ProcessEnv): string[] =>

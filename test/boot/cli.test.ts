@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { type CliContext, listOf, wholeNumber } from '../../src/cli/cli.ts'
 import { CliRefusal, dollars, fields, table } from '../../src/cli/output.ts'
@@ -23,12 +26,13 @@ const rooms: readonly Register[] = [
   },
 ]
 
-const run = async (...args: string[]) => {
+const run = async (args: readonly string[], environment: NodeJS.ProcessEnv = {}) => {
   const out: string[] = []
   const err: string[] = []
   let opened = 0
   let closed = 0
   const code = await runCli(args, rooms, {
+    environment,
     out: (text) => out.push(text),
     err: (text) => err.push(text),
     open: async () => {
@@ -46,26 +50,26 @@ const run = async (...args: string[]) => {
 }
 
 test('a command prints for people, and nothing but JSON with --json', async () => {
-  assert.deepEqual(await run('wallet', 'credit', 'acc_1', '--cents', '100000'), {
+  assert.deepEqual(await run(['wallet', 'credit', 'acc_1', '--cents', '100000']), {
     code: 0,
     out: 'credited $1,000.00',
     err: '',
     opened: 1,
   })
-  const { out } = await run('wallet', 'credit', 'acc_1', '--json', '--cents', '5', '--scopes', 'buy,scrape')
+  const { out } = await run(['wallet', 'credit', 'acc_1', '--json', '--cents', '5', '--scopes', 'buy,scrape'])
   assert.deepEqual(JSON.parse(out), { account: 'acc_1', cents: 5, scopes: ['buy', 'scrape'], json: true })
 })
 
 test('a refusal exits with 1, says why on standard error, and is JSON with --json', async () => {
-  const plain = await run('wallet', 'credit', 'acc_1', '--cents', '13')
+  const plain = await run(['wallet', 'credit', 'acc_1', '--cents', '13'])
   assert.deepEqual([plain.code, plain.out, plain.err], [1, '', 'error: it landed before'])
-  const json = await run('wallet', 'credit', 'acc_1', '--cents', '13', '--json')
+  const json = await run(['wallet', 'credit', 'acc_1', '--cents', '13', '--json'])
   assert.equal(json.code, 1)
   assert.deepEqual(JSON.parse(json.out), { error: 'it landed before', code: 'already_applied', n: 1 })
 })
 
 test('a failure tells its cause', async () => {
-  const { code, err } = await run('wallet', 'credit', 'acc_1', '--cents', '14')
+  const { code, err } = await run(['wallet', 'credit', 'acc_1', '--cents', '14'])
   assert.deepEqual([code, err], [1, 'error: broken: the disk is full'])
 })
 
@@ -79,7 +83,7 @@ for (const args of [
   ['nonsense'],
 ])
   test(`wrong use "${args.join(' ')}" exits with 2 and opens nothing`, async () => {
-    const { code, out, err, opened } = await run(...args)
+    const { code, out, err, opened } = await run(args)
     assert.deepEqual([code, out, opened], [2, '', 0])
     assert.match(err, /error: /)
   })
@@ -100,7 +104,7 @@ for (const [args, message] of [
   [['--json'], /^--json stands after a command/],
 ] as const)
   test(`wrong use "${args.join(' ')}" is JSON alone on standard output, and exits with 2`, async () => {
-    const { code, out, err, opened } = await run(...args)
+    const { code, out, err, opened } = await run(args)
     assert.deepEqual([code, opened], [2, 0])
     const { error, ...rest } = JSON.parse(out)
     assert.deepEqual(rest, { code: 'invalid_usage' })
@@ -109,20 +113,20 @@ for (const [args, message] of [
   })
 
 test('a value that reads --json after "--" asks for no JSON', async () => {
-  assert.deepEqual((await run('wallet', 'credit', '--', 'acc_1', '--json')).out, '')
+  assert.deepEqual((await run(['wallet', 'credit', '--', 'acc_1', '--json'])).out, '')
 })
 
 test('help is printed on standard output and opens nothing', async () => {
-  const top = await run('--help')
+  const top = await run(['--help'])
   assert.equal(top.code, 0)
   assert.match(top.out, /wallet\s+credit and adjust wallets/)
-  const leaf = await run('wallet', 'credit', '--help')
+  const leaf = await run(['wallet', 'credit', '--help'])
   assert.match(leaf.out, /--cents <n>\s+whole cents/)
   assert.match(leaf.out, /--json\s+print nothing but JSON/)
 })
 
 test('settings are listed with what they are for, what they take, and their default as it would be written', async () => {
-  const { code, out, opened } = await run('settings', '--json')
+  const { code, out, opened } = await run(['settings', '--json'])
   assert.deepEqual([code, opened], [0, 0])
   const all: { name: string; takes: string; default: string | null; help: string }[] = JSON.parse(out)
   assert.deepEqual(
@@ -132,6 +136,9 @@ test('settings are listed with what they are for, what they take, and their defa
       takes: 'burst/perSecond, two whole numbers from 1 to 1000000, e.g. 300/50',
       default: '300/50',
       help: 'Requests of one key: at once, and a second in the long run.',
+      value: '300/50',
+      source: 'default',
+      problem: null,
     },
   )
   assert.equal(all.find(({ name }) => name === 'FAREBOX_DATA')?.default, '.farebox')
@@ -144,13 +151,14 @@ test('settings are listed with what they are for, what they take, and their defa
 })
 
 test('settings are aligned beside their names, within the width of a terminal', async () => {
-  const { out } = await run('settings')
+  const { out } = await run(['settings'])
   assert.ok(
     out.includes(
       `FAREBOX_RATE_KEY                Requests of one key: at once, and a second in the long run.
                                 takes    burst/perSecond, two whole numbers from 1 to 1000000, e.g.
                                          300/50
                                 default  300/50
+                                in force 300/50, the default
 `,
     ),
     out,
@@ -161,11 +169,38 @@ test('settings are aligned beside their names, within the width of a terminal', 
   )
 })
 
-test('settings show no value that was given', async (t) => {
-  process.env.FAREBOX_METRICS_TOKEN = 'hunter2-hunter2-hunter2'
-  t.after(() => delete process.env.FAREBOX_METRICS_TOKEN)
-  for (const args of [['settings'], ['settings', '--json']])
-    assert.doesNotMatch((await run(...args)).out, /hunter2/)
+test('settings tell what is in force and where it comes from; secrets are masked, wrong values are told', async (t) => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'farebox-settings-'))
+  t.after(() => rm(dataDir, { recursive: true }))
+  await writeFile(join(dataDir, 'seal.key'), 'hunter2')
+  const environment = {
+    FAREBOX_DATA: dataDir,
+    PORT: '70000',
+    FAREBOX_METRICS_TOKEN: 'hunter2-hunter2-hunter2',
+    EVENTSTORE_URL: 'esdb://user:hunter2@a:2113,b:2113?tls=false',
+  }
+  const told = await run(['settings', '--json'], environment)
+  assert.equal(told.code, 0)
+  const all = new Map<string, { value: string | null; source: string; problem: string | null }>(
+    JSON.parse(told.out).map((setting: { name: string }) => [setting.name, setting]),
+  )
+  for (const [name, value, source] of [
+    ['FAREBOX_DATA', dataDir, 'environment'],
+    ['PORT', '70000', 'environment'],
+    ['FAREBOX_METRICS_TOKEN', '(not shown)', 'environment'],
+    ['EVENTSTORE_URL', 'esdb://a:2113,b:2113', 'environment'],
+    ['FAREBOX_SEAL_KEY', join(dataDir, 'seal.key'), 'file'],
+    ['FAREBOX_MASTER_KEY', null, 'none'],
+    ['HOST', '127.0.0.1', 'default'],
+  ] as const)
+    assert.deepEqual([all.get(name)?.value, all.get(name)?.source], [value, source], name)
+  assert.equal(all.get('PORT')?.problem, 'a whole number from 0 to 65535')
+  assert.equal(all.get('HOST')?.problem, null)
+
+  const text = await run(['settings'], { ...environment, DATABASE_URL: 'postgres://me:hunter2@db:5432/shop' })
+  assert.match(text.out, /in force postgres:\/\/db:5432\/shop, from the environment\n/)
+  assert.match(text.out, /in force 70000, from the environment; WRONG: expected a whole number/)
+  for (const { out } of [told, text]) assert.doesNotMatch(out, /hunter2/)
 })
 
 test('tables and fields are aligned', () => {
