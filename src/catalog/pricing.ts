@@ -1,3 +1,4 @@
+import type { Caller } from '../http/auth.ts'
 import { basisPoints, millionths, multiplyToCents, shareOfCents } from '../ledger/money.ts'
 import type { Target } from '../orders/details.ts'
 import type { Product, Tier } from './product.ts'
@@ -18,6 +19,9 @@ export type ResellerTerms = {
   /** The revision of the reseller's terms that these are; null before anything was said of it. */
   readonly revision: number | null
 }
+
+/** The terms that a caller has for a product; null for a key that is not a reseller's. */
+export type TermsOf = (caller: Caller, product: Product) => ResellerTerms | null
 
 /** What a retail price of a product stands for: its country and period, where the product has them. */
 export const retailKey = (target: Pick<Target, 'country' | 'periodDays'> | null): string =>

@@ -15,14 +15,11 @@ import {
 import { type LiveStock, lineInStock, noStock, type StockCount } from './availability.ts'
 import { type Catalog, quotable } from './catalog.ts'
 import { optionsExample, priceListExample, productExample, quoteExample } from './examples.ts'
-import { quantityOf, quote, type ResellerTerms } from './pricing.ts'
+import { quantityOf, quote, type TermsOf } from './pricing.ts'
 import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
 import { createProductViews } from './product-views.ts'
 import { numberOf, parseListQuery, parseQuery } from './targeting.ts'
 import { optionsView, priceListView, quoteView } from './views.ts'
-
-/** The terms that a caller has for a product; null for a key that is no reseller's. */
-export type TermsOf = (caller: Caller, product: Product) => ResellerTerms | null
 
 const params = z.object({
   id: z.string().meta({ description: 'A product id; an id that the product used to carry resolves too.' }),

@@ -1,9 +1,7 @@
 import { createHmac } from 'node:crypto'
-import type { AccountId, CustomerId } from '../ids.ts'
+import type { CustomerId } from '../ids.ts'
 import { deriveKey, type MasterKey } from '../vault/master-key.ts'
-
-/** The id inside of a reseller's customer: always the same, another one under another reseller. */
-export type CustomerIdOf = (reseller: AccountId, ref: string) => CustomerId
+import type { CustomerIdOf } from './own-id.ts'
 
 /**
  * A keyed hash (HMAC-SHA256, RFC 2104, cut to 128 bits), not `deriveId`: a reseller's own id may be a telephone number,

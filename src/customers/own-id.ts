@@ -1,3 +1,5 @@
+import type { AccountId, CustomerId } from '../ids.ts'
+
 /** What a reseller's own id of a customer is, as errors say it. */
 export const ownIdForm = '1 to 128 printable characters'
 
@@ -23,3 +25,6 @@ export const ownIdOf = (text: string): string | null => {
   const id = trimmed(text)
   return printable.test(id) ? id : null
 }
+
+/** The id inside of a reseller's customer: always the same, another one under another reseller. */
+export type CustomerIdOf = (reseller: AccountId, ref: string) => CustomerId

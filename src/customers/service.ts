@@ -2,7 +2,8 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { AccountId, CustomerId } from '../ids.ts'
 import type { MasterKey } from '../vault/master-key.ts'
-import { type CustomerIdOf, createCustomerIds } from './identity.ts'
+import { createCustomerIds } from './identity.ts'
+import type { CustomerIdOf } from './own-id.ts'
 import { keepCustomer } from './vault.ts'
 
 /** A reseller's relations to its customers, by the reseller's own ids of them. */

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
-import type { CustomerIdOf } from '../customers/identity.ts'
+import type { CustomerIdOf } from '../customers/own-id.ts'
 import type { Scope } from '../customers/scope.ts'
 import type { ApiError } from './errors.ts'
 import { refuse, refuseUnknownPath } from './errors.ts'

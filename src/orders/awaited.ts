@@ -1,6 +1,5 @@
 import type { AccountState } from '../accounts/fold.ts'
 import { isoTime } from '../clock.ts'
-import type { DepositState } from '../deposits/fold.ts'
 import type { Decision } from '../eventstore/commands/command.ts'
 import { recall } from '../eventstore/remembered.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
@@ -164,26 +163,6 @@ export const decideAwaiting = (
   return {
     appends: [{ stream: orderStream(order.orderId), events: [event] }],
     answer: { order: orderAfter(standing, [event]), made: standing === null },
-  }
-}
-
-/** Why an order is canceled by what became of its invoice; null while that is open. */
-export const cancelReasonOf = (deposit: DepositState): CancelReason | null => {
-  if (!deposit) return null
-  switch (deposit.status) {
-    case 'awaiting_payment':
-    case 'processing':
-      return null
-    case 'expired':
-      return 'invoice_expired'
-    case 'failed':
-      return 'payment_failed'
-    case 'partially_paid':
-      return 'underpaid'
-    case 'paid':
-      return 'insufficient_balance'
-    default:
-      return deposit.status satisfies never
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Catalog } from '../catalog/catalog.ts'
+import type { TermsOf } from '../catalog/pricing.ts'
 import type { Product } from '../catalog/product.ts'
-import type { TermsOf } from '../catalog/routes.ts'
 import type { Scope } from '../customers/scope.ts'
 import type { Customers } from '../customers/service.ts'
 import type { ApiRequest } from '../http/route.ts'

@@ -1,5 +1,6 @@
 import { accountFold } from '../../src/accounts/fold.ts'
 import { isoTime } from '../../src/clock.ts'
+import { cancelReasonOf } from '../../src/deposits/cancel-reason.ts'
 import { creditingOf } from '../../src/deposits/crediting.ts'
 import {
   decideFailure,
@@ -13,7 +14,7 @@ import { depositFold } from '../../src/deposits/fold.ts'
 import { accountStream, depositStream, ledgerStream } from '../../src/eventstore/streams.ts'
 import type { AccountId, DepositId } from '../../src/ids.ts'
 import { ledgerFold } from '../../src/ledger/fold.ts'
-import { cancelReasonOf, decideAwaiting, decideCancellation } from '../../src/orders/awaited.ts'
+import { decideAwaiting, decideCancellation } from '../../src/orders/awaited.ts'
 import { planOrder } from '../support/world.ts'
 import type { History } from './acts.ts'
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type AccountState, accountFold } from '../../src/accounts/fold.ts'
+import { cancelReasonOf } from '../../src/deposits/cancel-reason.ts'
 import { creditingOf } from '../../src/deposits/crediting.ts'
 import { decideReceipt, type ReportedInvoice } from '../../src/deposits/decide.ts'
 import type { DepositDetails } from '../../src/deposits/events.ts'
@@ -11,13 +12,7 @@ import { accountStream, depositStream, ledgerStream, orderStream } from '../../s
 import type { DepositId, KeyId } from '../../src/ids.ts'
 import { customerCreditOf } from '../../src/ledger/state.ts'
 import { arbiterOf } from '../../src/orders/arbiter.ts'
-import {
-  cancelReasonOf,
-  decideAwaitedAlone,
-  decideAwaiting,
-  decideCancellation,
-  heldMs,
-} from '../../src/orders/awaited.ts'
+import { decideAwaitedAlone, decideAwaiting, decideCancellation, heldMs } from '../../src/orders/awaited.ts'
 import { decideCompletion } from '../../src/orders/complete.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import type { CancelReason } from '../../src/orders/events.ts'
