@@ -111,3 +111,15 @@ test('what is given wins over a default, and nothing secret is shown', () => {
   )
   assert.equal(shownAddress(address), 'esdb://a:1,b:2')
 })
+
+test('a file of certificates that is not there stops a start with a message', () => {
+  assert.throws(
+    () => openClient('esdb://u:hunter2@a?tlsCAFile=%2Fnowhere%2Fca.pem'),
+    (error: Error) => {
+      assert.equal(error.name, 'StartRefused')
+      assert.match(error.message, /^EVENTSTORE_URL names a file of certificates: .*not found/)
+      assert.doesNotMatch(error.message, /hunter2/)
+      return true
+    },
+  )
+})

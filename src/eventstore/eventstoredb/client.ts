@@ -1,4 +1,5 @@
 import { EventStoreDBClient } from '@eventstore/db-client'
+import { StartRefused } from '../../postgres/start-refused.ts'
 import { connectionString, parseAddress } from './address.ts'
 import { guarded } from './guard.ts'
 
@@ -27,6 +28,16 @@ const withoutAdvice = <Made>(make: () => Made): Made => {
   }
 }
 
+const open = (text: string): EventStoreDBClient => {
+  try {
+    return withoutAdvice(() => EventStoreDBClient.connectionString(text))
+  } catch (error) {
+    throw new StartRefused(`EVENTSTORE_URL names a file of certificates: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
+}
+
 /**
  * Opens a client on an `esdb://` address. Nothing is sent yet.
  *
@@ -36,14 +47,12 @@ const withoutAdvice = <Made>(make: () => Made): Made => {
  * appends of all others, and one failed look-up of the server's features is remembered for ever. With credentials each
  * append is a call of its own with a deadline and an error of its own (docs/decisions/0005-eventstoredb-log.md).
  *
- * @throws AddressRefused; Error for a certificate that cannot be read
+ * @throws AddressRefused; StartRefused for a file of certificates that cannot be read
  */
 export const openClient = (url: string): Connection => {
   const address = parseAddress(url)
   return {
-    client: guarded(
-      withoutAdvice(() => EventStoreDBClient.connectionString(connectionString(address, keepAlive))),
-    ),
+    client: guarded(open(connectionString(address, keepAlive))),
     credentials: address.credentials ?? { username: 'none', password: 'none' },
   }
 }
