@@ -40,6 +40,8 @@ export type Exchange = {
   countedFor: AccountId | null
   /** Whether a handler is at work for it. */
   atWork: boolean
+  /** The longest that it held the main thread in one go, milliseconds. */
+  heldMs: number
   /** Whether its end was logged and measured. */
   ended: boolean
 }

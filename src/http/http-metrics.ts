@@ -1,9 +1,12 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { registerGauge } from './runtime-metrics.ts'
 
 /** What the server measures of itself. */
 export type HttpMetrics = {
   /** One finished request. @param route its template, never its path: labels must stay few */
   finished(method: string, route: string, status: number, seconds: number): void
+  /** The longest that a request held the main thread in one go. */
+  held(method: string, route: string, seconds: number): void
   inFlight(count: number): void
   /** Open connections. */
   connections(count: number): void
@@ -13,6 +16,9 @@ export type HttpMetrics = {
 
 /** Seconds; the bars of design section 10 fall between them. */
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** Seconds. No request is to hold the main thread over 0.05. */
+const heldBuckets = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
 
 /** Registers the server's measurements. Children are kept by label, since looking labels up costs more than observing. */
 export const createHttpMetrics = (registry: Registry): HttpMetrics => {
@@ -44,6 +50,24 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
     help: 'Connections that were cut because too many were open, in all or from one address.',
     registers: [registry],
   })
+  const held = new Histogram({
+    name: 'farebox_http_main_thread_seconds',
+    help: 'The longest that a request held the main thread in one go, with its body and checks or with its answer.',
+    labelNames: ['method', 'route'] as const,
+    buckets: heldBuckets,
+    registers: [registry],
+  })
+  let longest = 0
+  registerGauge(registry, {
+    name: 'farebox_http_main_thread_longest_seconds',
+    help: 'The same of the request that held it for longest since the last scrape.',
+    read: () => {
+      const seconds = longest
+      longest = 0
+      return seconds
+    },
+  })
+  const heldChildren = new Map<string, ReturnType<typeof held.labels>>()
   const children = new Map<string, ReturnType<typeof duration.labels>>()
   return {
     finished(method, route, status, seconds) {
@@ -52,6 +76,13 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
       children.set(key, child)
       child.observe(seconds)
       if (status === 429 || status === 503) shed.inc({ status: String(status) })
+    },
+    held(method, route, seconds) {
+      const key = `${method} ${route}`
+      const child = heldChildren.get(key) ?? held.labels(method, route)
+      heldChildren.set(key, child)
+      child.observe(seconds)
+      longest = Math.max(longest, seconds)
     },
     inFlight: (count) => running.set(count),
     connections: (count) => connections.set(count),

@@ -5,6 +5,7 @@ import { readBody } from './body.ts'
 import { ApiError } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { unsupportedMediaType } from './fault.ts'
+import type { Hold } from './hold.ts'
 import type { ParsedJson } from './json.ts'
 import { parseJson } from './json.ts'
 
@@ -14,6 +15,7 @@ export type Door = {
   wait(exchange: Exchange, reading: Reading): void
   /** It is there. */
   enter(exchange: Exchange): void
+  readonly hold: Hold
 }
 
 /** Whether the bytes are the text itself: `identity` is the name of no encoding (RFC 9110, 8.4.1 and 12.5.3). */
@@ -45,7 +47,7 @@ export const readBodies = (app: FastifyInstance, door: Door): void => {
     const reading = readBody(request.raw, (error, bytes) => {
       if (bytes === null) return done(error)
       try {
-        there(bytes)
+        door.hold(request.exchange, () => there(bytes))
       } catch (refusal) {
         done(refusal as Error)
       }

@@ -27,6 +27,12 @@ export const registerRuntimeMetrics = (registry: Registry): (() => void) => {
   const delay = monitorEventLoopDelay({ resolution: 10 })
   delay.enable()
   registerGauge(registry, {
+    name: 'farebox_event_loop_delay_longest_seconds',
+    help: 'The longest that the event loop stood still since the last scrape, whatever held it.',
+    read: () => delay.max / nanosecondsPerSecond,
+  })
+  // Read after the one above: it begins anew.
+  registerGauge(registry, {
     name: 'farebox_event_loop_delay_p99_seconds',
     help: 'The 99th percentile of the event loop delay since the last scrape.',
     read: () => {

@@ -21,6 +21,7 @@ import type { Limits } from './gate.ts'
 import { admit, admitAddress, admitFinance } from './gate.ts'
 import { createHangUp } from './hang-up.ts'
 import { checkSentOnce } from './header-forms.ts'
+import { createHold } from './hold.ts'
 import type { HttpMetrics } from './http-metrics.ts'
 import { createInFlight } from './in-flight.ts'
 import type { Times } from './node-server.ts'
@@ -132,6 +133,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     ...(limits ? {} : { perSender: Number.POSITIVE_INFINITY }),
   })
   const paths = pathTable(routes)
+  const hold = createHold(monotonicMs)
 
   const times = { ...defaultTimes, ...options.times }
   const hangUp = createHangUp(times.lingerMs)
@@ -168,6 +170,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     const ms = monotonicMs() - exchange.startedMs
     const template = exchange.route?.route.path ?? 'unknown'
     metrics.finished(method, template, status, ms / 1000)
+    metrics.held(method, template, exchange.heldMs / 1000)
     logger.info(
       {
         requestId: exchange.requestId,
@@ -205,6 +208,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       arriving.leave(exchange)
       takePlace(exchange)
     },
+    hold,
   })
 
   const enter = (exchange: Exchange): void => {
@@ -232,6 +236,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       hasPlace: false,
       countedFor: null,
       atWork: false,
+      heldMs: 0,
       ended: false,
     }
     reply.raw.once('close', () => closed(request))
@@ -273,8 +278,9 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     const { exchange } = request
     exchange.atWork = true
     try {
-      const answer = await compiled.run(request, () => logOf(request))
-      sendAnswer(reply, exchange.requestId, compiled.route, answer)
+      const running = hold(exchange, () => compiled.run(request, () => logOf(request)))
+      const answer = await running
+      hold(exchange, () => sendAnswer(reply, exchange.requestId, compiled.route, answer))
       return reply
     } finally {
       exchange.atWork = false

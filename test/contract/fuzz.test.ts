@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
+import { mostHeldMs, watchMainThread } from '../support/main-thread.ts'
 import { type Caller, type DeclaredOperation, operationsOf, requestsOf } from './generated.ts'
 import { liveOf } from './live.ts'
 import { openStage, operator, type Stage } from './stage.ts'
@@ -34,13 +35,14 @@ const otherKeysOf = async ({ demo, customer, accounts }: Stage) => {
   return [demo.scraper.key, blocked.key, `fbx_${'0'.repeat(40)}`, 'nobody', undefined]
 }
 
-test('whatever is sent to any operation gets an answer that is declared, and is charged only when it is told so', async (t) => {
+test('whatever is sent to any operation gets an answer that is declared, and is charged only when it is told so, and no request holds the main thread for long', async (t) => {
   const stage = await openStage(t)
   const { client, document, balance } = stage
   const callers = await callersOf(stage)
   const otherKeys = await otherKeysOf(stage)
   const balances = async () => [await balance(callers[0]!.key), await balance(callers[1]!.key)]
 
+  const { stop } = watchMainThread(Number(new URL(stage.baseUrl).port))
   const counts = { operations: 0, requests: 0, succeeded: 0 }
   const tell = (): void => void process.stdout.write(`# generated requests: ${JSON.stringify(counts)}\n`)
   const shareOf = async (operation: DeclaredOperation): Promise<number> => {
@@ -86,4 +88,7 @@ test('whatever is sent to any operation gets an answer that is declared, and is 
       if (counts.operations % 10 === 0) tell()
     })
   tell()
+  const [longest] = await stop()
+  t.diagnostic(`held the main thread for longest: ${JSON.stringify(longest ?? 'all under 10 ms')}`)
+  assert.ok((longest?.heldMs ?? 0) < mostHeldMs, JSON.stringify(longest))
 })

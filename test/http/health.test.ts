@@ -82,6 +82,44 @@ describe('Metrics', () => {
     assert.match(text, /farebox_http_requests_in_flight 0\n/, 'a probe is not counted')
   })
 
+  test('tell how long requests held the main thread, by route, and the longest since the last scrape', async (t) => {
+    const registry = new Registry()
+    const spin = (ms: number): void => {
+      for (const end = performance.now() + ms; performance.now() < end; );
+    }
+    const spinning = async () => {
+      spin(60)
+      return { status: 200, body: { email: 'a' } }
+    }
+    const slow = sampleRoutes.map((each) =>
+      each.operationId === 'getMe' ? { ...each, handler: spinning as never } : each,
+    )
+    const { client } = await sampleServer(t, { routes: slow, metrics: createHttpMetrics(registry) })
+    await client.get('/api/v1/orders', { key: 'buyer-key' })
+    await client.get('/api/v1/me', { key: 'buyer-key' })
+    const longest = async () => {
+      const text = await registry.metrics()
+      return [Number(/^farebox_http_main_thread_longest_seconds (\S+)$/m.exec(text)?.[1]), text] as const
+    }
+    const [seconds, text] = await longest()
+    assert.ok(seconds >= 0.06, String(seconds))
+    const counted = (route: string, le: string): number =>
+      Number(
+        text
+          .split('\n')
+          .find(
+            (line) =>
+              line.startsWith('farebox_http_main_thread_seconds_bucket') &&
+              line.includes(`le="${le}",method="GET",route="${route}"`),
+          )
+          ?.split(' ')
+          .at(-1),
+      )
+    assert.deepEqual([counted('/api/v1/me', '0.05'), counted('/api/v1/me', '+Inf')], [0, 1])
+    assert.equal(counted('/api/v1/orders', '+Inf'), 1)
+    assert.equal((await longest())[0], 0)
+  })
+
   test('read gauges when they are scraped', async () => {
     const registry = new Registry()
     let lag = 3
@@ -92,6 +130,7 @@ describe('Metrics', () => {
     stop()
     assert.match(text, /^farebox_lag 7$/m)
     assert.match(text, /^farebox_event_loop_delay_p99_seconds \d/m)
+    assert.match(text, /^farebox_event_loop_delay_longest_seconds \d/m)
     assert.match(text, /^farebox_resident_memory_bytes \d/m)
   })
 
