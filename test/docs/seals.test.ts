@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { dataDirectory, surroundings } from '../support/farebox.ts'
-import { emptyDatabase } from '../support/postgres.ts'
+import { testDatabase } from '../support/postgres.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
@@ -18,7 +18,7 @@ const skip =
   `${missing.join(' and ')} is not installed here: the independent check of seals did not run`
 
 test('the check of the page on seals runs as it stands, and finds what was changed', { skip }, async (t) => {
-  const [{ url }, directory] = await Promise.all([emptyDatabase(t), dataDirectory(t)])
+  const [{ url }, directory] = await Promise.all([testDatabase(t), dataDirectory(t)])
   const env = {
     ...surroundings(),
     FAREBOX_DATA: directory,
