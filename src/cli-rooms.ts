@@ -7,6 +7,7 @@ import { registerBackup } from './backup/cli.ts'
 import { registerCatalog } from './catalog/cli.ts'
 import { registerCustomers } from './customers/cli.ts'
 import { registerDeposits } from './deposits/cli.ts'
+import { registerDoctor } from './doctor/cli.ts'
 import { registerExports } from './exports/cli.ts'
 import { registerLedger } from './finance/cli.ts'
 import { registerExplain } from './finance/explain-cli.ts'
@@ -49,4 +50,5 @@ export const rooms = [
   registerVerify,
   registerBackup,
   registerProjections,
+  registerDoctor,
 ] as const

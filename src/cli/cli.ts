@@ -65,6 +65,14 @@ export type Cli = {
   bareAction<Arguments extends readonly unknown[]>(
     work: (config: Config, ...given: Arguments) => Promise<CliOutput>,
   ): (...given: readonly unknown[]) => Promise<void>
+  /** As `bareAction`, for work that opens the context itself, because it tells why that fails. */
+  openingAction<Arguments extends readonly unknown[]>(
+    work: (
+      config: Config,
+      open: () => Promise<{ readonly context: CliContext; close(): Promise<void> }>,
+      ...given: Arguments
+    ) => Promise<CliOutput>,
+  ): (...given: readonly unknown[]) => Promise<void>
 }
 
 /** Parses an option that is a whole number from `min` to `max`. */

@@ -4,6 +4,8 @@ export type CliOutput = {
   readonly json: unknown
   /** Printed otherwise: lines, `table(…)` or `fields(…)`. Null when the command wrote to standard output itself. */
   readonly text: string | null
+  /** The answer is that something is not well: exit code 1, and nothing on standard error. */
+  readonly failed?: boolean
 }
 
 /**

@@ -124,7 +124,10 @@ export const runCli = async (
   ): Promise<void> => {
     const json = (given.at(-1) as Command).opts<{ json?: boolean }>().json === true
     try {
-      await work((output) => print(deps, json, output))
+      await work((output) => {
+        print(deps, json, output)
+        if (output.failed) code = exitCodes.failed
+      })
     } catch (error) {
       printFailure(deps, json, error)
       code = isWrongUse(error) ? exitCodes.wrongUse : exitCodes.failed
@@ -152,6 +155,19 @@ export const runCli = async (
       (...given) =>
         act(given, async (done) => {
           done(await work(readConfig(environment), ...(given.slice(0, -1) as unknown as Arguments)))
+        }),
+    openingAction:
+      <Arguments extends readonly unknown[]>(
+        work: (
+          config: Config,
+          open: () => ReturnType<CliDeps['open']>,
+          ...given: Arguments
+        ) => Promise<CliOutput>,
+      ) =>
+      (...given) =>
+        act(given, async (done) => {
+          const open = () => deps.open({ makes: false })
+          done(await work(readConfig(environment), open, ...(given.slice(0, -1) as unknown as Arguments)))
         }),
   }
   const program = new Command('farebox').description(description).showHelpAfterError('(--help shows how)')

@@ -31,7 +31,8 @@ describe('the README', () => {
         .replaceAll('curl -s ', 'curl -sS --fail-with-body ')
       const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], {
         cwd: root,
-        env: { ...surroundings(), FAREBOX_DATA: dataDir },
+        // The reader's server has the usual port, this one has its own.
+        env: { ...surroundings(), FAREBOX_DATA: dataDir, PORT: new URL(server.baseUrl).port },
       })
       assert.doesNotMatch(stdout, /"code":/)
       if (block === tour) assert.match(stdout, /"status":"completed"[\s\S]*"amountCents":560/)
