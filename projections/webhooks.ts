@@ -8,8 +8,8 @@ export type WebhookEndpointRow = {
   readonly endpoint_id: string
   readonly account_id: string
   readonly status: 'active' | 'disabled'
-  /** `gone` when the receiver answered 410; null while active or when its owner disabled it. */
-  readonly disabled_reason: 'gone' | null
+  /** Why the service disabled it; null while active or when its owner disabled it. */
+  readonly disabled_reason: 'gone' | 'failing' | null
   /** Null: all. */
   readonly events: readonly WebhookEventName[] | null
   readonly url_id: string

@@ -88,7 +88,7 @@ const open = async (job: SendJob) => {
         random: Math.random,
         logger: core.logger,
         groups: [hot.name],
-        onGone: async () => undefined,
+        onDead: async () => undefined,
         limits: { active: job.concurrency },
       })
       wake = worker.wake

@@ -1,6 +1,6 @@
 import { isoTime } from '../clock.ts'
 import type { Subscription } from './event-names.ts'
-import type { DeliveryEvent, EndpointEvent, WebhookEnqueued } from './events.ts'
+import type { DeliveryEvent, EndpointDisabled, EndpointEvent, WebhookEnqueued } from './events.ts'
 import type { DeliveryState, EndpointStatus, EndpointsState } from './fold.ts'
 
 /** spec.md, "Limits": active endpoints of one account. */
@@ -71,10 +71,14 @@ export const decideChange = (
 export const decideRemoval = (state: EndpointsState, ref: EndpointRef): EndpointDecision =>
   state.has(ref.endpointId) ? decided({ type: 'EndpointRemoved', data: { ...ref } }) : refused('not_found')
 
-/** The receiver is gone for good. An endpoint that is disabled or removed already stays as it is. */
-export const decideDisabling = (state: EndpointsState, ref: EndpointRef): EndpointDecision =>
+/** Nothing is sent any more. An endpoint that is disabled or removed already stays as it is. */
+export const decideDisabling = (
+  state: EndpointsState,
+  ref: EndpointRef,
+  reason: EndpointDisabled['data']['reason'],
+): EndpointDecision =>
   state.get(ref.endpointId)?.status === 'active'
-    ? decided({ type: 'EndpointDisabled', data: { ...ref, reason: 'gone' } })
+    ? decided({ type: 'EndpointDisabled', data: { ...ref, reason } })
     : decided()
 
 /** Refusal: `not_found`. */

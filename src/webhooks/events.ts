@@ -28,10 +28,10 @@ export type EndpointChanged = DomainEvent<
     readonly status?: 'active' | 'disabled'
   }
 >
-/** The service stopped sending: the receiver answered 410 Gone. */
+/** The service stopped sending: the receiver answered 410 Gone, or every attempt of days failed. */
 export type EndpointDisabled = DomainEvent<
   'EndpointDisabled',
-  { readonly endpointId: string; readonly accountId: string; readonly reason: 'gone' }
+  { readonly endpointId: string; readonly accountId: string; readonly reason: 'gone' | 'failing' }
 >
 export type EndpointRemoved = DomainEvent<
   'EndpointRemoved',

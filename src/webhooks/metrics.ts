@@ -24,6 +24,7 @@ type Standing = {
   readonly active: number
   readonly disabled: number
   readonly gone: number
+  readonly failing: number
 }
 
 /** One statement whatever the number of gauges: the first look at a scrape is what all of them show. */
@@ -32,7 +33,7 @@ const standingOf = async (pool: pg.Pool, clock: Clock): Promise<Standing> => {
     name: 'webhooks-standing',
     text: `select p.pending, p.due, p.oldest_due_at,
                   (select count(*) from work.webhook_fan_out_targets) as announcing,
-                  e.active, e.disabled, e.gone
+                  e.active, e.disabled, e.gone, e.failing
              from (select count(*) as pending, count(*) filter (where due_at <= $1::timestamptz) as due,
                           min(due_at) filter (where due_at <= $1::timestamptz) as oldest_due_at
                      from work.webhook_queues q
@@ -41,7 +42,8 @@ const standingOf = async (pool: pg.Pool, clock: Clock): Promise<Standing> => {
                     where d.status = 'pending') p,
                   (select count(*) filter (where status = 'active') as active,
                           count(*) filter (where status = 'disabled' and disabled_reason is null) as disabled,
-                          count(*) filter (where disabled_reason = 'gone') as gone
+                          count(*) filter (where disabled_reason = 'gone') as gone,
+                          count(*) filter (where disabled_reason = 'failing') as failing
                      from read.webhook_endpoints) e`,
     values: [isoTime(clock())],
   })
@@ -97,15 +99,16 @@ export const createWebhookMetrics = (
   )
   new Gauge({
     name: 'farebox_webhook_endpoints',
-    help: 'Endpoints: active, disabled by their owners, or gone since the receiver answered 410.',
+    help: 'Endpoints: active, disabled by their owners, gone since the receiver answered 410, or disabled since they failed for days.',
     labelNames: ['status'] as const,
     registers,
     async collect() {
       const now = await standing()
       this.reset()
       if (now === null) return
-      const { active, disabled, gone } = now
-      for (const [status, count] of Object.entries({ active, disabled, gone })) this.set({ status }, count)
+      const { active, disabled, gone, failing } = now
+      for (const [status, count] of Object.entries({ active, disabled, gone, failing }))
+        this.set({ status }, count)
     },
   })
   const attempts = new Counter({

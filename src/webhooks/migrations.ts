@@ -191,4 +191,27 @@ export const migrations: Migrations = {
       return 0;
     end $$;
   `,
+  // What an endpoint has shown: the URL it answered 2xx at, until when it is left alone, since when every attempt failed.
+  // A process of an older release goes on with the function of three arguments, and changes none of it.
+  '0908_webhook_trust': `
+    alter table work.webhook_queues
+      add column proven_url_id text, add column hold_until timestamptz, add column failing_since timestamptz;
+    create function work.release_webhook_queues(
+      owner integer, endpoints text[], failed integer[], proven text[], held timestamptz[], failing timestamptz[])
+    returns void language plpgsql as $$
+    begin
+      perform 1 from work.webhook_queues
+        where endpoint_id = any (endpoints) and lease_owner = owner order by endpoint_id for update;
+      update work.webhook_queues q
+         set lease_owner = null, lease_until = null, failures = r.failures, proven_url_id = r.proven_url_id,
+             hold_until = r.hold_until, failing_since = r.failing_since,
+             next_due_at = (select d.due_at from work.webhook_deliveries d
+                             where d.endpoint_id = q.endpoint_id and d.status = 'pending'
+                               and d.due_at >= q.next_due_at
+                             order by d.due_at limit 1)
+        from unnest(endpoints, failed, proven, held, failing)
+          as r (endpoint_id, failures, proven_url_id, hold_until, failing_since)
+       where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
+    end $$;
+  `,
 }

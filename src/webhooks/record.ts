@@ -10,10 +10,10 @@ const endpointShape = {
   url: z.string(),
   events: z.array(z.enum(webhookEvents)).meta({ description: 'What the endpoint is told of.' }),
   status: z.enum(['active', 'disabled']),
-  disabledReason: z
-    .enum(['gone'])
-    .nullable()
-    .meta({ description: '`gone`: the receiver answered 410. Null while active, or when you disabled it.' }),
+  disabledReason: z.enum(['gone', 'failing']).nullable().meta({
+    description:
+      '`gone`: the receiver answered 410. `failing`: every attempt failed for five days. Null while active, or when you disabled it.',
+  }),
   createdAt: instant,
 }
 

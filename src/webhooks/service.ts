@@ -15,6 +15,7 @@ import {
   previousSecretMs,
 } from './decide.ts'
 import type { Subscription } from './event-names.ts'
+import type { EndpointDisabled } from './events.ts'
 import { deliveryFold, type EndpointStatus, type EndpointsState, endpointsFold } from './fold.ts'
 import { deliveryIdOf } from './reactor/enqueue.ts'
 import { newSecret } from './signature.ts'
@@ -65,8 +66,8 @@ export type Webhooks = {
     delivery: { readonly event: string; readonly resource: string },
     cause: Cause,
   ): Promise<WebhookResult>
-  /** The receiver said 410. Does nothing for an endpoint that is not active. */
-  disableGone(place: Place, cause: Cause): Promise<void>
+  /** The receiver is gone, or answers nothing but errors. Does nothing for an endpoint that is not active. */
+  disable(place: Place, reason: EndpointDisabled['data']['reason'], cause: Cause): Promise<void>
 }
 
 export const createWebhooks = (deps: {
@@ -191,8 +192,8 @@ export const createWebhooks = (deps: {
     redeliver: (place, delivery, cause) =>
       onDelivery('redeliver-webhook', place, delivery, cause, decideRedelivery, false),
 
-    disableGone: async (place, cause) => {
-      await decideOn('disable-webhook', place, cause, (state) => decideDisabling(state, place))
+    disable: async (place, reason, cause) => {
+      await decideOn('disable-webhook', place, cause, (state) => decideDisabling(state, place, reason))
     },
   }
 }

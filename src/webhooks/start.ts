@@ -45,11 +45,11 @@ export const startWebhooks = (
     logger,
     groups: [hot.name],
     onAttempt: createWebhookMetrics(parts.registry, { ...core, monotonicMs: parts.monotonicMs }).onAttempt,
-    onGone: ({ account_id, endpoint_id, delivery_id }) =>
-      webhooks.disableGone(
-        { accountId: account_id as AccountId, endpointId: endpoint_id },
-        { actor: { kind: 'system', name: 'webhooks' }, correlationId: delivery_id },
-      ),
+    onDead: ({ account_id, endpoint_id, delivery_id }, reason) =>
+      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, reason, {
+        actor: { kind: 'system', name: 'webhooks' },
+        correlationId: delivery_id,
+      }),
   })
   const reactor = startWebhookReactor({
     pool,

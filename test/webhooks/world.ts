@@ -77,11 +77,11 @@ export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {})
     random: sending.random ?? (() => 0.5),
     logger: core.logger,
     groups: [hot.name],
-    onGone: ({ account_id, endpoint_id, delivery_id }) =>
-      webhooks.disableGone(
-        { accountId: account_id as AccountId, endpointId: endpoint_id },
-        { actor: { kind: 'system', name: 'webhooks' }, correlationId: delivery_id },
-      ),
+    onDead: ({ account_id, endpoint_id, delivery_id }, reason) =>
+      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, reason, {
+        actor: { kind: 'system', name: 'webhooks' },
+        correlationId: delivery_id,
+      }),
     ...(sending.limits && { limits: sending.limits }),
     ...(sending.onAttempt && { onAttempt: sending.onAttempt }),
   })

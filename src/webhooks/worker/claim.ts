@@ -25,11 +25,24 @@ export type Destination = {
   readonly previousUntil: string | null
 }
 
+/** What an endpoint has shown so far; the worker that has its lease changes it. */
+export type Standing = {
+  /** Attempts that failed in a row. */
+  readonly failures: number
+  /** When the first of these failed, by the service's clock, ISO 8601. */
+  readonly failingSince: string | null
+  /** The URL that it answered 2xx at: another one has to prove itself anew. */
+  readonly provenUrlId: string | null
+  /** It is left alone until then. */
+  readonly holdUntil: string | null
+}
+
 /** The queue of one endpoint, held by this worker alone until it is released or its process ends. */
 export type Lease = {
   readonly endpointId: string
-  /** Attempts that failed in a row. */
-  readonly failures: number
+  readonly standing: Standing
+  /** The id of the URL that `destination` is; null where there is none. */
+  readonly urlId: string | null
   /**
    * `removed`: the endpoint is no more. `unreadable`: nothing can be sent just now, for it is just being removed or what is
    * kept of it cannot be opened.
@@ -53,6 +66,7 @@ const claimSql = `
   ), chosen as (
     select q.endpoint_id from work.webhook_queues q, passed p
      where not p.held and q.next_due_at <= $2::timestamptz and q.lease_owner is null
+       and (q.hold_until is null or q.hold_until <= $2::timestamptz)
        and exists (select 1 from work.webhook_deliveries d where d.endpoint_id = q.endpoint_id
                       and d.status = 'pending' and d.due_at between q.next_due_at and $2::timestamptz
                       and d.position <= p.position)
@@ -62,7 +76,7 @@ const claimSql = `
      set lease_owner = $4::integer, lease_until = clock_timestamp() + interval '${leaseSeconds} seconds'
     from chosen, passed
    where q.endpoint_id = chosen.endpoint_id
-  returning q.endpoint_id, q.failures, q.next_due_at, passed.position`
+  returning q.endpoint_id, q.failures, q.failing_since, q.proven_url_id, q.hold_until, q.next_due_at, passed.position`
 
 /**
  * In its own statement: the claim's snapshot may be older than its locks. Nothing pending is due before its queue says, so
@@ -102,22 +116,40 @@ type DestinationRow = {
 type ClaimedRow = {
   readonly endpoint_id: string
   readonly failures: number
+  readonly failing_since: string | null
+  readonly proven_url_id: string | null
+  readonly hold_until: string | null
   readonly next_due_at: string
   readonly position: number
 }
 
+type Released = { readonly endpointId: string; readonly standing: Standing }
+
 /** Gives queues back; each is due again when its earliest delivery is. */
-export const release = async (
-  db: Db,
-  worker: number,
-  queues: readonly { readonly endpointId: string; readonly failures: number }[],
-): Promise<void> => {
+export const release = async (db: Db, worker: number, queues: readonly Released[]): Promise<void> => {
+  const of = <Value>(pick: (standing: Standing) => Value): Value[] =>
+    queues.map(({ standing }) => pick(standing))
   await db.query({
     name: 'webhooks-release',
-    text: 'select work.release_webhook_queues($1::integer, $2::text[], $3::integer[])',
-    values: [worker, queues.map(({ endpointId }) => endpointId), queues.map(({ failures }) => failures)],
+    text: `select work.release_webhook_queues($1::integer, $2::text[], $3::integer[], $4::text[], $5::timestamptz[],
+             $6::timestamptz[])`,
+    values: [
+      worker,
+      queues.map(({ endpointId }) => endpointId),
+      of(({ failures }) => failures),
+      of(({ provenUrlId }) => provenUrlId),
+      of(({ holdUntil }) => holdUntil),
+      of(({ failingSince }) => failingSince),
+    ],
   })
 }
+
+const standingOf = (row: ClaimedRow): Standing => ({
+  failures: row.failures,
+  failingSince: row.failing_since,
+  provenUrlId: row.proven_url_id,
+  holdUntil: row.hold_until,
+})
 
 export type Claim = (options: {
   readonly worker: number
@@ -178,11 +210,12 @@ export const createClaim = (deps: {
     })
     const byEndpoint = Map.groupBy(due.rows, ({ endpoint_id }) => endpoint_id)
     const rows = new Map(destinations.rows.map((row) => [row.endpoint_id, row]))
-    return claimed.map(({ endpoint_id, failures }) => ({
-      endpointId: endpoint_id,
-      failures,
-      destination: destinationOf(rows.get(endpoint_id)),
-      deliveries: byEndpoint.get(endpoint_id) ?? [],
+    return claimed.map((row) => ({
+      endpointId: row.endpoint_id,
+      standing: standingOf(row),
+      urlId: rows.get(row.endpoint_id)?.url_id ?? null,
+      destination: destinationOf(rows.get(row.endpoint_id)),
+      deliveries: byEndpoint.get(row.endpoint_id) ?? [],
     }))
   }
 
@@ -199,7 +232,7 @@ export const createClaim = (deps: {
       await release(
         db,
         worker,
-        claimed.map(({ endpoint_id, failures }) => ({ endpointId: endpoint_id, failures })),
+        claimed.map((row) => ({ endpointId: row.endpoint_id, standing: standingOf(row) })),
       )
       throw error
     }

@@ -4,21 +4,23 @@ import type { Logger } from 'pino'
 import type { Clock, MonotonicClock } from '../../clock.ts'
 import { isoTime } from '../../clock.ts'
 import type { EventLog } from '../../eventstore/port.ts'
+import type { EndpointDisabled } from '../events.ts'
 import type { Sender } from '../sender.ts'
 import type { WebhookValues } from '../vault.ts'
 import { canceledResult, createAttempt, postponedResult } from './attempt.ts'
 import { createBatcher } from './batcher.ts'
-import { createClaim, type DueDelivery, type Lease, release } from './claim.ts'
+import { createClaim, type DueDelivery, type Lease, release, type Standing } from './claim.ts'
 import { joinWorkers, type Membership, reapLeases } from './membership.ts'
 import { createSettle, type Result } from './settle.ts'
 import { createSlots } from './slots.ts'
+import { afterAttempt, isHopeless, isProven } from './standing.ts'
 
 export type WorkerLimits = {
   /** Attempts that run at once; those that last longer than `slowAfterMs` count against `slow`. */
   readonly active: number
   readonly slow: number
   readonly slowAfterMs: number
-  /** Attempts at one endpoint at once; one while its last attempt failed. */
+  /** Attempts at one endpoint at once; one while its last attempt failed, or until its URL answered once. */
   readonly perEndpoint: number
   /** Deliveries of one endpoint that a lease takes up at most. */
   readonly perLease: number
@@ -43,8 +45,8 @@ export type WorkerDeps = {
   readonly logger: Logger
   /** Groups of read models that must have passed a delivery before it is sent. */
   readonly groups: readonly string[]
-  /** The receiver answered 410: its endpoint is to be disabled. */
-  readonly onGone: (delivery: DueDelivery) => Promise<void>
+  /** The receiver answered 410, or every attempt of days failed: its endpoint is to be disabled. */
+  readonly onDead: (delivery: DueDelivery, reason: EndpointDisabled['data']['reason']) => Promise<void>
   readonly onAttempt?: (result: Result) => void
   readonly limits?: Partial<WorkerLimits>
 }
@@ -106,19 +108,27 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
       slot.release()
     }
     const status = result.attempt?.status ?? 0
-    state.failures = status >= 200 && status < 300 ? 0 : state.failures + 1
+    const acknowledged = status >= 200 && status < 300
+    state.standing = afterAttempt(state.standing, { urlId: lease.urlId, acknowledged, nowMs: result.atMs })
     deps.onAttempt?.(result)
     await settle(result)
-    if (status === 410) await deps.onGone(delivery)
+    if (status === 410) await deps.onDead(delivery, 'gone')
+    else if (isHopeless(state.standing, result.atMs)) await deps.onDead(delivery, 'failing')
   }
 
   const runLease = async (lease: Lease, startUntilMs: number, signal: AbortSignal): Promise<LeaseState> => {
-    const state: LeaseState = { endpointId: lease.endpointId, failures: lease.failures, startUntilMs, signal }
+    const { endpointId, standing, urlId } = lease
+    const state: LeaseState = { endpointId, standing, startUntilMs, signal }
     const rest = [...lease.deliveries]
     const lane = async (): Promise<void> => {
       for (let next = rest.shift(); next; next = rest.shift()) await attemptOne(lease, next, state)
     }
-    const lanes = lease.failures > 0 ? 1 : limits.perEndpoint
+    if (typeof lease.destination === 'object' && !isProven(standing, urlId)) {
+      const first = rest.shift()
+      if (first) await attemptOne(lease, first, state)
+      if (!isProven(state.standing, urlId)) return state
+    }
+    const lanes = state.standing.failures > 0 ? 1 : limits.perEndpoint
     await Promise.all(Array.from({ length: Math.min(lanes, rest.length) }, lane))
     return state
   }
@@ -218,7 +228,7 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
 
 type LeaseState = {
   readonly endpointId: string
-  failures: number
+  standing: Standing
   readonly startUntilMs: number
   readonly signal: AbortSignal
 }

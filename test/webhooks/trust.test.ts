@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openStage } from '../contract/stage.ts'
+import { until } from '../support/until.ts'
+import { type Receiver, startReceiver, status } from './receiver.ts'
+import {
+  deliveriesOf,
+  hookTo,
+  openHooks,
+  path,
+  ping,
+  startReactor,
+  startWorker,
+  untilDelivery,
+} from './world.ts'
+
+const hour = 60 * 60 * 1000
+
+/** Holds every request open for a moment, and tells how many were open at once. */
+const countOpen = (receiver: Receiver, code: number) => {
+  let open = 0
+  let most = 0
+  receiver.answer((response) => {
+    open += 1
+    most = Math.max(most, open)
+    void sleep(20).then(() => {
+      open -= 1
+      response.writeHead(code).end()
+    })
+  })
+  return () => most
+}
+
+test('a URL that never answered 2xx gets one attempt, then ever more seldom one, however much there is to send', async (t) => {
+  const stage = await openHooks(t)
+  startReactor(t, stage)
+  const receiver = await startReceiver(t)
+  const most = countOpen(receiver, 404)
+  const hook = await hookTo(stage, receiver.url)
+  await Promise.all(Array.from({ length: 40 }, () => ping(stage, hook)))
+  assert.equal((await deliveriesOf(stage, hook)).length, 40)
+  startWorker(t, stage)
+  await until(() => receiver.received.length >= 4, { what: 'the fourth attempt' })
+  const [first, second, third, fourth] = receiver.received.map(({ atMs }) => atMs) as [
+    number,
+    number,
+    number,
+    number,
+  ]
+  assert.ok(second - first >= 950, `${second - first} ms before the second`)
+  assert.ok(third - second >= 1_950, `${third - second} ms before the third`)
+  assert.ok(fourth - third >= 3_900, `${fourth - third} ms before the fourth`)
+  assert.equal(most(), 1)
+  assert.equal(receiver.received.length, 4)
+})
+
+test('one that answers once gets the rest at once, and a new URL proves itself anew', async (t) => {
+  const stage = await openHooks(t)
+  startReactor(t, stage)
+  const receiver = await startReceiver(t)
+  const most = countOpen(receiver, 200)
+  const hook = await hookTo(stage, receiver.url)
+  await Promise.all(Array.from({ length: 40 }, () => ping(stage, hook)))
+  await deliveriesOf(stage, hook)
+  startWorker(t, stage)
+  await until(async () => (await deliveriesOf(stage, hook)).every((one) => one.status === 'succeeded'))
+  assert.equal(most(), 4, 'as many at once as any endpoint')
+
+  const stranger = await startReceiver(t)
+  const mostThere = countOpen(stranger, 403)
+  const moved = await stage.client.call('PATCH', `${path}/${hook.id}`, {
+    key: hook.key,
+    json: { url: stranger.url },
+  })
+  assert.equal(moved.status, 200, moved.text)
+  await Promise.all(Array.from({ length: 20 }, () => ping(stage, hook)))
+  await until(() => stranger.received.length >= 3, { what: 'three attempts at the new URL' })
+  const [first, second, third] = stranger.received.map(({ atMs }) => atMs) as [number, number, number]
+  assert.ok(second - first >= 950 && third - second >= 1_950, 'it is left alone after each failure')
+  assert.equal(mostThere(), 1)
+})
+
+test('an endpoint that fails for five days is disabled, and what waits is canceled; one that answers meanwhile is not', async (t) => {
+  let aheadMs = 0
+  const stage = await openStage(t, {}, { roles: ['http', 'projections'], clockOffsetMs: () => aheadMs })
+  startReactor(t, stage, stage.farebox.core)
+  startWorker(t, stage, stage.farebox.core)
+  const dead = await startReceiver(t)
+  const recovering = await startReceiver(t)
+  for (const receiver of [dead, recovering]) receiver.answer(status(500))
+  const hooks = [await hookTo(stage, dead.url), await hookTo(stage, recovering.url)] as const
+
+  /** A ping of each, tried ten times in three days. */
+  const round = async (beforeTheLast: () => Promise<void>): Promise<void> => {
+    const ids = [await ping(stage, hooks[0]), await ping(stage, hooks[1])] as const
+    for (let attempts = 1; attempts <= 10; attempts++) {
+      await Promise.all(
+        hooks.map((hook, at) =>
+          untilDelivery(
+            stage,
+            hook,
+            ids[at]!,
+            (one) => one.attempts.length >= attempts || one.status === 'canceled',
+          ),
+        ),
+      )
+      if (attempts === 9) await beforeTheLast()
+      aheadMs += 7 * hour
+    }
+  }
+  const shown = async (at: 0 | 1) =>
+    (await stage.client.get(`${path}/${hooks[at].id}`, { key: hooks[at].key })).body
+
+  await round(async () => undefined)
+  assert.equal((await shown(0)).status, 'active', 'three days are not enough')
+  recovering.answer((response) => response.end('ok'))
+  await untilDelivery(stage, hooks[1], await ping(stage, hooks[1]), (one) => one.status === 'succeeded')
+  recovering.answer(status(500))
+  await round(async () => {
+    await ping(stage, hooks[0])
+  })
+  await until(async () => (await shown(0)).status === 'disabled', { what: 'the end of it' })
+  assert.equal((await shown(0)).disabledReason, 'failing')
+  await until(async () => (await deliveriesOf(stage, hooks[0])).every((one) => one.status !== 'pending'))
+  const ends = (await deliveriesOf(stage, hooks[0])).map((one) => one.status)
+  assert.ok(ends.includes('canceled'), ends.join())
+  assert.equal((await shown(1)).status, 'active', 'it answered in between')
+})
