@@ -55,6 +55,7 @@ test('a cluster that loses its leader, and its quorum, costs two processes under
     `${load.acknowledged.size} orders acknowledged; ${load.refused.length} refusals within ${worst} ms`,
   )
   for (const line of told) t.diagnostic(line)
+  t.diagnostic(`nodes that ended by themselves to cut their logs: ${cluster.selfEnded.length}`)
   assert.ok(worst < refusalMs, `a refusal took ${worst} ms`)
 
   const paid = [...load.acknowledged.values()].reduce((sum, { amountCents }) => sum + amountCents, 0)

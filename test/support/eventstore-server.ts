@@ -129,6 +129,8 @@ export type EventStoreCluster = {
   leader(): Promise<EventStoreNode>
   /** How many nodes lead or follow by the word of the leader. */
   members(): Promise<number>
+  /** The exit codes of nodes that ended by themselves, and were started again. */
+  readonly selfEnded: readonly number[]
 }
 
 type Member = { readonly state: string; readonly isAlive: boolean; readonly httpEndPointPort: number }
@@ -147,15 +149,22 @@ export const startEventStoreCluster = async (
 ): Promise<EventStoreCluster> => {
   const places = directories ?? (await Promise.all(Array.from({ length: 3 }, () => eventStoreDirectory(t))))
   const all = await Promise.all(places.map(newNode))
+  const selfEnded: number[] = []
   const nodes = all.map((node): EventStoreNode => {
     const seeds = all.filter((other) => other !== node).map(({ port }) => `127.0.0.1:${port}`)
     const options = { 'cluster-size': '3', 'discover-via-dns': 'false', 'gossip-seed': seeds.join(',') }
-    let running = launch(t, node, options)
-    if (directories !== undefined)
-      // The first start over restored files cuts the log at `truncate.chk` and ends.
-      running.child.once('close', (code) => {
-        if (code === 0) running = launch(t, node, options)
+    const start = (): ReturnType<typeof launch> => {
+      const started = launch(t, node, options)
+      // A node cuts its log when it is started over restored files, and when it has what the others never took; then it ends
+      // by itself and is to be started again, as a restart policy does.
+      started.child.once('close', (code) => {
+        if (code === null) return
+        selfEnded.push(code)
+        running = start()
       })
+      return started
+    }
+    let running = start()
     return {
       port: node.port,
       dataDir: dataOf(node),
@@ -163,7 +172,7 @@ export const startEventStoreCluster = async (
       freeze: () => void running.child.kill('SIGSTOP'),
       thaw: () => void running.child.kill('SIGCONT'),
       start: () => {
-        running = launch(t, node, options)
+        running = start()
       },
     }
   })
@@ -193,5 +202,6 @@ export const startEventStoreCluster = async (
     nodes,
     leader,
     members,
+    selfEnded,
   }
 }
