@@ -5,7 +5,7 @@ const isError = (value: unknown): value is { readonly message?: string; readonly
   typeof value === 'object' && value !== null && 'stack' in value
 
 const shown = (value: unknown): string => {
-  if (isError(value)) return String(value.message)
+  if (isError(value)) return shown(String(value.message))
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(value)
 }
