@@ -362,7 +362,7 @@ describe('a subscription', () => {
         /^fulfillment_meta\.period_days must be 365 in a subscription by the year$/,
       ],
       [{ ...isp, interval: 'year' }, 'invalid_period', /must be 365 .* year/],
-      [{ ...isp, quantity: 400 }, 'out_of_stock', /fewer addresses/],
+      [{ ...isp, quantity: 400 }, 'out_of_stock', /addresses are free for this order, fewer/],
       [{ ...premium, expected_amount_cents: 1 }, 'price_changed', /1100/],
       [premium, 'insufficient_balance', /short/, poor.key],
     ] as const) {
