@@ -60,7 +60,8 @@ const page = 400
 const piece = 10
 const pieceEveryMs = 25
 const restFactor = 4
-const idleMs = 500
+/** The reactor that opens lists is in this process and says so: this is for what none of it explains. */
+const idleMs = 5_000
 
 /** Before every target. */
 const start = { cause_id: '00000000-0000-0000-0000-000000000000', endpoint_id: '' }
