@@ -64,13 +64,13 @@ export const createRedeliverSince = (deps: {
 }) => {
   const { pool, log, clock } = deps
 
-  /** How many were queued again, and the place in the log from which they can be sent. */
+  /** How many were queued again. */
   const requeue = async (
     endpointId: string,
     finished: readonly Candidate[],
     { actor, correlationId }: Cause,
     nowMs: number,
-  ): Promise<{ readonly count: number; readonly position: number }> => {
+  ): Promise<number> => {
     const places = finished.map(({ event, resource }) => deliveryStream(endpointId, event, resource))
     const streams = await log.readStreams(places.map((stream) => ({ stream, from: 0 })))
     const writes = places.flatMap((stream): WriteFact[] => {
@@ -82,8 +82,7 @@ export const createRedeliverSince = (deps: {
       return [{ stream, expected: last.revision, fact, actor, correlationId, causationId: null, atMs }]
     })
     const outcomes = await writeFacts(log, writes)
-    const landed = outcomes.flatMap((each) => (each.status === 'landed' ? [each.appended] : []))
-    return { count: landed.length, position: Math.max(0, ...landed.flat().map(({ position }) => position)) }
+    return outcomes.filter(({ status }) => status === 'landed').length
   }
 
   /** @param sendable resolves once what was queued up to a position can be sent */
@@ -98,19 +97,14 @@ export const createRedeliverSince = (deps: {
     const taken = found.slice(0, maxRedelivered)
     const waiting = taken.filter(({ status }) => status === 'pending')
     const finished = taken.filter(({ status }) => status !== 'pending')
-    const requeued =
-      finished.length === 0 ? { count: 0, position: 0 } : await requeue(endpointId, finished, cause, nowMs)
-    if (requeued.count > 0 && waiting.length > 0) await sendable(requeued.position)
-    const hastened =
-      waiting.length === 0
-        ? 0
-        : await hasten(
-            pool,
-            endpointId,
-            waiting.map(({ delivery_id }) => delivery_id),
-            nowMs,
-          )
-    return { count: requeued.count + hastened, more: found.length > maxRedelivered }
+    const requeued = finished.length === 0 ? 0 : await requeue(endpointId, finished, cause, nowMs)
+    // Another call may have queued them again just before: then they are not sendable yet either.
+    if (finished.length > 0 && waiting.length > 0) await sendable(await log.head())
+    // Due with the others, or after those that the other call queued.
+    const dueMs = requeued === finished.length ? nowMs : clock()
+    const waitingIds = waiting.map(({ delivery_id }) => delivery_id)
+    const hastened = waiting.length === 0 ? 0 : await hasten(pool, endpointId, waitingIds, dueMs)
+    return { count: requeued + hastened, more: found.length > maxRedelivered }
   }
 }
 
