@@ -1,7 +1,8 @@
 import { type ProgressBar, stepsOf } from '../src/cli/progress-bar.ts'
 import { createCodec } from '../src/eventstore/codec.ts'
 import type { DomainEvent, EventMetadata } from '../src/eventstore/event.ts'
-import type { AppendItem, EventLog, StreamName } from '../src/eventstore/port.ts'
+import type { AppendItem, EventLog } from '../src/eventstore/port.ts'
+import type { StreamName } from '../src/eventstore/streams.ts'
 import {
   addressStream,
   ledgerStream,

@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import { registerProjections } from '../projections/cli.ts'
 import { registerAccounts } from './accounts/cli.ts'
 import { registerKeys } from './accounts/keys-cli.ts'
@@ -5,6 +6,7 @@ import { registerSeals } from './audit/seals-cli.ts'
 import { registerVerify } from './audit/verify-cli.ts'
 import { registerBackup } from './backup/cli.ts'
 import { registerCatalog } from './catalog/cli.ts'
+import type { Cli } from './cli/cli.ts'
 import { registerCustomers } from './customers/cli.ts'
 import { registerDeposits } from './deposits/cli.ts'
 import { registerDoctor } from './doctor/cli.ts'
@@ -18,6 +20,7 @@ import { registerNotices } from './notices/cli.ts'
 import { registerOrders } from './orders/cli.ts'
 import { registerPeriods } from './periods/cli.ts'
 import { registerPlans } from './plans/cli.ts'
+import { allMigrations } from './postgres/migrations.ts'
 import { registerProxies } from './proxies/cli.ts'
 import { registerReseller } from './resellers/cli.ts'
 import { registerStock } from './stock/cli.ts'
@@ -48,7 +51,7 @@ export const rooms = [
   registerPeriods,
   registerSeals,
   registerVerify,
-  registerBackup,
+  (program: Command, cli: Cli) => registerBackup(program, cli, allMigrations),
   registerProjections,
   registerDoctor,
 ] as const

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { StreamName } from '../../src/eventstore/port.ts'
 import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import { newEventId } from '../../src/ids.ts'
 import { migrate } from '../../src/postgres/migrate.ts'
 import { allMigrations } from '../../src/postgres/migrations.ts'

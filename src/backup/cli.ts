@@ -2,15 +2,14 @@ import { access, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import pg from 'pg'
-import type { Cli, CliContext } from '../cli/cli.ts'
+import type { Cli, CliContext, CliSettings } from '../cli/cli.ts'
 import { CliMisuse, type CliOutput, fields } from '../cli/output.ts'
 import { createProgressBar, stepsOf } from '../cli/progress-bar.ts'
 import { isoTime } from '../clock.ts'
-import type { Config } from '../config.ts'
 import { fileSink, UnwritableFile } from '../exports/sink.ts'
 import { withExamples } from '../finance/cli-input.ts'
 import { fingerprintOf, keyNames, loadKeys } from '../keys.ts'
-import { allMigrations } from '../postgres/migrations.ts'
+import type { Migrations } from '../postgres/migrate.ts'
 import { openPostgres } from '../postgres/open.ts'
 import { clientConfig } from '../postgres/pool.ts'
 import { createBackup } from './create.ts'
@@ -63,7 +62,7 @@ const exists = (path: string): Promise<boolean> =>
   )
 
 /** The keys are never made here: new ones would not fit, and would stand in the way of the right ones. */
-const assertKeys = async (config: Config, head: BackupHead): Promise<void> => {
+const assertKeys = async (config: CliSettings, head: BackupHead): Promise<void> => {
   for (const [name, given] of [
     ['master', config.masterKey],
     ['seal', config.sealKey],
@@ -82,12 +81,12 @@ const assertKeys = async (config: Config, head: BackupHead): Promise<void> => {
   }
 }
 
-const restore = async (config: Config, path: string): Promise<CliOutput> => {
+const restore = async (migrations: Migrations, config: CliSettings, path: string): Promise<CliOutput> => {
   if (!(await exists(path))) throw new CliMisuse(`${path} cannot be read`)
   const bar = createProgressBar(process.stderr)
   try {
     const checking = stepsOf(bar, 'check  ', 0, 'rows')
-    const { head, rows } = await checkBackup(path, allMigrations, (done) => checking(0, done))
+    const { head, rows } = await checkBackup(path, migrations, (done) => checking(0, done))
     if ((head.log.kind === 'eventstoredb') !== (config.eventStoreUrl !== null))
       throw new BackupRefused(`its log was in ${head.log.kind}: set EVENTSTORE_URL then, and only then`)
     await assertKeys(config, head)
@@ -97,7 +96,7 @@ const restore = async (config: Config, path: string): Promise<CliOutput> => {
       await client.connect()
       try {
         const step = stepsOf(bar, 'restore', rows, 'rows')
-        await restoreBackup(client, path, allMigrations, (done) => step(done, done))
+        await restoreBackup(client, path, migrations, (done) => step(done, done))
       } finally {
         await client.end()
       }
@@ -119,8 +118,11 @@ const restore = async (config: Config, path: string): Promise<CliOutput> => {
   }
 }
 
-/** `backup create|restore` */
-export const registerBackup = (program: Command, cli: Cli): void => {
+/**
+ * `backup create|restore`
+ * @param migrations What a restored database is made with
+ */
+export const registerBackup = (program: Command, cli: Cli, migrations: Migrations): void => {
   const backup = program.command('backup').description('save all that Postgres holds, and bring it back')
   const creating = backup
     .command('create')
@@ -132,7 +134,7 @@ export const registerBackup = (program: Command, cli: Cli): void => {
     .command('restore')
     .description('put a backup into a new, empty database: all of it or nothing')
     .argument('<file>', 'what "backup create" wrote')
-    .action(cli.bareAction(restore))
+    .action(cli.bareAction((config, path: string) => restore(migrations, config, path)))
   withExamples(restoring, [
     'DATABASE_URL=postgres://user:password@host:5432/new npx farebox backup restore farebox-2026-11-21.backup',
     'FAREBOX_DATA=/srv/new npx farebox backup restore farebox-2026-11-21.backup  # with master.key and seal.key in it',

@@ -2,17 +2,24 @@ import { InvalidArgumentError } from 'commander'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config.ts'
 import type { EventCodec } from '../eventstore/codec.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
-import type { Keys } from '../keys.ts'
+import type { KeySettings, Keys } from '../keys.ts'
 import type { CliOutput } from './output.ts'
+
+/** The settings that commands of rooms ask for. */
+export type CliSettings = KeySettings & {
+  /** Null: the embedded Postgres. */
+  readonly databaseUrl: string | null
+  /** Null: the log lives in Postgres. */
+  readonly eventStoreUrl: string | null
+}
 
 /** What a command works with: the same settings, database, log and rules as the server's. Safe beside a running one. */
 export type CliContext = {
-  readonly config: Config
+  readonly config: CliSettings
   readonly keys: Keys
   readonly pool: pg.Pool
   readonly log: EventLog
@@ -50,7 +57,7 @@ export type CliContext = {
  * }
  * ```
  */
-export type Cli = {
+export type Cli<Settings extends CliSettings = CliSettings> = {
   /**
    * The action of a command: opens the context, does the work, prints its output (`--json` stands on every command),
    * closes. Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses a wrong use (exit
@@ -63,12 +70,12 @@ export type Cli = {
   ): (...given: readonly unknown[]) => Promise<void>
   /** As `action`, for work that comes before there is a database of ours: it gets the settings and opens for itself. */
   bareAction<Arguments extends readonly unknown[]>(
-    work: (config: Config, ...given: Arguments) => Promise<CliOutput>,
+    work: (config: Settings, ...given: Arguments) => Promise<CliOutput>,
   ): (...given: readonly unknown[]) => Promise<void>
   /** As `bareAction`, for work that opens the context itself, because it tells why that fails. */
   openingAction<Arguments extends readonly unknown[]>(
     work: (
-      config: Config,
+      config: Settings,
       open: () => Promise<{ readonly context: CliContext; close(): Promise<void> }>,
       ...given: Arguments
     ) => Promise<CliOutput>,

@@ -26,7 +26,7 @@ export type CliDeps = {
 }
 
 /** A room's commands: `registerX(program, cli)`. */
-export type Register = (program: Command, cli: Cli) => void
+export type Register = (program: Command, cli: Cli<Config>) => void
 
 const exitCodes = { done: 0, failed: 1, wrongUse: 2 } as const
 
@@ -133,7 +133,7 @@ export const runCli = async (
       code = isWrongUse(error) ? exitCodes.wrongUse : exitCodes.failed
     }
   }
-  const cli: Cli = {
+  const cli: Cli<Config> = {
     action:
       <Arguments extends readonly unknown[]>(
         work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,

@@ -3,7 +3,14 @@ import type { Cli, CliContext } from '../cli/cli.ts'
 import type { CliOutput } from '../cli/output.ts'
 import type { Config } from '../config.ts'
 import { type Finding, wrong } from './finding.ts'
-import { lookAtClock, lookAtHead, lookAtReadModels, lookAtSeals, lookAtVerification } from './log.ts'
+import {
+  type Looked,
+  lookAtClock,
+  lookAtHead,
+  lookAtReadModels,
+  lookAtSeals,
+  lookAtVerification,
+} from './log.ts'
 import { lookAtData, lookAtServer } from './places.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
@@ -31,7 +38,7 @@ const guarded = async (
   }
 }
 
-const inside = async (context: CliContext, serverRuns: boolean): Promise<readonly Finding[]> => [
+const inside = async (context: Looked, serverRuns: boolean): Promise<readonly Finding[]> => [
   ...(await guarded('clock', () => lookAtClock(context))),
   ...(await guarded('log', () => lookAtHead(context))),
   ...(await guarded('read models', () => lookAtReadModels(context, serverRuns))),
@@ -50,7 +57,7 @@ const examine = async (config: Config, open: Open): Promise<CliOutput> => {
       ...(await guarded('database', async () => {
         const { context, close } = await open()
         try {
-          return await inside(context, server.state === 'ok')
+          return await inside({ ...context, config }, server.state === 'ok')
         } finally {
           await close()
         }
@@ -61,7 +68,7 @@ const examine = async (config: Config, open: Open): Promise<CliOutput> => {
 }
 
 /** `doctor` */
-export const registerDoctor = (program: Command, cli: Cli): void => {
+export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
   program
     .command('doctor')
     .description(

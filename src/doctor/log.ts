@@ -6,12 +6,16 @@ import { sealKeyOf } from '../audit/seal-key.ts'
 import { readSeals } from '../audit/sealing.ts'
 import type { CliContext } from '../cli/cli.ts'
 import { aheadOfPostgres, skewProblem } from '../clock-guard.ts'
+import type { Config } from '../config.ts'
 import { counted } from '../counted.ts'
 import { sealStream } from '../eventstore/streams.ts'
 import { type Finding, note, ok, wrong } from './finding.ts'
 
+/** A command's context with all settings. */
+export type Looked = CliContext & { readonly config: Config }
+
 /** The clock of this machine, without a development offset, against Postgres's. */
-export const lookAtClock = async ({ pool, clock, config }: CliContext): Promise<Finding> => {
+export const lookAtClock = async ({ pool, clock, config }: Looked): Promise<Finding> => {
   const aheadMs = await aheadOfPostgres(pool, () => clock() - config.clockOffsetMs)
   const problem = skewProblem(aheadMs)
   return problem === null
@@ -19,7 +23,7 @@ export const lookAtClock = async ({ pool, clock, config }: CliContext): Promise<
     : wrong('clock', problem, 'let both machines keep the time, e.g. by NTP')
 }
 
-export const lookAtHead = async ({ log, codec }: CliContext): Promise<Finding> => {
+export const lookAtHead = async ({ log, codec }: Looked): Promise<Finding> => {
   const head = await log.head()
   const last = head === 0 ? null : await log.eventAt(head)
   if (last === null) return note('log', 'it is empty')
@@ -30,11 +34,7 @@ export const lookAtHead = async ({ log, codec }: CliContext): Promise<Finding> =
 const patienceMs = 5_000
 
 /** What the read models of a group have not folded. Beside a running server they get a moment to catch up. */
-const lookAtGroup = async (
-  { pool, log }: CliContext,
-  group: string,
-  serverRuns: boolean,
-): Promise<Finding> => {
+const lookAtGroup = async ({ pool, log }: Looked, group: string, serverRuns: boolean): Promise<Finding> => {
   const check = `read models (${group})`
   const head = await log.head()
   const endMs = performance.now() + (serverRuns ? patienceMs : 0)
@@ -52,13 +52,13 @@ const lookAtGroup = async (
   }
 }
 
-export const lookAtReadModels = (context: CliContext, serverRuns: boolean): Promise<readonly Finding[]> =>
+export const lookAtReadModels = (context: Looked, serverRuns: boolean): Promise<readonly Finding[]> =>
   Promise.all(groups.map(({ name }) => lookAtGroup(context, name, serverRuns)))
 
 /** A running server seals after its own delay; longer than this on top of it and it does not. */
 const sealGraceMs = 60_000
 
-export const lookAtSeals = async (context: CliContext, serverRuns: boolean): Promise<Finding> => {
+export const lookAtSeals = async (context: Looked, serverRuns: boolean): Promise<Finding> => {
   const { runner, log, keys, codec, clock, config } = context
   const check = 'last seal'
   const { last, publicKey } = await readSeals(runner, context)
@@ -79,7 +79,7 @@ export const lookAtSeals = async (context: CliContext, serverRuns: boolean): Pro
 const dayMs = 86_400_000
 const verifyAfterDays = 31
 
-export const lookAtVerification = async ({ pool, clock }: CliContext): Promise<Finding> => {
+export const lookAtVerification = async ({ pool, clock }: Looked): Promise<Finding> => {
   const check = 'last verification'
   const last = (await listVerifications(pool, { limit: 1, offset: 0 })).verifications[0]
   if (last === undefined) return note(check, 'none was run', 'run "ledger verify"')

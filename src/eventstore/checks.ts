@@ -1,6 +1,7 @@
 import { isStorable } from '../storable.ts'
 import { AppendRejected } from './errors.ts'
-import { type Append, type AppendItem, type Expected, maxAppendBytes, type StreamName } from './port.ts'
+import { type Append, type AppendItem, type Expected, maxAppendBytes } from './port.ts'
+import type { StreamName } from './streams.ts'
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const uuidBytes = 36

@@ -1,4 +1,5 @@
-import type { Expected, StreamName } from './port.ts'
+import type { Expected } from './port.ts'
+import type { StreamName } from './streams.ts'
 
 /** The stream is not at the expected revision; nothing was written. */
 export class WrongExpectedRevision extends Error {

@@ -1,4 +1,4 @@
-import type { StreamName } from './port.ts'
+import type { StreamName } from './streams.ts'
 
 /** Who caused an event: a key of an account, an operator at the command line, or the service itself. */
 export type Actor =

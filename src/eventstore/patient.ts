@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CommandOverload, type CommandRunner } from './commands/command.ts'
 import { LogUnavailable } from './errors.ts'
-import type { EventLog, StoredEvent, StreamName } from './port.ts'
+import type { EventLog, StoredEvent } from './port.ts'
+import type { StreamName } from './streams.ts'
 
 /** The log did not answer in all the time that a start has for it. The message says what to look at. */
 export class LogAbsent extends LogUnavailable {

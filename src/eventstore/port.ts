@@ -1,7 +1,4 @@
-declare const brand: unique symbol
-
-/** The name of a stream, made by `src/eventstore/streams.ts`, e.g. `ledger-acc_…`. */
-export type StreamName = string & { readonly [brand]: 'StreamName' }
+import type { StreamName } from './streams.ts'
 
 /**
  * The revision that a stream must be at: the one of its last event (from 0), or `noStream` when it must not exist.

@@ -1,6 +1,10 @@
 import type { AccountId, NoticeId, OrderId, PlanId, SubscriptionId } from '../ids.ts'
 import type { Period } from '../periods/period.ts'
-import type { StreamName } from './port.ts'
+
+declare const brand: unique symbol
+
+/** The name of a stream, made here, e.g. `ledger-acc_…`. */
+export type StreamName = string & { readonly [brand]: 'StreamName' }
 
 /** Every stream of the log has a name made here (design section 5): the name is the idempotency. */
 const named = (name: string): StreamName => name as StreamName

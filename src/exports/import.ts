@@ -7,9 +7,9 @@ import {
   maxAppendBytes,
   type NewEvent,
   type StoredEvent,
-  type StreamName,
 } from '../eventstore/port.ts'
 import { readLog } from '../eventstore/read-log.ts'
+import type { StreamName } from '../eventstore/streams.ts'
 import { type JsonlBatch, NoExport, readJsonl } from './jsonl-file.ts'
 
 /** The log is not one that this file can be imported into; nothing was written. */

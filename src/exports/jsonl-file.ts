@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 import { appendBytes, refusalOf } from '../eventstore/checks.ts'
-import type { NewEvent, StreamName } from '../eventstore/port.ts'
+import type { NewEvent } from '../eventstore/port.ts'
+import type { StreamName } from '../eventstore/streams.ts'
 import { streamPrefixes } from '../eventstore/streams.ts'
 import { type JsonlEvent, jsonlHead } from './jsonl.ts'
 

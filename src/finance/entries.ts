@@ -1,6 +1,6 @@
 import type { AccountEvent } from '../accounts/events.ts'
 import type { Actor, RecordedEvent } from '../eventstore/event.ts'
-import type { StreamName } from '../eventstore/port.ts'
+import type { StreamName } from '../eventstore/streams.ts'
 import type { AccountId } from '../ids.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { type Posting, postingsOf } from '../ledger/postings.ts'

@@ -1,6 +1,7 @@
 import { decode } from '../eventstore/codec.ts'
 import type { RecordedEvent } from '../eventstore/event.ts'
-import type { EventLog, StreamName } from '../eventstore/port.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import type { StreamName } from '../eventstore/streams.ts'
 import { accountStream, catalogStream, termsStream } from '../eventstore/streams.ts'
 import type { AccountId } from '../ids.ts'
 import type { OrderDetails } from '../orders/details.ts'

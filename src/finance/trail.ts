@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { refuseUnmade } from '../cli/read-tables.ts'
-import type { StreamName } from '../eventstore/port.ts'
+import type { StreamName } from '../eventstore/streams.ts'
 import {
   accountStream,
   depositStream,

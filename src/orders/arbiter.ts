@@ -1,7 +1,7 @@
 import type { DomainEvent } from '../eventstore/event.ts'
 import type { Fold } from '../eventstore/fold.ts'
-import type { StreamName } from '../eventstore/port.ts'
 import { recall } from '../eventstore/remembered.ts'
+import type { StreamName } from '../eventstore/streams.ts'
 import { planStream, stockStream } from '../eventstore/streams.ts'
 import type { ProxyId } from '../ids.ts'
 import { decidePlanOrder, decideWithdrawal, recordRefusal as refusePlan } from '../plans/decide.ts'

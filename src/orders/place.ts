@@ -1,6 +1,6 @@
 import { isoTime } from '../clock.ts'
 import type { Decision } from '../eventstore/commands/command.ts'
-import type { StreamName } from '../eventstore/port.ts'
+import type { StreamName } from '../eventstore/streams.ts'
 import { ledgerStream, orderStream } from '../eventstore/streams.ts'
 import type { CustomerCharged } from '../ledger/customer-events.ts'
 import {

@@ -1,5 +1,6 @@
 import { decode } from '../eventstore/codec.ts'
-import type { EventLog, StreamName } from '../eventstore/port.ts'
+import type { EventLog } from '../eventstore/port.ts'
+import type { StreamName } from '../eventstore/streams.ts'
 import type { OrderId } from '../ids.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
 import { ExtensionsUnread, keepsMoney } from './extended.ts'

@@ -1,6 +1,6 @@
 import type { Actor, DomainEvent } from '../eventstore/event.ts'
 import type { Fold } from '../eventstore/fold.ts'
-import type { StreamName } from '../eventstore/port.ts'
+import type { StreamName } from '../eventstore/streams.ts'
 import type { Caller } from '../http/auth.ts'
 import { type ApiError, refuse } from '../http/errors.ts'
 import type { UnderKey } from '../http/idempotency.ts'

@@ -2,14 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CommandOverload } from '../../src/eventstore/commands/command.ts'
 import { WrongExpectedRevision } from '../../src/eventstore/errors.ts'
-import type {
-  Appended,
-  AppendItem,
-  EventLog,
-  ItemOutcome,
-  StoredEvent,
-  StreamName,
-} from '../../src/eventstore/port.ts'
+import type { Appended, AppendItem, EventLog, ItemOutcome, StoredEvent } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import { newEventId } from '../../src/ids.ts'
 import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'

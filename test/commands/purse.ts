@@ -5,7 +5,8 @@ import type { CommandRunnerDeps } from '../../src/eventstore/commands/ports.ts'
 import { createCommandRunner } from '../../src/eventstore/commands/runner.ts'
 import type { DomainEvent } from '../../src/eventstore/event.ts'
 import type { Fold } from '../../src/eventstore/fold.ts'
-import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import { newEventId } from '../../src/ids.ts'
 
 /** A purse: the smallest thing with a rule worth breaking. An id moves it once. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Command, StreamRef } from '../../src/eventstore/commands/command.ts'
-import type { StreamName } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import { until } from '../support/until.ts'
 import { move, note, type Purse, pay, purse, purseFold, purseIn, runnerOver, type Verdict } from './purse.ts'
 import { gate, postgresWorld, unknownOutcomes } from './world.ts'

@@ -8,7 +8,7 @@ import { appendFailure } from '../../src/eventstore/eventstoredb/failures.ts'
 import { createInOrder } from '../../src/eventstore/eventstoredb/in-order.ts'
 import { eventStoreDbLog } from '../../src/eventstore/eventstoredb/log.ts'
 import { toEventData, toStored } from '../../src/eventstore/eventstoredb/wire.ts'
-import type { StreamName } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import fc from '../support/fast-check.ts'
 import { freshStream, someEvent, someEvents } from './contract/events.ts'
 

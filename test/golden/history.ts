@@ -1,7 +1,7 @@
 import type { Decision } from '../../src/eventstore/commands/command.ts'
 import type { DomainEvent, EventMetadata } from '../../src/eventstore/event.ts'
 import type { Fold } from '../../src/eventstore/fold.ts'
-import type { StreamName } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import type { OrderDetails } from '../../src/orders/details.ts'
 import { appendTo, emptyWorld, stateOf, statesFor } from '../support/world.ts'
 

@@ -4,7 +4,7 @@ import { foldBatch, type LoadRows, PoisonEvent, startFold } from '../../projecti
 import type { ReadModel, Table } from '../../projections/engine/read-model.ts'
 import { createRowCache } from '../../projections/engine/row-cache.ts'
 import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import type { StreamName } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import fc from '../support/fast-check.ts'
 
 type Thing = { readonly name: string; readonly sum: number }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { ReadModel, ReadModelGroup, Table } from '../../projections/engine/read-model.ts'
 import type { DomainEvent, EventMetadata, RecordedEvent } from '../../src/eventstore/event.ts'
-import type { EventLog, StreamName } from '../../src/eventstore/port.ts'
+import type { EventLog } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import { ledgerStream } from '../../src/eventstore/streams.ts'
 import type { AccountId } from '../../src/ids.ts'
 

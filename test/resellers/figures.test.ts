@@ -11,7 +11,7 @@ import { isDedicated, type Product, type Tier } from '../../src/catalog/product.
 import { parseMeta } from '../../src/catalog/targeting.ts'
 import { priceListView, quoteView } from '../../src/catalog/views.ts'
 import type { DomainEvent, RecordedEvent } from '../../src/eventstore/event.ts'
-import type { StreamName } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import { ledgerStream, orderStream } from '../../src/eventstore/streams.ts'
 import type { Caller } from '../../src/http/auth.ts'
 import { ApiError } from '../../src/http/errors.ts'

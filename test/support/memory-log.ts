@@ -9,8 +9,8 @@ import type {
   Expected,
   ItemOutcome,
   StoredEvent,
-  StreamName,
 } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 
 /** No answer comes in the turn of its question, so that a caller that asks in a loop lets others ask too. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,7 +1,7 @@
 import type { Decision } from '../../src/eventstore/commands/command.ts'
 import type { DomainEvent } from '../../src/eventstore/event.ts'
 import type { Fold } from '../../src/eventstore/fold.ts'
-import type { StreamName } from '../../src/eventstore/port.ts'
+import type { StreamName } from '../../src/eventstore/streams.ts'
 import { ledgerStream, orderStream } from '../../src/eventstore/streams.ts'
 import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/ids.ts'
 import { planIdOfOrder } from '../../src/ids.ts'

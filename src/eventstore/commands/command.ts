@@ -1,7 +1,7 @@
 import type { AccountId } from '../../ids.ts'
 import type { Cause, DomainEvent } from '../event.ts'
 import type { Fold } from '../fold.ts'
-import type { StreamName } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 
 /** A stream that a command decides on. */
 export type StreamRef<State> = {

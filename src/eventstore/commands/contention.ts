@@ -1,5 +1,5 @@
 import type { MonotonicClock } from '../../clock.ts'
-import type { StreamName } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import type { RunnerLimits } from './limits.ts'
 import { isBusy, isFrozen, type Pending } from './pending.ts'
 import type { CommandRunnerDeps, StreamLease } from './ports.ts'

@@ -1,4 +1,5 @@
-import type { StoredEvent, StreamName } from '../port.ts'
+import type { StoredEvent } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import { within } from '../within.ts'
 import { asError } from './as-error.ts'
 import type { RunnerLimits } from './limits.ts'

@@ -1,7 +1,8 @@
 import type { Clock } from '../../clock.ts'
 import type { Lulls } from '../../lulls.ts'
 import type { EventCodec } from '../codec.ts'
-import type { EventLog, StreamName } from '../port.ts'
+import type { EventLog } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import type { RunnerLimits } from './limits.ts'
 
 /** A state as of one event of its stream. It may be thrown away at any time. */

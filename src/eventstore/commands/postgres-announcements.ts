@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import type pg from 'pg'
-import type { StreamName } from '../port.ts'
 import { answered, connect } from '../postgres/connection.ts'
+import type { StreamName } from '../streams.ts'
 import type { StreamLocks } from './ports.ts'
 
 export type Announcements = Pick<StreamLocks, 'announce' | 'onAnnounced'> & { close(): Promise<void> }

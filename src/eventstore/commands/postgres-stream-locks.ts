@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { StreamName } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import type { StreamLease, StreamLocks } from './ports.ts'
 import { createAnnouncements } from './postgres-announcements.ts'
 

@@ -1,5 +1,6 @@
 import { AppendRejected } from '../errors.ts'
-import type { Appended, ItemOutcome, StreamName } from '../port.ts'
+import type { Appended, ItemOutcome } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import type { Answers } from './answers.ts'
 import type { BatchItem, Member } from './batch.ts'
 import type { RunnerLimits } from './limits.ts'

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { DomainEvent } from '../event.ts'
 import type { Fold } from '../fold.ts'
-import type { StreamName } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import type { StreamRef } from './command.ts'
 import type { RunnerLimits } from './limits.ts'
 

@@ -1,6 +1,7 @@
 import { ErrorType } from '@eventstore/db-client'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
-import type { Expected, StreamName } from '../port.ts'
+import type { Expected } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 
 /** What the client's errors have in common; each of them may be missing (research: they are not uniform). */
 type ClientError = Error & {

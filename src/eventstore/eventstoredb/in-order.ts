@@ -1,4 +1,4 @@
-import type { StreamName } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 
 /**
  * Runs what touches the same streams one after another, in the order of arrival, and everything else at once. Calls

@@ -1,6 +1,7 @@
 import { BACKWARDS, END, FORWARDS, type StreamingRead } from '@eventstore/db-client'
 import { LogUnavailable } from '../errors.ts'
-import type { StoredEvent, StreamName } from '../port.ts'
+import type { StoredEvent } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import type { Connection } from './client.ts'
 import { isStreamAbsent, logUnavailable } from './failures.ts'
 import { toStored } from './wire.ts'

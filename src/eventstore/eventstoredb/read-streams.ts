@@ -1,4 +1,5 @@
-import type { StoredEvent, StreamName } from '../port.ts'
+import type { StoredEvent } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import { createAtMost } from './at-most.ts'
 import { type ReadDeps, readPage } from './read-page.ts'
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { AllStreamResolvedEvent, EventData, Position, ResolvedEvent } from '@eventstore/db-client'
-import type { NewEvent, StoredEvent, StreamName } from '../port.ts'
+import type { NewEvent, StoredEvent } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 
 const encoder = new TextEncoder()
 

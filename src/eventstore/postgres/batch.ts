@@ -1,6 +1,7 @@
 import type { Prepared, Step } from '../../postgres/in-one-trip.ts'
 import { expectedFrom, revisionBefore } from '../checks.ts'
-import type { Appended, AppendItem, ItemOutcome, StreamName } from '../port.ts'
+import type { Appended, AppendItem, ItemOutcome } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import { booleanArray, int4Array, int8Array, textArray, uuidArray } from './arrays.ts'
 import { eventColumns, eventRows } from './event-rows.ts'
 import type { OwnTails } from './own-tails.ts'

@@ -1,4 +1,5 @@
-import type { AppendItem, StreamName } from '../port.ts'
+import type { AppendItem } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 
 export const maxBatchItems = 200
 export const maxBatchBytes = 524_288

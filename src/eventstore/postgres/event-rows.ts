@@ -1,7 +1,8 @@
 import { writeInt8, writeUuid } from '../../binary.ts'
 import { type CopyColumn, copyRows, type Format } from '../../postgres/copy-rows.ts'
 import { revisionBefore } from '../checks.ts'
-import type { AppendItem, NewEvent, StreamName } from '../port.ts'
+import type { AppendItem, NewEvent } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 
 type EventRow = { readonly stream: StreamName; readonly revision: number; readonly event: NewEvent }
 

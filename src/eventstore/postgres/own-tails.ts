@@ -1,5 +1,6 @@
 import { revisionBefore } from '../checks.ts'
-import type { AppendItem, StreamName } from '../port.ts'
+import type { AppendItem } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 
 /**
  * How far streams reach at least, from what one connection appended to them. Nothing is ever taken out of the log, so

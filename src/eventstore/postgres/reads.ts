@@ -1,7 +1,8 @@
 import type pg from 'pg'
 import { createGathered } from '../../postgres/gathered.ts'
 import { LogUnavailable } from '../errors.ts'
-import type { Appended, EventLog, StoredEvent, StreamName } from '../port.ts'
+import type { Appended, EventLog, StoredEvent } from '../port.ts'
+import type { StreamName } from '../streams.ts'
 import { int8Array, textArray } from './arrays.ts'
 import type { NewestSeen } from './newest-seen.ts'
 

@@ -1,5 +1,6 @@
 import { decode } from '../../eventstore/codec.ts'
-import type { EventLog, StoredEvent, StreamName } from '../../eventstore/port.ts'
+import type { EventLog, StoredEvent } from '../../eventstore/port.ts'
+import type { StreamName } from '../../eventstore/streams.ts'
 import { deliveryStream, orderStream } from '../../eventstore/streams.ts'
 import { deriveId, type OrderId } from '../../ids.ts'
 import type { OrderEvent } from '../../orders/events.ts'

@@ -1,7 +1,8 @@
 import { isoTime } from '../../clock.ts'
 import { encode } from '../../eventstore/codec.ts'
 import type { Actor, DomainEvent, EventMetadata } from '../../eventstore/event.ts'
-import type { AppendItem, EventLog, Expected, ItemOutcome, StreamName } from '../../eventstore/port.ts'
+import type { AppendItem, EventLog, Expected, ItemOutcome } from '../../eventstore/port.ts'
+import type { StreamName } from '../../eventstore/streams.ts'
 import { newEventId } from '../../ids.ts'
 
 /** Appends of one call; a cut that the log's own batches have too. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { WrongExpectedRevision } from '../../../src/eventstore/errors.ts'
-import type { Appended, EventLog, Expected, NewEvent, StreamName } from '../../../src/eventstore/port.ts'
+import type { Appended, EventLog, Expected, NewEvent } from '../../../src/eventstore/port.ts'
+import type { StreamName } from '../../../src/eventstore/streams.ts'
 import { allAfter, freshStream, only, someEvent, someEvents, streamOf, written } from './events.ts'
 import type { LogTraits, OpenLog } from './under-test.ts'
 

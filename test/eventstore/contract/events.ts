@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { EventLog, NewEvent, StoredEvent, StreamName } from '../../../src/eventstore/port.ts'
+import type { EventLog, NewEvent, StoredEvent } from '../../../src/eventstore/port.ts'
+import type { StreamName } from '../../../src/eventstore/streams.ts'
 import { newEventId } from '../../../src/ids.ts'
 
 /** A stream that no other test knows, with a prefix of ours so that a filtered subscription shows it. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AppendItem, Expected, NewEvent, StreamName } from '../../../src/eventstore/port.ts'
+import type { AppendItem, Expected, NewEvent } from '../../../src/eventstore/port.ts'
+import type { StreamName } from '../../../src/eventstore/streams.ts'
 import fc from '../../support/fast-check.ts'
 import { allAfter, freshStream, only, someEvent, streamOf, written } from './events.ts'
 import type { OpenLog } from './under-test.ts'

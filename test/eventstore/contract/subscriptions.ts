@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { EventLog, StoredEvent, StreamName } from '../../../src/eventstore/port.ts'
+import type { EventLog, StoredEvent } from '../../../src/eventstore/port.ts'
+import type { StreamName } from '../../../src/eventstore/streams.ts'
 import { until } from '../../support/until.ts'
 import { allAfter, freshStream, only, someEvents } from './events.ts'
 import type { OpenLog } from './under-test.ts'
