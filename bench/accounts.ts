@@ -1,10 +1,10 @@
-import { createAccounts } from '../src/accounts/service.ts'
-import { readConfig } from '../src/config.ts'
-import { type Core, openCore } from '../src/core.ts'
-import { createCustomers } from '../src/customers/service.ts'
-import { createLogger } from '../src/http/logging.ts'
-import type { AccountId } from '../src/ids.ts'
-import { createWallets } from '../src/ledger/service.ts'
+import { readConfig } from '../src/app/config.ts'
+import { type Core, openCore } from '../src/app/core.ts'
+import type { AccountId } from '../src/kernel/ids.ts'
+import { createAccounts } from '../src/market/accounts/service.ts'
+import { createCustomers } from '../src/market/customers/service.ts'
+import { createWallets } from '../src/money/ledger/service.ts'
+import { createLogger } from '../src/platform/http/logging.ts'
 
 export const cause = { actor: { kind: 'operator', name: 'bench' }, correlationId: 'bench' } as const
 

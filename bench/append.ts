@@ -1,4 +1,4 @@
-import { stepsOf } from '../src/cli/progress-bar.ts'
+import { stepsOf } from '../src/platform/cli/progress-bar.ts'
 import type { Contender } from './append/contender.ts'
 import { emmett } from './append/emmett.ts'
 import { farebox } from './append/farebox.ts'

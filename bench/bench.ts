@@ -1,4 +1,4 @@
-import type { ProgressBar } from '../src/cli/progress-bar.ts'
+import type { ProgressBar } from '../src/platform/cli/progress-bar.ts'
 
 /** How much is measured; every size has an option of `npm run bench` and a default that gives figures to quote. */
 export type Sizes = {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { openPostgresLog } from '../src/eventstore/postgres/log.ts'
-import { migrate } from '../src/postgres/migrate.ts'
-import { allMigrations } from '../src/postgres/migrations.ts'
-import { clientConfig, createPool } from '../src/postgres/pool.ts'
+import { allMigrations } from '../src/app/migrations.ts'
+import { openPostgresLog } from '../src/platform/eventstore/postgres/log.ts'
+import { migrate } from '../src/platform/postgres/migrate.ts'
+import { clientConfig, createPool } from '../src/platform/postgres/pool.ts'
 
 export const withClient = async <Value>(
   url: string,

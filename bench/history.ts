@@ -1,15 +1,3 @@
-import { type ProgressBar, stepsOf } from '../src/cli/progress-bar.ts'
-import { createCodec } from '../src/eventstore/codec.ts'
-import type { DomainEvent, EventMetadata } from '../src/eventstore/event.ts'
-import type { AppendItem, EventLog } from '../src/eventstore/port.ts'
-import type { StreamName } from '../src/eventstore/streams.ts'
-import {
-  addressStream,
-  ledgerStream,
-  orderStream,
-  planStream,
-  stockStream,
-} from '../src/eventstore/streams.ts'
 import {
   type AccountId,
   heldPlanId,
@@ -18,8 +6,14 @@ import {
   newId,
   orderIdOf,
   proxyIdOf,
-} from '../src/ids.ts'
-import type { OrderDetails } from '../src/orders/details.ts'
+} from '../src/kernel/ids.ts'
+import { type ProgressBar, stepsOf } from '../src/platform/cli/progress-bar.ts'
+import { createCodec } from '../src/platform/eventstore/codec.ts'
+import type { DomainEvent, EventMetadata } from '../src/platform/eventstore/event.ts'
+import type { AppendItem, EventLog } from '../src/platform/eventstore/port.ts'
+import type { OrderDetails } from '../src/terms/order-details.ts'
+import type { StreamName } from '../src/terms/streams.ts'
+import { addressStream, ledgerStream, orderStream, planStream, stockStream } from '../src/terms/streams.ts'
 
 const codec = createCodec()
 const accounts = 1000

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { stepsOf } from '../src/cli/progress-bar.ts'
+import { stepsOf } from '../src/platform/cli/progress-bar.ts'
 import { assertVerified } from '../test/support/verify.ts'
 import type { Bench, BenchContext } from './bench.ts'
 import { withDatabase, withLogOf } from './database.ts'

@@ -1,4 +1,4 @@
-import type { EventLog } from '../src/eventstore/port.ts'
+import type { EventLog } from '../src/platform/eventstore/port.ts'
 
 const page = 1_000
 

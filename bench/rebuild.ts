@@ -1,6 +1,6 @@
 import { type RebuildProgress, rebuild } from '../projections/engine/rebuild.ts'
 import { groups } from '../projections/groups.ts'
-import { createCodec } from '../src/eventstore/codec.ts'
+import { createCodec } from '../src/platform/eventstore/codec.ts'
 import { type Bench, figure } from './bench.ts'
 import { withLog } from './database.ts'
 import { appendHistory } from './history.ts'

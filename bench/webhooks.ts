@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { stepsOf } from '../src/cli/progress-bar.ts'
+import { stepsOf } from '../src/platform/cli/progress-bar.ts'
 import { installPeers } from './append/peers.ts'
 import type { Bench } from './bench.ts'
 import { withDatabase, withLog } from './database.ts'

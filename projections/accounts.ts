@@ -1,5 +1,5 @@
-import type { AccountEvent } from '../src/accounts/events.ts'
-import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { AccountEvent } from '../src/market/accounts/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { Scope } from '../src/terms/scope.ts'
 import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
 import { ownerOf } from './stream-owner.ts'

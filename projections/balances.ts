@@ -1,7 +1,7 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import { compactUuid } from '../src/ids.ts'
-import type { LedgerEvent } from '../src/ledger/events.ts'
-import { movementOf } from '../src/ledger/movement.ts'
+import { compactUuid } from '../src/kernel/ids.ts'
+import type { LedgerEvent } from '../src/money/ledger/events.ts'
+import { movementOf } from '../src/money/ledger/movement.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 import { ownerOf } from './stream-owner.ts'
 

@@ -1,7 +1,7 @@
-import type { CatalogEvent } from '../src/catalog/events.ts'
-import { evolveCatalog } from '../src/catalog/fold.ts'
-import type { Product } from '../src/catalog/product.ts'
-import type { RecordedEvent } from '../src/eventstore/event.ts'
+import type { CatalogEvent } from '../src/market/catalog/events.ts'
+import { evolveCatalog } from '../src/market/catalog/fold.ts'
+import type { Product } from '../src/market/catalog/product.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /** The catalogue as it stands, in one row; none before the first import. */

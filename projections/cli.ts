@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import type { Cli } from '../src/cli/cli.ts'
-import { CliMisuse, CliRefusal, fields } from '../src/cli/output.ts'
-import { createProgressBar, type ProgressStep } from '../src/cli/progress-bar.ts'
-import { createCodec } from '../src/eventstore/codec.ts'
+import type { Cli } from '../src/platform/cli/cli.ts'
+import { CliMisuse, CliRefusal, fields } from '../src/platform/cli/output.ts'
+import { createProgressBar, type ProgressStep } from '../src/platform/cli/progress-bar.ts'
+import { createCodec } from '../src/platform/eventstore/codec.ts'
 import { ProjectionsRefused } from './engine/checkpoint.ts'
 import type { Difference } from './engine/compare.ts'
 import {

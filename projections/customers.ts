@@ -1,6 +1,6 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { CustomerEvent } from '../src/ledger/customer-events.ts'
-import { customerMovementOf } from '../src/ledger/customer-movement.ts'
+import type { CustomerEvent } from '../src/money/ledger/customer-events.ts'
+import { customerMovementOf } from '../src/money/ledger/customer-movement.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 import { ownerOf } from './stream-owner.ts'
 

@@ -25,7 +25,7 @@ import type { RestingAddressRow, StockLevelRow } from './stock.ts'
 import type { OpenPeriodRow, SubscriptionRow } from './subscriptions.ts'
 import type { WebhookEndpointRow } from './webhooks.ts'
 
-/** The read tables as queries see them; numbers and ISO times as `src/postgres/pool.ts` parses them. */
+/** The read tables as queries see them; numbers and ISO times as `src/platform/postgres/pool.ts` parses them. */
 export type ReadDatabase = {
   'read.accounts': AccountRow
   'read.keys': KeyRow

@@ -1,8 +1,8 @@
-import type { DepositEvent } from '../src/deposits/events.ts'
-import { type DepositStatus, withoutInvoiceMs } from '../src/deposits/fold.ts'
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { CustomerAdjusted } from '../src/ledger/customer-events.ts'
-import type { WalletAdjusted } from '../src/ledger/events.ts'
+import type { DepositEvent } from '../src/money/deposits/events.ts'
+import { type DepositStatus, withoutInvoiceMs } from '../src/money/deposits/fold.ts'
+import type { CustomerAdjusted } from '../src/money/ledger/customer-events.ts'
+import type { WalletAdjusted } from '../src/money/ledger/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /** `GET /deposits`: one row a deposit. Its addresses stand in the vault. Amounts are micro-dollars unless in cents. */

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import type { LiveStock, StockCount } from '../src/catalog/availability.ts'
-import { type Clock, isoTime } from '../src/clock.ts'
+import { type Clock, isoTime } from '../src/kernel/clock.ts'
+import type { LiveStock, StockCount } from '../src/market/catalog/availability.ts'
 
 type CountRow = {
   product_id: string

@@ -1,6 +1,6 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { PlanEvent } from '../src/plans/events.ts'
-import { isLow } from '../src/plans/low.ts'
+import type { PlanEvent } from '../src/market/plans/events.ts'
+import { isLow } from '../src/market/plans/low.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
 
 /** A plan that is low. Whether it has expired is computed at read. */

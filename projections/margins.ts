@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { CustomerCharged, CustomerRefunded } from '../src/ledger/customer-events.ts'
+import type { CustomerCharged, CustomerRefunded } from '../src/money/ledger/customer-events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 import { ownerOf } from './stream-owner.ts'
 

@@ -1,4 +1,4 @@
-import type { Migrations } from '../src/postgres/migrate.ts'
+import type { Migrations } from '../src/platform/postgres/migrate.ts'
 
 /**
  * Where each group of read models stands in the log. `epoch` fences: it rises whenever a process takes the group over

@@ -1,6 +1,6 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { NoticeEvent } from '../src/notices/events.ts'
-import type { Audience, NoticeKind } from '../src/notices/notice.ts'
+import type { NoticeEvent } from '../src/outbound/notices/events.ts'
+import type { Audience, NoticeKind } from '../src/outbound/notices/notice.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
 
 /** One notice. It stands while `expires_at` is null or to come. */

@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { ManualMovement, ManualMovementEvent } from '../src/ledger/manual-events.ts'
+import type { ManualMovement, ManualMovementEvent } from '../src/money/ledger/manual-events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
 import { ownerOf } from './stream-owner.ts'
 
@@ -18,7 +18,7 @@ const openMovementsTable: Table<OpenMovementRow> = {
 }
 
 /**
- * What `src/ledger/open-movements.ts` looks at. On Postgres a movement lands in one commit, so rows come and go within
+ * What `src/money/ledger/open-movements.ts` looks at. On Postgres a movement lands in one commit, so rows come and go within
  * one batch and nothing is written; a crash between two appends on EventStoreDB leaves the row standing.
  */
 export const openMovements: ReadModel = {

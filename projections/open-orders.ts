@@ -1,7 +1,7 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { CustomerCharged } from '../src/ledger/customer-events.ts'
-import type { WalletDebited } from '../src/ledger/events.ts'
-import type { OrderEvent } from '../src/orders/events.ts'
+import type { OrderEvent } from '../src/market/orders/events.ts'
+import type { CustomerCharged } from '../src/money/ledger/customer-events.ts'
+import type { WalletDebited } from '../src/money/ledger/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
 
 /** One step that an order still owes: its outcome after the debit, or a refund that was decided and has not landed. */

@@ -1,7 +1,7 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import { centsToMicros } from '../src/ledger/money.ts'
-import { walletCents } from '../src/orders/details.ts'
-import type { CancelReason, OrderEvent } from '../src/orders/events.ts'
+import type { CancelReason, OrderEvent } from '../src/market/orders/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
+import { centsToMicros } from '../src/terms/money.ts'
+import { walletCents } from '../src/terms/order-details.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /** The invoice of an order that was not paid at once; no row for all others. */

@@ -1,7 +1,7 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { OrderDetails, ShownDetails } from '../src/orders/details.ts'
-import type { OrderEvent } from '../src/orders/events.ts'
-import { type OrderStatus, orderStatuses } from '../src/orders/fold.ts'
+import type { OrderEvent } from '../src/market/orders/events.ts'
+import { type OrderStatus, orderStatuses } from '../src/market/orders/fold.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
+import type { OrderDetails, ShownDetails } from '../src/terms/order-details.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /**

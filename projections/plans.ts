@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { PlanEvent } from '../src/plans/events.ts'
+import type { PlanEvent } from '../src/market/plans/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
 
 /** One plan with its traffic in bytes. What is left, depleted and expired are computed at read. */

@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { StockEvent } from '../src/stock/events.ts'
+import type { StockEvent } from '../src/market/stock/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
 
 /** One address under one order. Expiring and expired are computed at read. */

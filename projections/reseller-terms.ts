@@ -1,6 +1,6 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { TermsEvent } from '../src/resellers/events.ts'
-import { evolveTerms, plainSettings, type Terms } from '../src/resellers/fold.ts'
+import type { TermsEvent } from '../src/market/resellers/events.ts'
+import { evolveTerms, plainSettings, type Terms } from '../src/market/resellers/fold.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
 import { ownerOf } from './stream-owner.ts'
 

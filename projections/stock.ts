@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { StockEvent, StockedAddress } from '../src/stock/events.ts'
+import type { StockEvent, StockedAddress } from '../src/market/stock/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /**

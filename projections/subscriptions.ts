@@ -1,8 +1,8 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { Target } from '../src/orders/details.ts'
-import type { OrderEvent } from '../src/orders/events.ts'
-import type { SubscriptionEvent } from '../src/subscriptions/events.ts'
-import { type Interval, rentalLeadMs } from '../src/subscriptions/period.ts'
+import type { OrderEvent } from '../src/market/orders/events.ts'
+import type { SubscriptionEvent } from '../src/market/subscriptions/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
+import { type Interval, rentalLeadMs } from '../src/terms/interval.ts'
+import type { Target } from '../src/terms/order-details.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 
 /** One subscription. Past due is computed at read. */
@@ -75,7 +75,7 @@ const openPeriodsTable: Table<OpenPeriodRow> = {
 
 const prefix = 'subscription-'
 
-/** Addresses are paid a day before their end, see `dueAtMs` in src/subscriptions/decide.ts. */
+/** Addresses are paid a day before their end, see `dueAtMs` in src/market/subscriptions/decide.ts. */
 const dueAt = (end: string, target: Target | null): string =>
   target === null ? end : new Date(Date.parse(end) - rentalLeadMs).toISOString()
 

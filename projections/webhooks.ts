@@ -1,6 +1,6 @@
-import type { RecordedEvent } from '../src/eventstore/event.ts'
-import type { WebhookEventName } from '../src/webhooks/event-names.ts'
-import type { EndpointEvent } from '../src/webhooks/events.ts'
+import type { WebhookEventName } from '../src/outbound/webhooks/event-names.ts'
+import type { EndpointEvent } from '../src/outbound/webhooks/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
 
 /** One webhook endpoint. Its URL and secrets stand in the vault under these ids. */

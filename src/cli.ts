@@ -6,17 +6,17 @@ import { join } from 'node:path'
 // Where nothing can be written there, all is read as ever.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
-const { openCliContext } = await import('./cli/open-context.ts')
-const { runCli } = await import('./cli/program.ts')
-const { rooms } = await import('./cli-rooms.ts')
-const { readConfig } = await import('./config.ts')
-const { onNpmGone } = await import('./npm-watch.ts')
+const { openCliContext } = await import('./app/open-context.ts')
+const { runCli } = await import('./app/program.ts')
+const { rooms } = await import('./app/cli-rooms.ts')
+const { readConfig } = await import('./app/config.ts')
+const { onNpmGone } = await import('./app/npm-watch.ts')
 
 // Whoever read the answer is gone, such as "head": this ends as a signal would end it.
 process.stdout.on('error', () => process.exit(128 + 13))
 process.stderr.on('error', () => undefined)
 
-// Each is an end: what the command started, such as a Postgres, ends with this process (src/postgres/binaries.ts).
+// Each is an end: what the command started, such as a Postgres, ends with this process (src/platform/postgres/binaries.ts).
 for (const [signal, number] of [
   ['SIGHUP', 1],
   ['SIGINT', 2],

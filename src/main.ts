@@ -1,13 +1,13 @@
-import { openFarebox, type Role, roles } from './app.ts'
-import { type Config, readConfig } from './config.ts'
-import { greeting } from './greeting.ts'
-import { standardErrorLog } from './http/log-destination.ts'
-import { createLogger } from './http/logging.ts'
-import { prettyLines } from './http/pretty-lines.ts'
-import { wideNetworks } from './http/wide-networks.ts'
-import { onNpmGone } from './npm-watch.ts'
-import { StartRefused } from './postgres/start-refused.ts'
-import { unknownSettings } from './unknown-settings.ts'
+import { openFarebox, type Role, roles } from './app/compose.ts'
+import { type Config, readConfig } from './app/config.ts'
+import { greeting } from './app/greeting.ts'
+import { onNpmGone } from './app/npm-watch.ts'
+import { unknownSettings } from './app/unknown-settings.ts'
+import { standardErrorLog } from './platform/http/log-destination.ts'
+import { createLogger } from './platform/http/logging.ts'
+import { prettyLines } from './platform/http/pretty-lines.ts'
+import { wideNetworks } from './platform/http/wide-networks.ts'
+import { StartRefused } from './platform/postgres/start-refused.ts'
 
 /** Errors that say by themselves what to do; a stack would only hide it. */
 const expected = new Set([

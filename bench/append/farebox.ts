@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
-import type { StreamName } from '../../src/eventstore/streams.ts'
-import { newEventId } from '../../src/ids.ts'
-import { migrate } from '../../src/postgres/migrate.ts'
-import { allMigrations } from '../../src/postgres/migrations.ts'
-import { clientConfig, createPool } from '../../src/postgres/pool.ts'
+import { allMigrations } from '../../src/app/migrations.ts'
+import { newEventId } from '../../src/kernel/ids.ts'
+import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
+import { migrate } from '../../src/platform/postgres/migrate.ts'
+import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
+import type { StreamName } from '../../src/terms/streams.ts'
 import { type Contender, sampleData, sampleMetadata } from './contender.ts'
 
 export const farebox: Contender = {

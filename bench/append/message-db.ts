@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import pg from 'pg'
-import { newEventId } from '../../src/ids.ts'
+import { newEventId } from '../../src/kernel/ids.ts'
 import { type Contender, sampleData, sampleMetadata } from './contender.ts'
 import { peerDirectory } from './peers.ts'
 

@@ -1,4 +1,4 @@
-import { addAddresses } from '../../src/stock/stocking.ts'
+import { addAddresses } from '../../src/market/stock/stocking.ts'
 import { cause, withDesk } from '../accounts.ts'
 
 const wallets = 64

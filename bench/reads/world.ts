@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { Pool } from 'undici'
-import { createTokenDesk } from '../../src/finance/tokens.ts'
-import { createNotices } from '../../src/notices/service.ts'
-import { addAddresses } from '../../src/stock/stocking.ts'
+import { createTokenDesk } from '../../src/books/finance/tokens.ts'
+import { addAddresses } from '../../src/market/stock/stocking.ts'
+import { createNotices } from '../../src/outbound/notices/service.ts'
 import { cause, withDesk } from '../accounts.ts'
 import type { Get } from './generator.ts'
 

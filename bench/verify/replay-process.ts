@@ -1,7 +1,7 @@
-import { createCodec } from '../../src/eventstore/codec.ts'
-import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
-import { replay } from '../../src/finance/replay.ts'
-import { clientConfig, createPool } from '../../src/postgres/pool.ts'
+import { replay } from '../../src/books/finance/replay.ts'
+import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
+import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 
 /** One replay of a whole log in a process of its own, so that its peak of memory is the replay's. */
 export type ReplayFigures = {

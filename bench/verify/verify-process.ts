@@ -1,8 +1,8 @@
 import { groups } from '../../projections/groups.ts'
-import { verifyLog } from '../../src/audit/verify/verify.ts'
-import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
-import { newId } from '../../src/ids.ts'
-import { clientConfig, createPool } from '../../src/postgres/pool.ts'
+import { verifyLog } from '../../src/books/audit/verify/verify.ts'
+import { newId } from '../../src/kernel/ids.ts'
+import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
+import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 
 /** Verifies one log in a process of its own, so that its memory is its alone: `verify-process.ts <url> <public key>`. */
 const [url = '', publicKey = ''] = process.argv.slice(2)

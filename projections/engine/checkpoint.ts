@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { EventLog } from '../../src/eventstore/port.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import type { Definitions } from './definition.ts'
 
 /** A row of engine.checkpoints: where a group stands. */

@@ -4,7 +4,7 @@ import {
   int8Array,
   textArray,
   timestamptzArray,
-} from '../../src/eventstore/postgres/arrays.ts'
+} from '../../src/platform/eventstore/postgres/arrays.ts'
 import type { Column, ColumnType, Table } from './read-model.ts'
 import type { Row } from './table-sql.ts'
 

@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 
 /**
  * The part of a batch that surely ends where a command ends. Events that share the correlation id of the last one are

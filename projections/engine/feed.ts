@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { cutAtCommand } from './cut.ts'
 
 /** An event whose bytes cannot be read as an event of ours. */

@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import { type GiveWay, goOn, turnEach } from '../../src/lulls.ts'
+import { type GiveWay, goOn, turnEach } from '../../src/kernel/lulls.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './read-model.ts'
 import type { RowCache } from './row-cache.ts'
 import { keyOf, keyText, type Row } from './table-sql.ts'

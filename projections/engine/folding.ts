@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import { foldBatch } from './fold-batch.ts'
 import type { ReadModel } from './read-model.ts'
 import { createRowCache } from './row-cache.ts'

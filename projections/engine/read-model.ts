@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 
 /** Postgres types that read tables use. Money is `bigint` micro-dollars or cents and comes back as a safe number. */
 export type ColumnType =

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
-import type { EventLog } from '../../src/eventstore/port.ts'
-import { ledgerStream } from '../../src/eventstore/streams.ts'
-import type { AccountId } from '../../src/ids.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import { ledgerStream } from '../../src/terms/streams.ts'
 import type { Progress } from './progress.ts'
 
 /** 503 with `Retry-After`: the read models have not come as far as the caller must see. Never answered stale. */

@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
 import {
   type Checkpoint,
   ensureCheckpoint,

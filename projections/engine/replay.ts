@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import type { EventLog, StoredEvent } from '../../src/eventstore/port.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { UndecodableEvent } from './feed.ts'
 import { createFolding } from './folding.ts'
 import type { ReadModel } from './read-model.ts'

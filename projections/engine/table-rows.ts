@@ -1,7 +1,12 @@
 import ipaddr from 'ipaddr.js'
-import { writeInt8 } from '../../src/binary.ts'
-import { textArray, writeBoolean, writeInt4, writeTimestamptz } from '../../src/eventstore/postgres/arrays.ts'
-import { type CopyColumn, copyRows, type Format } from '../../src/postgres/copy-rows.ts'
+import { writeInt8 } from '../../src/kernel/binary.ts'
+import {
+  textArray,
+  writeBoolean,
+  writeInt4,
+  writeTimestamptz,
+} from '../../src/platform/eventstore/postgres/arrays.ts'
+import { type CopyColumn, copyRows, type Format } from '../../src/platform/postgres/copy-rows.ts'
 import { invalidRow } from './column-array.ts'
 import type { Column, ColumnType, Table } from './read-model.ts'
 import { columnNames, type Row } from './table-sql.ts'

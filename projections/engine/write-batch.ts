@@ -1,6 +1,6 @@
 import type pg from 'pg'
-import { inOneTrip, type Step, type Value } from '../../src/postgres/in-one-trip.ts'
-import { statementNamesOf } from '../../src/postgres/statement-names.ts'
+import { inOneTrip, type Step, type Value } from '../../src/platform/postgres/in-one-trip.ts'
+import { statementNamesOf } from '../../src/platform/postgres/statement-names.ts'
 import { columnArray, elementType } from './column-array.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
 import type { Column, Table } from './read-model.ts'

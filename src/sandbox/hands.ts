@@ -1,4 +1,4 @@
-import type { Provider } from '../payments/rails.ts'
+import type { Provider } from '../money/payments/rails.ts'
 import type { Deed, SandboxInvoice } from './invoice.ts'
 import type { StandIn, Till } from './till.ts'
 

@@ -1,4 +1,4 @@
-import type { Provider } from '../payments/rails.ts'
+import type { Provider } from '../money/payments/rails.ts'
 
 export type SandboxStatus = 'open' | 'processing' | 'paid' | 'short' | 'expired' | 'failed'
 export type SandboxPayment = {

@@ -1,5 +1,5 @@
-import { type Html, html } from '../http/html.ts'
-import { formatDollars } from '../ledger/money.ts'
+import { type Html, html } from '../platform/http/html.ts'
+import { formatDollars } from '../terms/money.ts'
 import { framed } from './frame.ts'
 import { isOver, paidCents, type SandboxInvoice } from './invoice.ts'
 

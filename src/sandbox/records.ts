@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Migrations } from '../postgres/migrate.ts'
+import type { Migrations } from '../platform/postgres/migrate.ts'
 
 /** What the stand-ins remember, so that a restart or a second process finds the same invoices. */
 export type Records = {

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
-import type { Provider } from '../payments/rails.ts'
+import type { Provider } from '../money/payments/rails.ts'
 import type { Outgoing } from './callbacks.ts'
 import type { Deed, SandboxInvoice } from './invoice.ts'
 import type { Records } from './records.ts'

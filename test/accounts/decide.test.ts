@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { AccountId, KeyId } from '../../src/kernel/ids.ts'
 import {
   type AccountDecision,
   decideBlock,
@@ -11,9 +12,8 @@ import {
   decideUnblock,
   type KeyIssue,
   maxActiveKeys,
-} from '../../src/accounts/decide.ts'
-import { type AccountState, accountFold } from '../../src/accounts/fold.ts'
-import type { AccountId, KeyId } from '../../src/ids.ts'
+} from '../../src/market/accounts/decide.ts'
+import { type AccountState, accountFold } from '../../src/market/accounts/fold.ts'
 import fc from '../support/fast-check.ts'
 
 const accountId = 'acc_1' as AccountId

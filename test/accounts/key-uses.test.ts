@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type pg from 'pg'
 import pino from 'pino'
-import { lastUses, startKeyUses } from '../../src/accounts/key-uses.ts'
-import type { KeyId } from '../../src/ids.ts'
+import type { KeyId } from '../../src/kernel/ids.ts'
+import { lastUses, startKeyUses } from '../../src/market/accounts/key-uses.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 const logger = pino({ level: 'silent' })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { generateKey, hashKey } from '../../src/accounts/key.ts'
-import { claimEmail, storeKey } from '../../src/accounts/vault.ts'
-import { type AccountId, type KeyId, newId } from '../../src/ids.ts'
+import { type AccountId, type KeyId, newId } from '../../src/kernel/ids.ts'
+import { generateKey, hashKey } from '../../src/market/accounts/key.ts'
+import { claimEmail, storeKey } from '../../src/market/accounts/vault.ts'
 import { buyer, cause, serviceWorld } from './world.ts'
 
 const textOfLog = async (log: Awaited<ReturnType<typeof serviceWorld>>['log']): Promise<string> =>

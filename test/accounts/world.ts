@@ -4,8 +4,8 @@ import { createLogFeed } from '../../projections/engine/feed.ts'
 import { createReads } from '../../projections/engine/reads.ts'
 import { createProjectionRunner } from '../../projections/engine/runner.ts'
 import { groups, hot } from '../../projections/groups.ts'
-import { createAccounts } from '../../src/accounts/service.ts'
-import { createWallets } from '../../src/ledger/service.ts'
+import { createAccounts } from '../../src/market/accounts/service.ts'
+import { createWallets } from '../../src/money/ledger/service.ts'
 import { codec, postgresWorld, runnerOver } from '../commands/world.ts'
 
 export const cause = { correlationId: 'run_test', actor: { kind: 'operator', name: 'tester' } } as const

@@ -1,28 +1,8 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { dirname } from 'node:path'
 import { describe, test } from 'node:test'
-
-const root = resolve(import.meta.dirname, '../..')
-const importLine = /^(?:import|export)\s+(type\s+)?(?:[^']*?\sfrom\s+)?'([^']+)'/gm
-
-type Import = { readonly from: string; readonly to: string; readonly typeOnly: boolean }
-
-const filesUnder = (folder: string): string[] =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => join(folder, name))
-
-const files = [...filesUnder('src'), ...filesUnder('projections')]
-
-const importsOf = (file: string): Import[] =>
-  [...readFileSync(join(root, file), 'utf8').matchAll(importLine)].map(([, type, to = '']) => ({
-    from: file,
-    to: to.startsWith('.') ? relative(root, resolve(root, dirname(file), to)) : to,
-    typeOnly: type !== undefined,
-  }))
-
-const imports = files.flatMap(importsOf)
+import { placeOf } from './house.ts'
+import { files, imports, importsOf, textOf } from './sources.ts'
 
 describe('the structure of the source', () => {
   test('has no cycle of imports, of types neither', () => {
@@ -39,24 +19,19 @@ describe('the structure of the source', () => {
   })
 
   // What is decided must come out the same on every replay: from state and inputs alone.
-  const pure =
-    /^src\/[a-z]+\/(([a-z]+-)?(events|decide|fold|movement)|decide-[a-z]+|place|awaited|complete|(land-)?refund(-share)?|extended|arbiter|crediting|postings)\.ts$/
+  const isFact = (file: string): boolean => placeOf(file).floor === 'facts'
   const impure =
     /(^node:|^pg$|^kysely$|^pino|^fastify|^undici|\/(postgres|http|commands)\/(?!command\.ts)|service\.ts$|routes\.ts$|queries\.ts$|cli\.ts$)/
 
   test('keeps events and decisions free of clocks, I/O, adapters and services', () => {
-    const broken = imports.filter(({ from, to, typeOnly }) => pure.test(from) && impure.test(to) && !typeOnly)
+    const broken = imports.filter(({ from, to, typeOnly }) => isFact(from) && impure.test(to) && !typeOnly)
     assert.deepEqual(broken, [])
-    for (const file of files.filter((name) => pure.test(name)))
-      assert.doesNotMatch(
-        readFileSync(join(root, file), 'utf8'),
-        /Date\.now|new Date\(\)|Math\.random|randomUUID|process\./,
-        file,
-      )
+    for (const file of files.filter(isFact))
+      assert.doesNotMatch(textOf(file), /Date\.now|new Date\(\)|Math\.random|randomUUID|process\./, file)
   })
 
   test('reads the system clock in main.ts and cli.ts alone', () => {
-    const readers = files.filter((file) => /Date\.now/.test(readFileSync(join(root, file), 'utf8')))
+    const readers = files.filter((file) => /Date\.now/.test(textOf(file)))
     assert.deepEqual(readers.sort(), ['src/cli.ts', 'src/main.ts'])
   })
 
@@ -70,7 +45,7 @@ describe('the structure of the source', () => {
 
   test('leaves the client of EventStoreDB inside its own folder', () => {
     const users = imports.filter(({ to }) => to.startsWith('@eventstore/')).map(({ from }) => dirname(from))
-    assert.deepEqual([...new Set(users)], ['src/eventstore/eventstoredb'])
+    assert.deepEqual([...new Set(users)], ['src/platform/eventstore/eventstoredb'])
   })
 
   test('reads at a start only the packages that every start needs, and for a command none of the server', () => {
@@ -81,7 +56,7 @@ describe('the structure of the source', () => {
           if (!typeOnly) read.add(to)
       return read
     }
-    const entries = ['src/main.ts', 'src/cli/open-context.ts', 'src/cli/program.ts', 'src/cli-rooms.ts']
+    const entries = ['src/main.ts', 'src/app/open-context.ts', 'src/app/program.ts', 'src/app/cli-rooms.ts']
     const rare = ['@eventstore/db-client', 'stripe']
     const ofTheServer = ['fastify', 'undici', 'prom-client']
     for (const entry of entries) {

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { Table } from '../../projections/engine/read-model.ts'
 import { groups } from '../../projections/groups.ts'
-import { sealKeyOf } from '../../src/audit/seal-key.ts'
-import { type Finding, findingText } from '../../src/audit/verify/finding.ts'
-import { verifyLog } from '../../src/audit/verify/verify.ts'
-import type { StoredEvent } from '../../src/eventstore/port.ts'
-import { depositStream, orderStream } from '../../src/eventstore/streams.ts'
-import { newEventId, newId } from '../../src/ids.ts'
-import { createPool } from '../../src/postgres/pool.ts'
+import { sealKeyOf } from '../../src/books/audit/seal-key.ts'
+import { type Finding, findingText } from '../../src/books/audit/verify/finding.ts'
+import { verifyLog } from '../../src/books/audit/verify/verify.ts'
+import { newEventId, newId } from '../../src/kernel/ids.ts'
+import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
+import { depositStream, orderStream } from '../../src/terms/streams.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
@@ -258,8 +258,8 @@ describe('of a sealed log', () => {
     // As the owner of the database would: the digests of the changed log in the place of those that were kept.
     const { seals } = await verified(world)
     await store.clear()
-    const { openChain } = await import('../../src/audit/chain.ts')
-    const { takeToHead } = await import('../../src/audit/sealing.ts')
+    const { openChain } = await import('../../src/books/audit/chain.ts')
+    const { takeToHead } = await import('../../src/books/audit/sealing.ts')
     const chain = await openChain(store, 0)
     await takeToHead(log, chain)
     await chain.keep()

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { findLauncher } from '../../src/postgres/binaries.ts'
+import { findLauncher } from '../../src/platform/postgres/binaries.ts'
 import { atEnd } from '../support/cleanup.ts'
 
 const run = promisify(execFile)

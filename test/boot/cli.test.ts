@@ -3,10 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { type CliContext, listOf, wholeNumber } from '../../src/cli/cli.ts'
-import { CliRefusal, dollars, fields, table } from '../../src/cli/output.ts'
-import { type Register, runCli } from '../../src/cli/program.ts'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/app/config.ts'
+import { type Register, runCli } from '../../src/app/program.ts'
+import { type CliContext, listOf, wholeNumber } from '../../src/platform/cli/cli.ts'
+import { CliRefusal, dollars, fields, table } from '../../src/platform/cli/output.ts'
 
 const rooms: readonly Register[] = [
   (program, cli) => {

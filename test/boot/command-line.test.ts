@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { readDataUser } from '../../src/postgres/data-lock.ts'
+import { readDataUser } from '../../src/platform/postgres/data-lock.ts'
 import { call, dataDirectory, farebox, startFarebox, surroundings } from '../support/farebox.ts'
 import { until } from '../support/until.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CommandOverload } from '../../src/eventstore/commands/command.ts'
-import { inTurns, workOnEach } from '../../src/poller.ts'
+import { CommandOverload } from '../../src/platform/eventstore/commands/command.ts'
+import { inTurns, workOnEach } from '../../src/platform/work/poller.ts'
 
 /** Works on 1, 2, 3, 4, of which some fail; what had its turn, and what was thrown in the end. */
 const workOn = async (failing: Readonly<Record<number, Error>>) => {

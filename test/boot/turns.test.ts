@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { startMovementReactor } from '../../src/ledger/open-movements.ts'
-import { createCompletion } from '../../src/orders/completion.ts'
-import { startCompletionReactor } from '../../src/orders/open-orders.ts'
-import { startRenewals } from '../../src/subscriptions/reactor.ts'
+import { createCompletion } from '../../src/market/orders/completion.ts'
+import { startCompletionReactor } from '../../src/market/orders/open-orders.ts'
+import { startRenewals } from '../../src/market/subscriptions/reactor.ts'
+import { startMovementReactor } from '../../src/money/ledger/open-movements.ts'
 import { buyer, cause, projectedWorld } from '../accounts/world.ts'
 
 /** A list of `stuck` items that cannot be decided, and one behind them; long ago, so that each is due. */

@@ -32,7 +32,7 @@ test('a command refuses a directory that holds no Farebox, says what to do, and 
 
 test('a directory where a first start was killed before its database was made is refused as well', async (t) => {
   const FAREBOX_DATA = await elsewhere(t)
-  const { lockData } = await import('../../src/postgres/data-lock.ts')
+  const { lockData } = await import('../../src/platform/postgres/data-lock.ts')
   await (await lockData(FAREBOX_DATA, 'server')).release()
   const { code, err } = await farebox(t, ['accounts', 'list'], { FAREBOX_DATA })
   assert.equal(code, 2)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createCatalog, orderable, productOfOrder, quotable } from '../../src/catalog/catalog.ts'
-import { decideImport, decideState, maxCatalogBytes } from '../../src/catalog/decide.ts'
-import { parseCatalog } from '../../src/catalog/file.ts'
-import { evolveCatalog } from '../../src/catalog/fold.ts'
-import { problemText } from '../../src/catalog/problem.ts'
+import { createCatalog, orderable, productOfOrder, quotable } from '../../src/market/catalog/catalog.ts'
+import { decideImport, decideState, maxCatalogBytes } from '../../src/market/catalog/decide.ts'
+import { parseCatalog } from '../../src/market/catalog/file.ts'
+import { evolveCatalog } from '../../src/market/catalog/fold.ts'
+import { problemText } from '../../src/market/catalog/problem.ts'
 import { demoJson, demoText, imported, importedAtMs } from './samples.ts'
 
 const before = imported(demoText)

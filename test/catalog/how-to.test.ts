@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { HowToStep } from '../../src/catalog/how-to.ts'
+import type { HowToStep } from '../../src/market/catalog/how-to.ts'
 import { startService } from '../support/service.ts'
 
 type Found = Partial<Record<'orderId' | 'planId' | 'proxyId' | 'subscriptionId', string>>

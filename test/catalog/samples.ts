@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs'
-import { createCatalog } from '../../src/catalog/catalog.ts'
-import { decideImport } from '../../src/catalog/decide.ts'
-import { parseCatalog } from '../../src/catalog/file.ts'
-import { type CatalogState, emptyCatalog, evolveCatalog } from '../../src/catalog/fold.ts'
-import type { Product } from '../../src/catalog/product.ts'
+import { createCatalog } from '../../src/market/catalog/catalog.ts'
+import { decideImport } from '../../src/market/catalog/decide.ts'
+import { parseCatalog } from '../../src/market/catalog/file.ts'
+import { type CatalogState, emptyCatalog, evolveCatalog } from '../../src/market/catalog/fold.ts'
+import type { Product } from '../../src/market/catalog/product.ts'
 
-export const demoText = readFileSync(new URL('../../src/catalog/demo/catalog.json', import.meta.url), 'utf8')
+export const demoText = readFileSync(
+  new URL('../../src/market/catalog/demo/catalog.json', import.meta.url),
+  'utf8',
+)
 
 /** A file's JSON, to be changed by a test. */
 // biome-ignore lint/suspicious/noExplicitAny: tests break it on purpose

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { StockCount } from '../../src/catalog/availability.ts'
-import { createSharedStock } from '../../src/catalog/shared-stock.ts'
+import type { StockCount } from '../../src/market/catalog/availability.ts'
+import { createSharedStock } from '../../src/market/catalog/shared-stock.ts'
 
 /** A source whose looks a test ends one by one, and a position and clocks that it moves. */
 const world = () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Product } from '../../src/catalog/product.ts'
-import { ratesIn, unitPriceMicros, type Wanted } from '../../src/catalog/rates.ts'
-import { chooseRate, parseMeta, parseQuery, parseTargeting } from '../../src/catalog/targeting.ts'
+import type { Product } from '../../src/market/catalog/product.ts'
+import { ratesIn, unitPriceMicros, type Wanted } from '../../src/market/catalog/rates.ts'
+import { chooseRate, parseMeta, parseQuery, parseTargeting } from '../../src/market/catalog/targeting.ts'
 import fc from '../support/fast-check.ts'
 import { demoProduct } from './samples.ts'
 

@@ -4,8 +4,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { runCli } from '../../src/cli/program.ts'
-import { rooms } from '../../src/cli-rooms.ts'
+import { rooms } from '../../src/app/cli-rooms.ts'
+import { runCli } from '../../src/app/program.ts'
 
 const root = join(import.meta.dirname, '../..')
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { table } from '../../src/cli/output.ts'
+import { table } from '../../src/platform/cli/output.ts'
 
 test('the headings of every table are in capitals, over columns that line up', () => {
   const rows = [

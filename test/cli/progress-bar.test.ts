@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createProgressBar, progressLine } from '../../src/cli/progress-bar.ts'
+import { createProgressBar, progressLine } from '../../src/platform/cli/progress-bar.ts'
 
 const step = {
   label: 'hot: fold',

@@ -1,13 +1,13 @@
 import { Map as ImmutableMap } from 'immutable'
-import { createCodec } from '../../src/eventstore/codec.ts'
-import type { Command } from '../../src/eventstore/commands/command.ts'
-import type { CommandRunnerDeps } from '../../src/eventstore/commands/ports.ts'
-import { createCommandRunner } from '../../src/eventstore/commands/runner.ts'
-import type { DomainEvent } from '../../src/eventstore/event.ts'
-import type { Fold } from '../../src/eventstore/fold.ts'
-import type { EventLog } from '../../src/eventstore/port.ts'
-import type { StreamName } from '../../src/eventstore/streams.ts'
-import { newEventId } from '../../src/ids.ts'
+import { newEventId } from '../../src/kernel/ids.ts'
+import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import type { Command } from '../../src/platform/eventstore/commands/command.ts'
+import type { CommandRunnerDeps } from '../../src/platform/eventstore/commands/ports.ts'
+import { createCommandRunner } from '../../src/platform/eventstore/commands/runner.ts'
+import type { DomainEvent } from '../../src/platform/eventstore/event.ts'
+import type { Fold } from '../../src/platform/eventstore/fold.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import type { StreamName } from '../../src/terms/streams.ts'
 
 /** A purse: the smallest thing with a rule worth breaking. An id moves it once. */
 export type Purse = { readonly balance: number; readonly moves: ImmutableMap<string, number> }

@@ -1,5 +1,5 @@
-import { createPostgresStreamLocks } from '../../src/eventstore/commands/postgres-stream-locks.ts'
-import { clientConfig, createPool } from '../../src/postgres/pool.ts'
+import { createPostgresStreamLocks } from '../../src/platform/eventstore/commands/postgres-stream-locks.ts'
+import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { move, purse, runnerOver } from './purse.ts'
 

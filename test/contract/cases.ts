@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { createCatalogService } from '../../src/catalog/service.ts'
+import { createCatalogService } from '../../src/market/catalog/service.ts'
 import { type Called, declaredOf } from '../support/http.ts'
 import { until } from '../support/until.ts'
 import { goodRequests, nobodyListens, type Request } from './requests.ts'
@@ -22,7 +22,7 @@ const deposits = '/api/v1/deposits'
 const webhooks = '/api/v1/webhooks'
 const subscriptions = '/api/v1/subscriptions'
 const resellers = '/api/v1/reseller'
-const demoFile = new URL('../../src/catalog/demo/catalog.json', import.meta.url)
+const demoFile = new URL('../../src/market/catalog/demo/catalog.json', import.meta.url)
 
 const addresses = (productId: string, quantity: number, meta: object = {}): Body => ({
   product_id: productId,

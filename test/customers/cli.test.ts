@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { registerAccounts } from '../../src/accounts/cli.ts'
-import type { CliContext } from '../../src/cli/cli.ts'
-import { runCli } from '../../src/cli/program.ts'
-import { registerCustomers } from '../../src/customers/cli.ts'
-import { masterKey } from '../../src/vault/master-key.ts'
+import { runCli } from '../../src/app/program.ts'
+import { registerAccounts } from '../../src/market/accounts/cli.ts'
+import { registerCustomers } from '../../src/market/customers/cli.ts'
+import type { CliContext } from '../../src/platform/cli/cli.ts'
+import { masterKey } from '../../src/platform/vault/master-key.ts'
 import { cause, serviceWorld } from '../accounts/world.ts'
 
 const shell = async (t: TestContext) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startDisputeReactor } from '../../src/deposits/find-disputes.ts'
+import { startDisputeReactor } from '../../src/money/deposits/find-disputes.ts'
 import { silent } from '../projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createOpeningLimits } from '../../src/deposits/opening-limits.ts'
-import { ApiError } from '../../src/http/errors.ts'
-import type { AccountId } from '../../src/ids.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
+import { createOpeningLimits } from '../../src/money/deposits/opening-limits.ts'
+import { ApiError } from '../../src/platform/http/errors.ts'
 import { openShop } from './support.ts'
 
 const limited = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_KEY: '1000/1000', FAREBOX_RATE_ADDRESS: '1000/1000' }

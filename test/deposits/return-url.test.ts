@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkReturnUrl } from '../../src/deposits/return-url.ts'
-import { ApiError } from '../../src/http/errors.ts'
-import { httpsUrl } from '../../src/resellers/input.ts'
+import { httpsUrl } from '../../src/market/resellers/input.ts'
+import { checkReturnUrl } from '../../src/money/deposits/return-url.ts'
+import { ApiError } from '../../src/platform/http/errors.ts'
 
 const tricks = [
   'https:evil.example',

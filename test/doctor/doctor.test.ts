@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
-import type { Finding } from '../../src/doctor/finding.ts'
-import { readDataUser } from '../../src/postgres/data-lock.ts'
+import type { Finding } from '../../src/app/doctor/finding.ts'
+import { readDataUser } from '../../src/platform/postgres/data-lock.ts'
 import { dataDirectory, farebox, startFarebox } from '../support/farebox.ts'
 
 const examine = async (t: TestContext, env: NodeJS.ProcessEnv) => {

@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test'
-import type { EventLog } from '../../src/eventstore/port.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { startEventStore } from '../support/eventstore-server.ts'
 import { logInPostgres } from '../support/service.ts'
 import { openLog as openEventStoreLog } from './eventstoredb-server.ts'

@@ -11,7 +11,7 @@ import { volumeContract } from './contract/volume.ts'
 export type { LogTraits, LogUnderTest, OpenLog } from './contract/under-test.ts'
 
 /**
- * The suite that every adapter of the event log passes (src/eventstore/port.ts), e.g.
+ * The suite that every adapter of the event log passes (src/platform/eventstore/port.ts), e.g.
  *
  *     runLogContract('postgres', openLog, { gapless: true, atomicItems: true })
  *

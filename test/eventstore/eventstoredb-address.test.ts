@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import { test } from 'node:test'
-import { readConfig } from '../../src/config.ts'
+import { readConfig } from '../../src/app/config.ts'
 import {
   AddressRefused,
   connectionString,
   parseAddress,
   shownAddress,
-} from '../../src/eventstore/eventstoredb/address.ts'
-import { openClient } from '../../src/eventstore/eventstoredb/client.ts'
+} from '../../src/platform/eventstore/eventstoredb/address.ts'
+import { openClient } from '../../src/platform/eventstore/eventstoredb/client.ts'
 
 type ClientReading = {
   readonly dnsDiscover: boolean

@@ -1,7 +1,7 @@
 import { exec } from 'node:child_process'
 import { promisify } from 'node:util'
-import { eventStoreDbLog } from '../../src/eventstore/eventstoredb/log.ts'
-import type { EventLog } from '../../src/eventstore/port.ts'
+import { eventStoreDbLog } from '../../src/platform/eventstore/eventstoredb/log.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 
 /** A real server that tests may write to, e.g. `esdb://127.0.0.1:2113?tls=false`; what needs it is skipped without. */
 export const serverUrl = process.env.FAREBOX_TEST_EVENTSTORE_URL

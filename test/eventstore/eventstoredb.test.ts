@@ -1,5 +1,5 @@
 import { test } from 'node:test'
-import type { EventLog } from '../../src/eventstore/port.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { type OpenLog, runLogContract } from './contract.ts'
 import { runFaultTests } from './eventstoredb-faults.ts'
 import {

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test'
-import type { EventLog } from '../../src/eventstore/port.ts'
-import { openPostgresLog, type PostgresLogOptions } from '../../src/eventstore/postgres/log.ts'
-import { clientConfig, createPool } from '../../src/postgres/pool.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import { openPostgresLog, type PostgresLogOptions } from '../../src/platform/eventstore/postgres/log.ts'
+import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 import { testDatabase } from '../support/postgres.ts'
 import type { LogUnderTest } from './contract.ts'
 

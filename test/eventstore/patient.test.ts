@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CommandOverload, type CommandRunner } from '../../src/eventstore/commands/command.ts'
-import { LogUnavailable } from '../../src/eventstore/errors.ts'
-import { createPatience, LogAbsent } from '../../src/eventstore/patient.ts'
-import type { EventLog } from '../../src/eventstore/port.ts'
+import { CommandOverload, type CommandRunner } from '../../src/platform/eventstore/commands/command.ts'
+import { LogUnavailable } from '../../src/platform/eventstore/errors.ts'
+import { createPatience, LogAbsent } from '../../src/platform/eventstore/patient.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { freshStream, someEvents } from './contract/events.ts'
 

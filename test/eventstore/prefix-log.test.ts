@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { AppendItem } from '../../src/eventstore/port.ts'
+import type { AppendItem } from '../../src/platform/eventstore/port.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { Crash, prefixLog, type Stop, stopAtAppend } from '../support/prefix-log.ts'
 import { freshStream, someEvents, streamOf } from './contract/events.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AppendItem } from '../../src/eventstore/port.ts'
-import { createRecent } from '../../src/eventstore/postgres/recent.ts'
+import type { AppendItem } from '../../src/platform/eventstore/port.ts'
+import { createRecent } from '../../src/platform/eventstore/postgres/recent.ts'
 
 const item = (n: number): AppendItem => ({
   appends: [

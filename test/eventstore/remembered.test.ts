@@ -11,7 +11,7 @@ import {
   rememberedMs,
   rememberedText,
   remembersSince,
-} from '../../src/eventstore/remembered.ts'
+} from '../../src/platform/eventstore/remembered.ts'
 import fc from '../support/fast-check.ts'
 
 type Fact = readonly [id: string, atMs: number, value: { readonly says: string }]

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { EventLog } from '../../src/eventstore/port.ts'
-import { accountStream } from '../../src/eventstore/streams.ts'
-import type { AccountId } from '../../src/ids.ts'
-import type { LedgerEvent } from '../../src/ledger/events.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
+import type { LedgerEvent } from '../../src/money/ledger/events.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import { accountStream } from '../../src/terms/streams.ts'
 import { appendEach, everyKind } from '../audit/world.ts'
 import { play } from '../ledger/support.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
@@ -26,7 +26,7 @@ const holdEveryKind = (given: readonly Owner[]): boolean => {
   const events = given.flatMap(({ steps }) => play(steps).flatMap((played) => played.events))
   const kinds = new Set(events.map(({ type }) => type))
   const short = new Set(events.filter(isShortChargeback).map(({ type }) => type))
-  return kinds.size === declaredKinds('src/ledger/{events,customer-events}.ts').size && short.size === 2
+  return kinds.size === declaredKinds('src/money/ledger/{events,customer-events}.ts').size && short.size === 2
 }
 
 /** Books large enough that every kind of event, every book and rounding of every sort is in them. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { registerLedger } from '../../src/finance/cli.ts'
-import type { AccountId } from '../../src/ids.ts'
+import { registerLedger } from '../../src/books/finance/cli.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
 import { ledgerWorld } from './cli-world.ts'
 
 const world = (t: TestContext) => ledgerWorld(t, [registerLedger])

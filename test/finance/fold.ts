@@ -1,5 +1,5 @@
-import type { EventLog } from '../../src/eventstore/port.ts'
-import { createEntryStream, type Entry } from '../../src/finance/entries.ts'
+import { createEntryStream, type Entry } from '../../src/books/finance/entries.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { decode } from '../projections/engine.ts'
 
 export type FoldedEvent = { readonly position: number; readonly at: string; readonly entry: Entry | null }

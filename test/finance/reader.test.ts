@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { books } from '../../projections/groups.ts'
-import { closingMicros } from '../../src/finance/journal-sums.ts'
-import { createMoments, type Moment } from '../../src/finance/moment.ts'
-import { createFinanceReader } from '../../src/finance/reader.ts'
-import { totalsOfBook } from '../../src/finance/trial-balance.ts'
+import { closingMicros } from '../../src/books/finance/journal-sums.ts'
+import { createMoments, type Moment } from '../../src/books/finance/moment.ts'
+import { createFinanceReader } from '../../src/books/finance/reader.ts'
+import { totalsOfBook } from '../../src/books/finance/trial-balance.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { startMs } from '../projections/steps.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
@@ -26,7 +26,10 @@ test('the laws below are asked of money of every kind', async () => {
     await playInto(log, list)
     for (const kind of await moneyKindsOf(log)) seen.add(kind)
   }
-  assert.deepEqual([...seen].sort(), [...declaredKinds('src/ledger/{events,customer-events}.ts')].sort())
+  assert.deepEqual(
+    [...seen].sort(),
+    [...declaredKinds('src/money/ledger/{events,customer-events}.ts')].sort(),
+  )
 })
 
 test('law: as of any position or time each book sums to zero, equals a fold of the log up to there, and has its totals at any depth', async (t) => {

@@ -1,20 +1,20 @@
-import { accountFold } from '../../src/accounts/fold.ts'
-import { isoTime } from '../../src/clock.ts'
-import { cancelReasonOf } from '../../src/deposits/cancel-reason.ts'
-import { creditingOf } from '../../src/deposits/crediting.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
+import type { AccountId, DepositId } from '../../src/kernel/ids.ts'
+import { accountFold } from '../../src/market/accounts/fold.ts'
+import { decideAwaiting, decideCancellation } from '../../src/market/orders/awaited.ts'
+import { cancelReasonOf } from '../../src/money/deposits/cancel-reason.ts'
+import { creditingOf } from '../../src/money/deposits/crediting.ts'
 import {
   decideFailure,
   decideInvoice,
   decideOpen,
   decideReceipt,
   type ReportedInvoice,
-} from '../../src/deposits/decide.ts'
-import type { DepositDetails } from '../../src/deposits/events.ts'
-import { depositFold } from '../../src/deposits/fold.ts'
-import { accountStream, depositStream, ledgerStream } from '../../src/eventstore/streams.ts'
-import type { AccountId, DepositId } from '../../src/ids.ts'
-import { ledgerFold } from '../../src/ledger/fold.ts'
-import { decideAwaiting, decideCancellation } from '../../src/orders/awaited.ts'
+} from '../../src/money/deposits/decide.ts'
+import type { DepositDetails } from '../../src/money/deposits/events.ts'
+import { depositFold } from '../../src/money/deposits/fold.ts'
+import { ledgerFold } from '../../src/money/ledger/fold.ts'
+import { accountStream, depositStream, ledgerStream } from '../../src/terms/streams.ts'
 import { planOrder } from '../support/world.ts'
 import type { History } from './acts.ts'
 

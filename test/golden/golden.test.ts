@@ -10,7 +10,7 @@ import { type GoldenTables, replay } from './replay.ts'
 /**
  * Each folder holds the events that a release wrote, and the read tables that they fold into. Events are for ever, so
  * what an old release wrote must read the same in every later one. Never make the events of a release again once it is
- * out: an event that changes its shape gets an upcaster (src/eventstore/codec.ts), and this test tells whether it works.
+ * out: an event that changes its shape gets an upcaster (src/platform/eventstore/codec.ts), and this test tells whether it works.
  * A release that adds or changes events adds a folder: `FAREBOX_GOLDEN=make` with the new version in package.json. While
  * that version is not out, its folder is deleted and made anew when its events change.
  * Only a read model that changes on purpose changes `read-models.json` of old releases: `FAREBOX_GOLDEN=fold`.

@@ -1,8 +1,8 @@
-import type { Decision } from '../../src/eventstore/commands/command.ts'
-import type { DomainEvent, EventMetadata } from '../../src/eventstore/event.ts'
-import type { Fold } from '../../src/eventstore/fold.ts'
-import type { StreamName } from '../../src/eventstore/streams.ts'
-import type { OrderDetails } from '../../src/orders/details.ts'
+import type { Decision } from '../../src/platform/eventstore/commands/command.ts'
+import type { DomainEvent, EventMetadata } from '../../src/platform/eventstore/event.ts'
+import type { Fold } from '../../src/platform/eventstore/fold.ts'
+import type { OrderDetails } from '../../src/terms/order-details.ts'
+import type { StreamName } from '../../src/terms/streams.ts'
 import { appendTo, emptyWorld, stateOf, statesFor } from '../support/world.ts'
 
 /** A stored event as a golden file keeps it: one JSON line, in the order of the log. */

@@ -1,10 +1,25 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import * as accounts from '../../src/accounts/decide.ts'
-import { type AccountState, accountFold } from '../../src/accounts/fold.ts'
-import { decideImport, decideState } from '../../src/catalog/decide.ts'
-import { parseCatalog } from '../../src/catalog/file.ts'
-import { catalogFold } from '../../src/catalog/fold.ts'
+import {
+  type AccountId,
+  type KeyId,
+  type OrderId,
+  type ProxyId,
+  planIdOfOrder,
+} from '../../src/kernel/ids.ts'
+import * as accounts from '../../src/market/accounts/decide.ts'
+import { type AccountState, accountFold } from '../../src/market/accounts/fold.ts'
+import { decideImport, decideState } from '../../src/market/catalog/decide.ts'
+import { parseCatalog } from '../../src/market/catalog/file.ts'
+import { catalogFold } from '../../src/market/catalog/fold.ts'
+import { decideMetering } from '../../src/market/plans/decide.ts'
+import { planFold } from '../../src/market/plans/fold.ts'
+import { addressFold } from '../../src/market/stock/address-fold.ts'
+import { decideExpiry } from '../../src/market/stock/decide.ts'
+import { stockFold } from '../../src/market/stock/fold.ts'
+import { decideStocking } from '../../src/market/stock/stocking.ts'
+import { decideCapture, decideHold, decideRelease } from '../../src/money/ledger/decide-hold.ts'
+import { ledgerFold } from '../../src/money/ledger/fold.ts'
 import {
   accountStream,
   addressStream,
@@ -12,16 +27,7 @@ import {
   ledgerStream,
   planStream,
   stockStream,
-} from '../../src/eventstore/streams.ts'
-import { type AccountId, type KeyId, type OrderId, type ProxyId, planIdOfOrder } from '../../src/ids.ts'
-import { decideCapture, decideHold, decideRelease } from '../../src/ledger/decide-hold.ts'
-import { ledgerFold } from '../../src/ledger/fold.ts'
-import { decideMetering } from '../../src/plans/decide.ts'
-import { planFold } from '../../src/plans/fold.ts'
-import { addressFold } from '../../src/stock/address-fold.ts'
-import { decideExpiry } from '../../src/stock/decide.ts'
-import { stockFold } from '../../src/stock/fold.ts'
-import { decideStocking } from '../../src/stock/stocking.ts'
+} from '../../src/terms/streams.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 import { createActs } from './acts.ts'
 import { makeDeposits } from './deposits.ts'

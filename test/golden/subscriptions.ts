@@ -1,17 +1,17 @@
-import { orderStream, planStream, subscriptionStream } from '../../src/eventstore/streams.ts'
-import { type AccountId, planIdOfOrder, type SubscriptionId } from '../../src/ids.ts'
-import { orderFold } from '../../src/orders/fold.ts'
-import { decideMetering } from '../../src/plans/decide.ts'
-import { planFold } from '../../src/plans/fold.ts'
+import { type AccountId, planIdOfOrder, type SubscriptionId } from '../../src/kernel/ids.ts'
+import { orderFold } from '../../src/market/orders/fold.ts'
+import { decideMetering } from '../../src/market/plans/decide.ts'
+import { planFold } from '../../src/market/plans/fold.ts'
 import {
   decideCancellation,
   decidePaid,
   decideRefused,
   decideScheduledEnd,
-} from '../../src/subscriptions/decide.ts'
-import { type Subscription, subscriptionFold } from '../../src/subscriptions/fold.ts'
-import { orderIdOfPeriod } from '../../src/subscriptions/names.ts'
-import { graceMs } from '../../src/subscriptions/period.ts'
+} from '../../src/market/subscriptions/decide.ts'
+import { type Subscription, subscriptionFold } from '../../src/market/subscriptions/fold.ts'
+import { orderIdOfPeriod } from '../../src/market/subscriptions/names.ts'
+import { graceMs } from '../../src/terms/interval.ts'
+import { orderStream, planStream, subscriptionStream } from '../../src/terms/streams.ts'
 import { planOrder } from '../support/world.ts'
 import type { Acts, History } from './acts.ts'
 

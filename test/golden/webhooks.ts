@@ -1,5 +1,4 @@
-import { deliveryStream, webhooksStream } from '../../src/eventstore/streams.ts'
-import { type AccountId, deriveId } from '../../src/ids.ts'
+import { type AccountId, deriveId } from '../../src/kernel/ids.ts'
 import {
   decideChange,
   decideDisabling,
@@ -9,9 +8,10 @@ import {
   decideRemoval,
   decideRotation,
   type EndpointDecision,
-} from '../../src/webhooks/decide.ts'
-import type { DeliveryOutcome } from '../../src/webhooks/events.ts'
-import { deliveryFold, type EndpointsState, endpointsFold } from '../../src/webhooks/fold.ts'
+} from '../../src/outbound/webhooks/decide.ts'
+import type { DeliveryOutcome } from '../../src/outbound/webhooks/events.ts'
+import { deliveryFold, type EndpointsState, endpointsFold } from '../../src/outbound/webhooks/fold.ts'
+import { deliveryStream, webhooksStream } from '../../src/terms/streams.ts'
 import type { History } from './acts.ts'
 
 /** Three endpoints that are changed, disabled and removed, and deliveries with each outcome. */

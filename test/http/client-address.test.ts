@@ -6,8 +6,8 @@ import {
   clientAddress,
   noTrustedProxies,
   trustedProxies,
-} from '../../src/http/client-address.ts'
-import { wideNetworks } from '../../src/http/wide-networks.ts'
+} from '../../src/platform/http/client-address.ts'
+import { wideNetworks } from '../../src/platform/http/wide-networks.ts'
 
 const request = (peer: string, forwarded?: string): IncomingMessage =>
   ({

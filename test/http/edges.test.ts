@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { describe, test } from 'node:test'
-import { CommandOverload } from '../../src/eventstore/commands/command.ts'
-import { LogUnavailable, OutcomeUnknown } from '../../src/eventstore/errors.ts'
-import { answerBrokenRequest } from '../../src/http/broken-request.ts'
-import { createHangUp } from '../../src/http/hang-up.ts'
-import { documentationRoutes } from '../../src/http/service-routes.ts'
-import { createUnanswered } from '../../src/http/unanswered.ts'
+import { CommandOverload } from '../../src/platform/eventstore/commands/command.ts'
+import { LogUnavailable, OutcomeUnknown } from '../../src/platform/eventstore/errors.ts'
+import { answerBrokenRequest } from '../../src/platform/http/broken-request.ts'
+import { createHangUp } from '../../src/platform/http/hang-up.ts'
+import { documentationRoutes } from '../../src/platform/http/service-routes.ts'
+import { createUnanswered } from '../../src/platform/http/unanswered.ts'
 import { sampleDirectory, sampleRoutes, sampleServer } from './sample.ts'
 
 /** Sends bytes and gives all that comes back until the server hangs up. */
@@ -245,7 +245,7 @@ describe('Bodies', () => {
 describe('Faults', () => {
   test('of a handler are 500 internal_error with the request id, logged and not shown', async (t) => {
     const lines: string[] = []
-    const { createLogger } = await import('../../src/http/logging.ts')
+    const { createLogger } = await import('../../src/platform/http/logging.ts')
     const logger = createLogger('info', { write: (line) => void lines.push(line) })
     const { baseUrl } = await sampleServer(t, { routes: failing(new Error('the secret detail')), logger })
     const response = await fetch(`${baseUrl}/api/v1/me`, {

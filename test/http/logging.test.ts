@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { LogUnavailable } from '../../src/eventstore/errors.ts'
-import { createLogger } from '../../src/http/logging.ts'
+import { LogUnavailable } from '../../src/platform/eventstore/errors.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
 import { until } from '../support/until.ts'
 import { sampleServer } from './sample.ts'
 

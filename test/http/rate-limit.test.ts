@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { GcraState, Rate } from '../../src/http/rate-limit.ts'
-import { createRateLimiter, gcra } from '../../src/http/rate-limit.ts'
+import type { GcraState, Rate } from '../../src/platform/http/rate-limit.ts'
+import { createRateLimiter, gcra } from '../../src/platform/http/rate-limit.ts'
 import fc from '../support/fast-check.ts'
 
 const rates: fc.Arbitrary<Rate> = fc.record({

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { v5 } from 'uuid'
-import { type AccountId, deriveId, newId, orderIdOf } from '../../src/ids.ts'
+import { type AccountId, deriveId, newId, orderIdOf } from '../../src/kernel/ids.ts'
 import fc from '../support/fast-check.ts'
 
 const namespace = '6f1d1b5e-2c63-5b0e-9a57-4e1f6c1f0b11'

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
+import { createKeptAnswers } from '../../projections/engine/answers/answers.ts'
+import { createKeptStore } from '../../projections/engine/answers/store.ts'
 import { createChangeCounter, subjectsOf } from '../../projections/engine/changes.ts'
 import { createProgress } from '../../projections/engine/progress.ts'
 import type { Table } from '../../projections/engine/read-model.ts'
-import { wholeAccount } from '../../src/customers/scope.ts'
-import type { AccountId, CustomerId } from '../../src/ids.ts'
-import { createKeptAnswers } from '../../src/kept/answers.ts'
-import { createKeptStore } from '../../src/kept/store.ts'
+import type { AccountId, CustomerId } from '../../src/kernel/ids.ts'
+import { wholeAccount } from '../../src/terms/holder.ts'
 import fc from '../support/fast-check.ts'
 
 const ann = 'acc_ann' as AccountId

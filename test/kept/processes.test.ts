@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openFarebox } from '../../src/app.ts'
-import { readConfig } from '../../src/config.ts'
-import { createLogger } from '../../src/http/logging.ts'
-import { createNotices } from '../../src/notices/service.ts'
+import { openFarebox } from '../../src/app/compose.ts'
+import { readConfig } from '../../src/app/config.ts'
+import { createNotices } from '../../src/outbound/notices/service.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
 import { openStage, operator } from '../contract/stage.ts'
 import { httpClient } from '../support/http.ts'
 

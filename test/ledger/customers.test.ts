@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { CustomerId, OrderId } from '../../src/ids.ts'
+import type { CustomerId, OrderId } from '../../src/kernel/ids.ts'
 import {
   decideCustomerAdjustment,
   decideCustomerCharge,
   decideCustomerCredit,
   decideCustomerRefund,
-} from '../../src/ledger/decide-customer.ts'
-import type { LedgerEvent } from '../../src/ledger/events.ts'
-import { ledgerFold } from '../../src/ledger/fold.ts'
-import { customerCreditOf } from '../../src/ledger/state.ts'
+} from '../../src/money/ledger/decide-customer.ts'
+import type { LedgerEvent } from '../../src/money/ledger/events.ts'
+import { ledgerFold } from '../../src/money/ledger/fold.ts'
+import { customerCreditOf } from '../../src/money/ledger/state.ts'
 import fc from '../support/fast-check.ts'
 import { credited, ledgerAfter, orderOf, play, startMs, steps } from './support.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { rememberedCount, rememberedMs } from '../../src/eventstore/remembered.ts'
-import { ledgerFold } from '../../src/ledger/fold.ts'
-import { spentMicros } from '../../src/ledger/spend.ts'
+import { ledgerFold } from '../../src/money/ledger/fold.ts'
+import { spentMicros } from '../../src/money/ledger/spend.ts'
+import { rememberedCount, rememberedMs } from '../../src/platform/eventstore/remembered.ts'
 import fc from '../support/fast-check.ts'
 import { decideCommand, play, type Step, startMs, steps, walletCommand } from './support.ts'
 

@@ -12,7 +12,7 @@ import {
   parseDollarsToMicros,
   parsePercentToBasisPoints,
   shareOfCents,
-} from '../../src/ledger/money.ts'
+} from '../../src/terms/money.ts'
 import fc from '../support/fast-check.ts'
 
 const cents = fc.integer({ min: 0, max: 900_000_000_000 })

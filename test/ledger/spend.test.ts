@@ -8,7 +8,7 @@ import {
   spendFromJson,
   spendToJson,
   spentMicros,
-} from '../../src/ledger/spend.ts'
+} from '../../src/money/ledger/spend.ts'
 import fc from '../support/fast-check.ts'
 
 const minuteMs = 60_000

@@ -1,17 +1,17 @@
-import { isoTime } from '../../src/clock.ts'
-import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/ids.ts'
-import type { AdjustmentReason, CustomerAdjustmentReason } from '../../src/ledger/adjustment-reason.ts'
-import { decideAdjustment, decideCredit, decideDebit } from '../../src/ledger/decide.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
+import type { AccountId, CustomerId, KeyId, OrderId } from '../../src/kernel/ids.ts'
+import type { AdjustmentReason, CustomerAdjustmentReason } from '../../src/money/ledger/adjustment-reason.ts'
+import { decideAdjustment, decideCredit, decideDebit } from '../../src/money/ledger/decide.ts'
 import {
   decideCustomerAdjustment,
   decideCustomerCharge,
   decideCustomerCredit,
   decideCustomerRefund,
-} from '../../src/ledger/decide-customer.ts'
-import { decideCapture, decideHold, decideRelease } from '../../src/ledger/decide-hold.ts'
-import type { LedgerEvent } from '../../src/ledger/events.ts'
-import { type LedgerState, ledgerFold } from '../../src/ledger/fold.ts'
-import type { OrderDetails } from '../../src/orders/details.ts'
+} from '../../src/money/ledger/decide-customer.ts'
+import { decideCapture, decideHold, decideRelease } from '../../src/money/ledger/decide-hold.ts'
+import type { LedgerEvent } from '../../src/money/ledger/events.ts'
+import { type LedgerState, ledgerFold } from '../../src/money/ledger/fold.ts'
+import type { OrderDetails } from '../../src/terms/order-details.ts'
 import fc from '../support/fast-check.ts'
 
 export const account = 'acc_test' as AccountId

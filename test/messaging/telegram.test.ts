@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { createTelegram } from '../../src/messaging/telegram.ts'
-import { type Send, sandboxOutgoing } from '../../src/outgoing/send.ts'
+import { createTelegram } from '../../src/outbound/messaging/telegram.ts'
+import { type Send, sandboxOutgoing } from '../../src/platform/outgoing/send.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
 import { memoryRecords } from '../support/memory-records.ts'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { namesDate } from '../../src/notices/dates.ts'
-import { decideExpiration, decidePublication, type NoticeDraft } from '../../src/notices/decide.ts'
-import { type NoticeState, noticeFold } from '../../src/notices/fold.ts'
-import { audiences, audiencesOf, belongsTo } from '../../src/notices/notice.ts'
+import { namesDate } from '../../src/outbound/notices/dates.ts'
+import { decideExpiration, decidePublication, type NoticeDraft } from '../../src/outbound/notices/decide.ts'
+import { type NoticeState, noticeFold } from '../../src/outbound/notices/fold.ts'
+import { audiences, audiencesOf, belongsTo } from '../../src/outbound/notices/notice.ts'
 import fc from '../support/fast-check.ts'
 
 const now = Date.parse('2026-11-21T10:00:00.000Z')

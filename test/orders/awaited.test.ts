@@ -1,24 +1,29 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type AccountState, accountFold } from '../../src/accounts/fold.ts'
-import { cancelReasonOf } from '../../src/deposits/cancel-reason.ts'
-import { creditingOf } from '../../src/deposits/crediting.ts'
-import { decideReceipt, type ReportedInvoice } from '../../src/deposits/decide.ts'
-import type { DepositDetails } from '../../src/deposits/events.ts'
-import { depositFold } from '../../src/deposits/fold.ts'
-import type { Decision } from '../../src/eventstore/commands/command.ts'
-import { recall } from '../../src/eventstore/remembered.ts'
-import { accountStream, depositStream, ledgerStream, orderStream } from '../../src/eventstore/streams.ts'
-import type { DepositId, KeyId } from '../../src/ids.ts'
-import { customerCreditOf } from '../../src/ledger/state.ts'
-import { arbiterOf } from '../../src/orders/arbiter.ts'
-import { decideAwaitedAlone, decideAwaiting, decideCancellation, heldMs } from '../../src/orders/awaited.ts'
-import { decideCompletion } from '../../src/orders/complete.ts'
-import type { OrderDetails } from '../../src/orders/details.ts'
-import type { CancelReason } from '../../src/orders/events.ts'
-import { orderFold } from '../../src/orders/fold.ts'
-import { decidePlacement } from '../../src/orders/place.ts'
-import { decideRefund } from '../../src/orders/refund.ts'
+import type { DepositId, KeyId } from '../../src/kernel/ids.ts'
+import { type AccountState, accountFold } from '../../src/market/accounts/fold.ts'
+import { arbiterOf } from '../../src/market/orders/arbiter.ts'
+import {
+  decideAwaitedAlone,
+  decideAwaiting,
+  decideCancellation,
+  heldMs,
+} from '../../src/market/orders/awaited.ts'
+import { decideCompletion } from '../../src/market/orders/complete.ts'
+import type { CancelReason } from '../../src/market/orders/events.ts'
+import { orderFold } from '../../src/market/orders/fold.ts'
+import { decidePlacement } from '../../src/market/orders/place.ts'
+import { decideRefund } from '../../src/market/orders/refund.ts'
+import { cancelReasonOf } from '../../src/money/deposits/cancel-reason.ts'
+import { creditingOf } from '../../src/money/deposits/crediting.ts'
+import { decideReceipt, type ReportedInvoice } from '../../src/money/deposits/decide.ts'
+import type { DepositDetails } from '../../src/money/deposits/events.ts'
+import { depositFold } from '../../src/money/deposits/fold.ts'
+import { customerCreditOf } from '../../src/money/ledger/state.ts'
+import type { Decision } from '../../src/platform/eventstore/commands/command.ts'
+import { recall } from '../../src/platform/eventstore/remembered.ts'
+import type { OrderDetails } from '../../src/terms/order-details.ts'
+import { accountStream, depositStream, ledgerStream, orderStream } from '../../src/terms/streams.ts'
 import {
   addressOrder,
   appendTo,

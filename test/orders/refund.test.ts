@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { customerCreditOf } from '../../src/ledger/state.ts'
-import type { OrderDetails } from '../../src/orders/details.ts'
-import { decidePlacement } from '../../src/orders/place.ts'
-import { decideRefund } from '../../src/orders/refund.ts'
-import type { RefundRequest } from '../../src/orders/refund-share.ts'
-import type { StockState } from '../../src/stock/fold.ts'
+import { decidePlacement } from '../../src/market/orders/place.ts'
+import { decideRefund } from '../../src/market/orders/refund.ts'
+import type { RefundRequest } from '../../src/market/orders/refund-share.ts'
+import type { StockState } from '../../src/market/stock/fold.ts'
+import { customerCreditOf } from '../../src/money/ledger/state.ts'
+import type { OrderDetails } from '../../src/terms/order-details.ts'
 import fc from '../support/fast-check.ts'
 import {
   addressOrder,

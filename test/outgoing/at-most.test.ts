@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { atMost } from '../../src/outgoing/at-most.ts'
-import { faultKind } from '../../src/outgoing/fault.ts'
-import type { Send } from '../../src/outgoing/send.ts'
+import { atMost } from '../../src/platform/outgoing/at-most.ts'
+import { faultKind } from '../../src/platform/outgoing/fault.ts'
+import type { Send } from '../../src/platform/outgoing/send.ts'
 
 /** Answers when it is told to, first the head and then the body. */
 const hanging = () => {

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { buildConnector } from 'undici'
-import { checkedConnector } from '../../src/outgoing/connector.ts'
-import { TargetRefused } from '../../src/outgoing/target.ts'
+import { checkedConnector } from '../../src/platform/outgoing/connector.ts'
+import { TargetRefused } from '../../src/platform/outgoing/target.ts'
 
 test('a socket that came out at a private address is closed, whatever was checked before it was dialled', async (t) => {
   const taken: Socket[] = []

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type TestContext, test } from 'node:test'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
-import { faultKind } from '../../src/outgoing/fault.ts'
-import { publicOutgoing, sandboxOutgoing } from '../../src/outgoing/send.ts'
-import { TargetRefused } from '../../src/outgoing/target.ts'
+import { faultKind } from '../../src/platform/outgoing/fault.ts'
+import { publicOutgoing, sandboxOutgoing } from '../../src/platform/outgoing/send.ts'
+import { TargetRefused } from '../../src/platform/outgoing/target.ts'
 import { privateListener } from '../support/private-listener.ts'
 
 test('real providers are reached over https at public addresses only', async (t) => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import type { Send } from '../../src/outgoing/send.ts'
-import { createBtcpayGateway, settledPayments } from '../../src/payments/btcpay.ts'
-import { GatewayUnavailable } from '../../src/payments/port.ts'
+import { createBtcpayGateway, settledPayments } from '../../src/money/payments/btcpay.ts'
+import { GatewayUnavailable } from '../../src/money/payments/port.ts'
+import type { Send } from '../../src/platform/outgoing/send.ts'
 
 const credentials = {
   url: 'https://pay.example.com/',

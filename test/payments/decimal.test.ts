@@ -6,8 +6,8 @@ import {
   parseExactJson,
   productMicros,
   shareMicros,
-} from '../../src/payments/decimal.ts'
-import { GatewayUnavailable } from '../../src/payments/port.ts'
+} from '../../src/money/payments/decimal.ts'
+import { GatewayUnavailable } from '../../src/money/payments/port.ts'
 import fc from '../support/fast-check.ts'
 
 const decimal = (text: string): Decimal => parseDecimalText(text) ?? assert.fail(text)

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { startCallbackReactor } from '../../src/deposits/take-callbacks.ts'
-import { createInbox } from '../../src/payments/inbox.ts'
+import { startCallbackReactor } from '../../src/money/deposits/take-callbacks.ts'
+import { createInbox } from '../../src/money/payments/inbox.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 

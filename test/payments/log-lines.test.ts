@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { Writable } from 'node:stream'
 import { test } from 'node:test'
-import { createLogger } from '../../src/http/logging.ts'
-import type { Send } from '../../src/outgoing/send.ts'
-import { createBtcpayGateway } from '../../src/payments/btcpay.ts'
-import { createNowpaymentsGateway } from '../../src/payments/nowpayments.ts'
-import { GatewayUnavailable, type PaymentGateway } from '../../src/payments/port.ts'
-import { createStripeGateway } from '../../src/payments/stripe.ts'
+import { createBtcpayGateway } from '../../src/money/payments/btcpay.ts'
+import { createNowpaymentsGateway } from '../../src/money/payments/nowpayments.ts'
+import { GatewayUnavailable, type PaymentGateway } from '../../src/money/payments/port.ts'
+import { createStripeGateway } from '../../src/money/payments/stripe.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
+import type { Send } from '../../src/platform/outgoing/send.ts'
 
 /** What a provider may write of a payer, in every place that it writes. */
 const payer = 'Jane Payer jane@payer.example'

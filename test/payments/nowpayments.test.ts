@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import type { Send } from '../../src/outgoing/send.ts'
-import { arrivedOf, createNowpaymentsGateway, statusOf } from '../../src/payments/nowpayments.ts'
+import { arrivedOf, createNowpaymentsGateway, statusOf } from '../../src/money/payments/nowpayments.ts'
+import type { Send } from '../../src/platform/outgoing/send.ts'
 
 const ipnSecret = 'ipn-secret'
 const credentials = { apiKey: 'key', ipnSecret, email: 'shop@example.com', password: 'secret' }

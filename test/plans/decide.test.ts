@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FoldedEvent } from '../../src/eventstore/fold.ts'
-import type { OrderDetails } from '../../src/orders/details.ts'
 import {
   alarmsOf,
   decideMetering,
@@ -9,10 +7,12 @@ import {
   decideWithdrawal,
   meteringIntervalMs,
   remainingBytes,
-} from '../../src/plans/decide.ts'
-import type { PlanEvent } from '../../src/plans/events.ts'
-import { type PlanState, planFold } from '../../src/plans/fold.ts'
-import { isLow } from '../../src/plans/low.ts'
+} from '../../src/market/plans/decide.ts'
+import type { PlanEvent } from '../../src/market/plans/events.ts'
+import { type PlanState, planFold } from '../../src/market/plans/fold.ts'
+import { isLow } from '../../src/market/plans/low.ts'
+import type { FoldedEvent } from '../../src/platform/eventstore/fold.ts'
+import type { OrderDetails } from '../../src/terms/order-details.ts'
 import fc from '../support/fast-check.ts'
 import { planOrder } from '../support/world.ts'
 

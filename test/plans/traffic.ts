@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { PlanId } from '../../src/ids.ts'
+import type { PlanId } from '../../src/kernel/ids.ts'
 
 /** What a reporter counted in one batch: always the same for the same sequence, as a gateway that sends it again. */
 export const batchOf = (

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LockHeld, type LockHolder } from '../../src/postgres/advisory-lock.ts'
-import { MigrationRefused, type Migrations, migrate } from '../../src/postgres/migrate.ts'
-import { allMigrations } from '../../src/postgres/migrations.ts'
-import { createPool } from '../../src/postgres/pool.ts'
+import { allMigrations } from '../../src/app/migrations.ts'
+import { LockHeld, type LockHolder } from '../../src/platform/postgres/advisory-lock.ts'
+import { MigrationRefused, type Migrations, migrate } from '../../src/platform/postgres/migrate.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 

@@ -8,8 +8,8 @@ import {
   type ProjectionRunner,
   type RunnerOptions,
 } from '../../projections/engine/runner.ts'
-import { createCodec } from '../../src/eventstore/codec.ts'
-import type { EventLog } from '../../src/eventstore/port.ts'
+import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { until } from '../support/until.ts'
 
 export const { decode } = createCodec()

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { foldBatch, type LoadRows, PoisonEvent, startFold } from '../../projections/engine/fold-batch.ts'
 import type { ReadModel, Table } from '../../projections/engine/read-model.ts'
 import { createRowCache } from '../../projections/engine/row-cache.ts'
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import type { StreamName } from '../../src/eventstore/streams.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import type { StreamName } from '../../src/terms/streams.ts'
 import fc from '../support/fast-check.ts'
 
 type Thing = { readonly name: string; readonly sum: number }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { groups } from '../../projections/groups.ts'
-import type { AccountId, OrderId } from '../../src/ids.ts'
+import type { AccountId, OrderId } from '../../src/kernel/ids.ts'
 import { compareWithLog } from '../support/fold-compare.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'

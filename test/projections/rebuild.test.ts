@@ -10,7 +10,7 @@ import {
   rebuildGroup,
   UnknownReadModel,
 } from '../../projections/engine/rebuild.ts'
-import type { EventLog } from '../../src/eventstore/port.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { testDatabase } from '../support/postgres.ts'

@@ -2,9 +2,9 @@ import { parseArgs } from 'node:util'
 import { pino } from 'pino'
 import { createLogFeed } from '../../projections/engine/feed.ts'
 import { createProjectionRunner } from '../../projections/engine/runner.ts'
-import { createCodec } from '../../src/eventstore/codec.ts'
-import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
-import { clientConfig, createPool } from '../../src/postgres/pool.ts'
+import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
+import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 import { both } from './tally.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { AccountId, OrderId, PlanId } from '../../src/ids.ts'
+import type { AccountId, OrderId, PlanId } from '../../src/kernel/ids.ts'
 import fc from '../support/fast-check.ts'
 import type { Shop } from './shop.ts'
 

@@ -8,10 +8,10 @@ import {
   marginSumsTable,
   margins,
 } from '../../projections/margins.ts'
-import { wholeAccount } from '../../src/customers/scope.ts'
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import type { AccountId } from '../../src/ids.ts'
-import { listMargins, type Period } from '../../src/resellers/margins.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
+import { listMargins, type Period } from '../../src/market/resellers/margins.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import { wholeAccount } from '../../src/terms/holder.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { foldInMemory } from './memory-rows.ts'

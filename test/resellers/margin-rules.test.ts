@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { marginRules } from '../../src/audit/invariants/margins.ts'
-import { violationsTable } from '../../src/audit/invariants/violation.ts'
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
-import type { StreamName } from '../../src/eventstore/streams.ts'
-import type { OrderDetails } from '../../src/orders/details.ts'
-import { decidePlacement } from '../../src/orders/place.ts'
-import { decideRefund } from '../../src/orders/refund.ts'
+import { marginRules } from '../../src/books/audit/invariants/margins.ts'
+import { violationsTable } from '../../src/books/audit/invariants/violation.ts'
+import { decidePlacement } from '../../src/market/orders/place.ts'
+import { decideRefund } from '../../src/market/orders/refund.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import type { OrderDetails } from '../../src/terms/order-details.ts'
+import type { StreamName } from '../../src/terms/streams.ts'
 import {
   appendTo,
   credit,

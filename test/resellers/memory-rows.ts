@@ -1,5 +1,5 @@
 import type { ReadModel, RowKey, Rows, Table } from '../../projections/engine/read-model.ts'
-import type { RecordedEvent } from '../../src/eventstore/event.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 
 type Row = Readonly<Record<string, unknown>>
 

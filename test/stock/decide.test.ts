@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { FoldedEvent } from '../../src/eventstore/fold.ts'
-import type { OrderId, ProxyId } from '../../src/ids.ts'
+import type { OrderId, ProxyId } from '../../src/kernel/ids.ts'
 import {
   decideAllocation,
   decideExpiry,
@@ -12,9 +11,10 @@ import {
   recordRefusal,
   restMs,
   stillRunning,
-} from '../../src/stock/decide.ts'
-import type { StockEvent } from '../../src/stock/events.ts'
-import { type StockState, stockFold } from '../../src/stock/fold.ts'
+} from '../../src/market/stock/decide.ts'
+import type { StockEvent } from '../../src/market/stock/events.ts'
+import { type StockState, stockFold } from '../../src/market/stock/fold.ts'
+import type { FoldedEvent } from '../../src/platform/eventstore/fold.ts'
 import fc from '../support/fast-check.ts'
 import { addressesStocked, addressOrder, plainAddress } from '../support/world.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { problemText } from '../../src/catalog/problem.ts'
-import { canonicalIp } from '../../src/stock/ip.ts'
-import { parseStocking } from '../../src/stock/stocking-input.ts'
+import { problemText } from '../../src/market/catalog/problem.ts'
+import { canonicalIp } from '../../src/market/stock/ip.ts'
+import { parseStocking } from '../../src/market/stock/stocking-input.ts'
 import { demoProduct } from '../catalog/samples.ts'
 import fc from '../support/fast-check.ts'
 

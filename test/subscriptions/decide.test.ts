@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { isoTime } from '../../src/clock.ts'
-import type { OrderDetails } from '../../src/orders/details.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
 import {
   decideCancellation,
   decidePaid,
@@ -9,10 +8,15 @@ import {
   decideScheduledEnd,
   dueAtMs,
   type PaidOrder,
-} from '../../src/subscriptions/decide.ts'
-import type { SubscriptionEvent } from '../../src/subscriptions/events.ts'
-import { type Subscription, type SubscriptionState, subscriptionFold } from '../../src/subscriptions/fold.ts'
-import { endOfPeriod, graceMs, type Period } from '../../src/subscriptions/period.ts'
+} from '../../src/market/subscriptions/decide.ts'
+import type { SubscriptionEvent } from '../../src/market/subscriptions/events.ts'
+import {
+  type Subscription,
+  type SubscriptionState,
+  subscriptionFold,
+} from '../../src/market/subscriptions/fold.ts'
+import { endOfPeriod, graceMs, type Period } from '../../src/terms/interval.ts'
+import type { OrderDetails } from '../../src/terms/order-details.ts'
 import fc from '../support/fast-check.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { graceMs } from '../../src/subscriptions/period.ts'
-import { type SubscriptionView, subscriptionRecord } from '../../src/subscriptions/record.ts'
+import { type SubscriptionView, subscriptionRecord } from '../../src/market/subscriptions/record.ts'
+import { graceMs } from '../../src/terms/interval.ts'
 
 const endMs = Date.parse('2026-12-21T02:30:00.000Z')
 const view: SubscriptionView = {

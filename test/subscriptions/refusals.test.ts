@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, test } from 'node:test'
-import { createCatalogService } from '../../src/catalog/service.ts'
-import type { KeyId } from '../../src/ids.ts'
+import type { KeyId } from '../../src/kernel/ids.ts'
+import { createCatalogService } from '../../src/market/catalog/service.ts'
 import { type Customer, done, operator } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 import { dayMs, openYear, path } from './world.ts'
@@ -219,7 +219,7 @@ describe('a renewal', () => {
       interval: 'month',
     })
     const file = JSON.parse(
-      readFileSync(new URL('../../src/catalog/demo/catalog.json', import.meta.url), 'utf8'),
+      readFileSync(new URL('../../src/market/catalog/demo/catalog.json', import.meta.url), 'utf8'),
     )
     for (const product of file.products) {
       if (product.id === 'residential-premium')

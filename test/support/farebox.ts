@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { stopOrphan } from '../../src/postgres/orphan.ts'
+import { stopOrphan } from '../../src/platform/postgres/orphan.ts'
 import { atEnd } from './cleanup.ts'
 import { until } from './until.ts'
 

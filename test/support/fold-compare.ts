@@ -3,8 +3,8 @@ import type pg from 'pg'
 import { readCheckpoint } from '../../projections/engine/checkpoint.ts'
 import type { ReadModelGroup, RowKey, Rows, Table } from '../../projections/engine/read-model.ts'
 import { groups as allGroups } from '../../projections/groups.ts'
-import { createCodec } from '../../src/eventstore/codec.ts'
-import type { EventLog } from '../../src/eventstore/port.ts'
+import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { until } from './until.ts'
 
 type Row = Readonly<Record<string, unknown>>

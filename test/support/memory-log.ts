@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { appendBytes, assertItems, refusalOf } from '../../src/eventstore/checks.ts'
-import { WrongExpectedRevision } from '../../src/eventstore/errors.ts'
+import { appendBytes, assertItems, refusalOf } from '../../src/platform/eventstore/checks.ts'
+import { WrongExpectedRevision } from '../../src/platform/eventstore/errors.ts'
 import type {
   Append,
   Appended,
@@ -9,8 +9,8 @@ import type {
   Expected,
   ItemOutcome,
   StoredEvent,
-} from '../../src/eventstore/port.ts'
-import type { StreamName } from '../../src/eventstore/streams.ts'
+} from '../../src/platform/eventstore/port.ts'
+import type { StreamName } from '../../src/terms/streams.ts'
 
 /** No answer comes in the turn of its question, so that a caller that asks in a loop lets others ask too. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

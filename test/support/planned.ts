@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import pg from 'pg'
-import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
-import { stopOrphan } from '../../src/postgres/orphan.ts'
+import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
+import { stopOrphan } from '../../src/platform/postgres/orphan.ts'
 import { atEnd } from './cleanup.ts'
 
 /** What Postgres has where nobody set anything; no statistics are made behind a test's back, and every plan is logged. */

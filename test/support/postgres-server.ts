@@ -1,9 +1,9 @@
 import { mkdtemp, readdir, realpath, rm, stat, statfs } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DataInUse, lockData } from '../../src/postgres/data-lock.ts'
-import { startEmbeddedPostgres } from '../../src/postgres/embedded.ts'
-import { stopOrphan } from '../../src/postgres/orphan.ts'
+import { DataInUse, lockData } from '../../src/platform/postgres/data-lock.ts'
+import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
+import { stopOrphan } from '../../src/platform/postgres/orphan.ts'
 
 const prefix = 'farebox-test-postgres-'
 

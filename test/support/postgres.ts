@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { after, type TestContext } from 'node:test'
 import pg from 'pg'
-import { migrate } from '../../src/postgres/migrate.ts'
-import { allMigrations } from '../../src/postgres/migrations.ts'
-import { createPool } from '../../src/postgres/pool.ts'
+import { allMigrations } from '../../src/app/migrations.ts'
+import { migrate } from '../../src/platform/postgres/migrate.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
 import { atEnd } from './cleanup.ts'
 import { startTestServer } from './postgres-server.ts'
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PlanId, ProxyId } from '../../src/ids.ts'
-import { createCredentials } from '../../src/vault/credentials.ts'
-import { masterKey } from '../../src/vault/master-key.ts'
-import { createVault, SealBroken } from '../../src/vault/seal.ts'
+import type { PlanId, ProxyId } from '../../src/kernel/ids.ts'
+import { createCredentials } from '../../src/platform/vault/credentials.ts'
+import { masterKey } from '../../src/platform/vault/master-key.ts'
+import { createVault, SealBroken } from '../../src/platform/vault/seal.ts'
 import fc from '../support/fast-check.ts'
 
 const master = masterKey(Buffer.alloc(32, 7))

@@ -1,8 +1,8 @@
-import { encode } from '../../src/eventstore/codec.ts'
-import type { DomainEvent } from '../../src/eventstore/event.ts'
-import type { AppendItem, EventLog } from '../../src/eventstore/port.ts'
-import { accountStream, webhooksStream } from '../../src/eventstore/streams.ts'
-import { type AccountId, newEventId, newId } from '../../src/ids.ts'
+import { type AccountId, newEventId, newId } from '../../src/kernel/ids.ts'
+import { encode } from '../../src/platform/eventstore/codec.ts'
+import type { DomainEvent } from '../../src/platform/eventstore/event.ts'
+import type { AppendItem, EventLog } from '../../src/platform/eventstore/port.ts'
+import { accountStream, webhooksStream } from '../../src/terms/streams.ts'
 
 export const metadataNow = () => ({
   correlationId: 'bulk',

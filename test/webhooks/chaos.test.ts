@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { EventLog } from '../../src/eventstore/port.ts'
+import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { openStage } from '../contract/stage.ts'
 import { startFarebox } from '../support/farebox.ts'
 import { until } from '../support/until.ts'

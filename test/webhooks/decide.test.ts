@@ -12,15 +12,15 @@ import {
   maxActiveEndpoints,
   maxEndpoints,
   previousSecretMs,
-} from '../../src/webhooks/decide.ts'
-import { type WebhookEventName, webhookEvents } from '../../src/webhooks/event-names.ts'
-import type { DeliveryEvent } from '../../src/webhooks/events.ts'
+} from '../../src/outbound/webhooks/decide.ts'
+import { type WebhookEventName, webhookEvents } from '../../src/outbound/webhooks/event-names.ts'
+import type { DeliveryEvent } from '../../src/outbound/webhooks/events.ts'
 import {
   type DeliveryState,
   deliveryFold,
   type EndpointsState,
   endpointsFold,
-} from '../../src/webhooks/fold.ts'
+} from '../../src/outbound/webhooks/fold.ts'
 import fc from '../support/fast-check.ts'
 
 const accountId = 'acc_one'

@@ -1,9 +1,9 @@
 import { pino } from 'pino'
 import { createLogFeed } from '../../projections/engine/feed.ts'
-import { createCodec } from '../../src/eventstore/codec.ts'
-import { openPostgresLog } from '../../src/eventstore/postgres/log.ts'
-import { clientConfig, createPool } from '../../src/postgres/pool.ts'
-import { startWebhookReactor } from '../../src/webhooks/reactor/run.ts'
+import { startWebhookReactor } from '../../src/outbound/webhooks/reactor/run.ts'
+import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
+import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 
 /**
  * A webhook reactor alone, to be stopped: `node reactor-process.ts URL ANSWER_TIMEOUT_MS`. It tells each position that it

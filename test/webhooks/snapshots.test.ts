@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createPostgresSnapshots } from '../../src/eventstore/commands/postgres-snapshots.ts'
-import { webhooksStream } from '../../src/eventstore/streams.ts'
-import type { AccountId } from '../../src/ids.ts'
-import { decideChange, decideRegistration, type EndpointDecision } from '../../src/webhooks/decide.ts'
-import type { EndpointEvent } from '../../src/webhooks/events.ts'
-import { type EndpointsState, endpointsFold } from '../../src/webhooks/fold.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
+import {
+  decideChange,
+  decideRegistration,
+  type EndpointDecision,
+} from '../../src/outbound/webhooks/decide.ts'
+import type { EndpointEvent } from '../../src/outbound/webhooks/events.ts'
+import { type EndpointsState, endpointsFold } from '../../src/outbound/webhooks/fold.ts'
+import { createPostgresSnapshots } from '../../src/platform/eventstore/commands/postgres-snapshots.ts'
+import { webhooksStream } from '../../src/terms/streams.ts'
 import { beginningsOfReads, postgresWorld, runnerOver, snapshotFrom } from '../commands/world.ts'
 
 const accountId = 'acc_one' as AccountId

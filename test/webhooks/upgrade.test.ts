@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pino from 'pino'
-import { reactorTypes, reactorVersion } from '../../src/webhooks/reactor/step.ts'
+import { reactorTypes, reactorVersion } from '../../src/outbound/webhooks/reactor/step.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { buyPlan, caughtUp, enqueued, nowhere } from './causes.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { AppendItem, ItemOutcome } from '../../../src/eventstore/port.ts'
+import type { AppendItem, ItemOutcome } from '../../../src/platform/eventstore/port.ts'
 import { freshStream, someEvent, someEvents, streamOf, written } from './events.ts'
 import type { LogTraits, OpenLog } from './under-test.ts'
 

@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test'
-import type { EventLog } from '../../../src/eventstore/port.ts'
+import type { EventLog } from '../../../src/platform/eventstore/port.ts'
 
 export type LogTraits = {
   /** Positions are 1, 2, 3 … without gaps, and the store belongs to the test alone. */

@@ -1,0 +1,277 @@
+import type { FastifyInstance } from 'fastify'
+import { Registry } from 'prom-client'
+import type { ReadDatabase } from '../../projections/database.ts'
+import { createKeptAnswers } from '../../projections/engine/answers/answers.ts'
+import { createKeptStore } from '../../projections/engine/answers/store.ts'
+import { createTouches } from '../../projections/engine/answers/touches.ts'
+import { createReads, type Reads } from '../../projections/engine/reads.ts'
+import { books, hot } from '../../projections/groups.ts'
+import { createLiveStock } from '../../projections/live-stock.ts'
+import { auditRoutes } from '../books/audit/routes.ts'
+import { createFinanceDirectory } from '../books/finance/find-reader.ts'
+import { financeRoutes } from '../books/finance/routes.ts'
+import type { MonotonicClock } from '../kernel/clock.ts'
+import type { AccountId } from '../kernel/ids.ts'
+import { createDirectory } from '../market/accounts/directory.ts'
+import { startKeyUses } from '../market/accounts/key-uses.ts'
+import { accountRoutes } from '../market/accounts/routes.ts'
+import { catalogRoutes } from '../market/catalog/routes.ts'
+import { createSharedStock } from '../market/catalog/shared-stock.ts'
+import { createCustomers } from '../market/customers/service.ts'
+import type { LabelDatabase } from '../market/labels/database.ts'
+import { createCompletion } from '../market/orders/completion.ts'
+import { createHostedOrders } from '../market/orders/hosted.ts'
+import { orderRoutes } from '../market/orders/routes.ts'
+import { createOrderService } from '../market/orders/service.ts'
+import { createMeter } from '../market/plans/metering.ts'
+import type { TrafficDatabase } from '../market/plans/migrations.ts'
+import { planRoutes } from '../market/plans/routes.ts'
+import { proxyRoutes } from '../market/proxies/routes.ts'
+import { resellerFinanceRoutes } from '../market/resellers/finance-routes.ts'
+import { readTerms } from '../market/resellers/gateways.ts'
+import { resellerCustomerRoutes } from '../market/resellers/routes.ts'
+import type { RenewalDatabase } from '../market/subscriptions/migrations.ts'
+import { subscriptionRoutes } from '../market/subscriptions/routes.ts'
+import { createSubscriptions } from '../market/subscriptions/service.ts'
+import type { DepositPagesDatabase } from '../money/deposits/database.ts'
+import { paidPageRoute, paidPath } from '../money/deposits/paid-page.ts'
+import { depositRoutes, type ReturnUrls } from '../money/deposits/routes.ts'
+import { walletRoutes } from '../money/ledger/routes.ts'
+import { callbackRoutes } from '../money/payments/routes.ts'
+import type { ReadMarkDatabase } from '../outbound/notices/read-marks.ts'
+import { noticeRoutes } from '../outbound/notices/routes.ts'
+import { webhookDeclarations } from '../outbound/webhooks/declarations.ts'
+import type { QueueProgress } from '../outbound/webhooks/reactor/progress.ts'
+import { webhookRoutes } from '../outbound/webhooks/routes.ts'
+import { createWebhooks } from '../outbound/webhooks/service.ts'
+import { createWebhookValues } from '../outbound/webhooks/vault.ts'
+import { healthRoutes } from '../platform/http/health.ts'
+import { createHttpMetrics } from '../platform/http/http-metrics.ts'
+import { byToken, onOwnListener } from '../platform/http/operator-access.ts'
+import { createRateLimiter } from '../platform/http/rate-limit.ts'
+import type { Route } from '../platform/http/route.ts'
+import { createHttpServer } from '../platform/http/server.ts'
+import { documentationRoutes } from '../platform/http/service-routes.ts'
+import { checkTarget, createResolve, type TargetRules } from '../platform/outgoing/target.ts'
+import { createKysely } from '../platform/postgres/kysely.ts'
+import { createCredentials } from '../platform/vault/credentials.ts'
+import { createVault } from '../platform/vault/seal.ts'
+import type { Config } from './config.ts'
+import type { Core } from './core.ts'
+import { createLivePrices } from './live-prices.ts'
+import type { Payments } from './open-payments.ts'
+import type { Projecting } from './projecting.ts'
+import { readinessProbes } from './readiness.ts'
+
+export type ApiParts = {
+  readonly core: Core
+  readonly projecting: Projecting
+  readonly reads: Reads
+  readonly payments: Payments
+  /** Told that a payment callback waits in the inbox. */
+  readonly callbackStored: () => void
+  readonly webhookQueue: QueueProgress
+  readonly registry: Registry
+  readonly monotonicMs: MonotonicClock
+  /** Null once the start is over, else what it waits for. */
+  readonly starting: () => string | null
+  /** Told of what this process cannot go on without. */
+  readonly fail: (error: Error) => void
+}
+
+export type Api = {
+  readonly server: FastifyInstance
+  /**
+   * `/metrics` and `/readyz` for the operator, to listen where nobody but this machine reaches it; null without
+   * FAREBOX_METRICS_PORT.
+   */
+  readonly insideServer: FastifyInstance | null
+  /**
+   * Waits, bounded, until requests are answered from everything that is in the log now: what was just sold for the
+   * first time is no unknown product to the first customer. Where tables are still being made it gives up in silence;
+   * `/readyz` says so.
+   */
+  caughtUp(): Promise<void>
+  stop(): Promise<void>
+}
+
+const catchUpMs = 10_000
+
+const limitsOf = ({ rates }: Config, monotonicMs: MonotonicClock) =>
+  rates === null
+    ? null
+    : {
+        perAddress: createRateLimiter(rates.address, monotonicMs),
+        perKey: createRateLimiter(rates.key, monotonicMs),
+      }
+
+/** How long a request waits for a key that was issued a moment ago. */
+const keyWaitMs = 2_000
+
+/** The HTTP server with every room's routes; it listens nowhere yet. */
+export const createApi = (parts: ApiParts): Api => {
+  const { core, projecting, reads, payments, registry, monotonicMs } = parts
+  const { config, pool, log, clock, logger } = core
+  const prices = createLivePrices(core)
+  const webhookValues = createWebhookValues({ pool, vault: createVault(core.keys.master) })
+  const resolve = createResolve()
+  const rules: TargetRules = { allowLoopback: config.webhookAllowLoopback }
+  const returnUrls: ReturnUrls = {
+    ofReseller: async (account) => {
+      const { website, storefrontLink } = (await readTerms(pool, account)).shop
+      return website ?? storefrontLink
+    },
+    ofService: () => `${payments.publicUrl()}${paidPath}`,
+  }
+  const returnUrlOf = async (reseller: AccountId | null): Promise<string> =>
+    (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService()
+  const store = createKeptStore({ clock })
+  const keyUses = startKeyUses({ pool, clock, logger })
+  const touchesOf = createTouches(pool)
+  const shared = {
+    orders: createOrderService({
+      ...core,
+      complete: createCompletion(core),
+      hosted: createHostedOrders({ ...core, ...payments, returnUrlOf }),
+    }),
+    catalog: prices.catalog,
+    stock: createSharedStock({
+      source: createLiveStock({ pool, clock }),
+      position: () => projecting.progress.position(hot.name),
+      clock,
+      monotonicMs,
+    }),
+    customers: createCustomers({ pool, master: core.keys.master }),
+    termsOf: prices.terms.termsOf,
+    credentials: createCredentials(core.keys.master),
+    db: createKysely<
+      ReadDatabase &
+        LabelDatabase &
+        ReadMarkDatabase &
+        TrafficDatabase &
+        DepositPagesDatabase &
+        RenewalDatabase
+    >(pool),
+    reads,
+    kept: createKeptAnswers({
+      store,
+      reads,
+      versionOf: (subjects) => projecting.progress.versionOf(hot.name, subjects),
+      touchesOf,
+    }),
+    pool,
+    clock,
+  }
+
+  const routes: readonly Route[] = [
+    ...accountRoutes(shared),
+    ...walletRoutes(shared),
+    ...catalogRoutes(shared),
+    ...orderRoutes(shared),
+    ...planRoutes({ ...shared, gateway: config.gateway }),
+    ...proxyRoutes(shared),
+    ...webhookRoutes({
+      ...shared,
+      log,
+      webhooks: createWebhooks({ runner: core.runner, values: webhookValues }),
+      values: webhookValues,
+      checkTarget: (url) => checkTarget(url, { resolve, rules }),
+      queue: parts.webhookQueue,
+      limited: config.rates !== null,
+    }),
+    ...resellerCustomerRoutes(shared),
+    ...resellerFinanceRoutes({
+      pool,
+      reads: createReads({ progress: projecting.progress, log, group: books.name }),
+      store,
+      standing: () => ({
+        version: projecting.progress.position(books.name),
+        epoch: projecting.progress.epoch(books.name),
+      }),
+      touchesOf,
+    }),
+    ...noticeRoutes(shared),
+    ...financeRoutes({ pool, log, clock, progress: projecting.progress, store }),
+    ...auditRoutes({ pool, log }),
+    ...subscriptionRoutes({
+      ...shared,
+      log,
+      subscriptions: createSubscriptions({
+        ...core,
+        orders: shared.orders,
+        market: shared,
+        settleTraffic: createMeter(core).settle,
+      }),
+    }),
+    ...depositRoutes({
+      ...shared,
+      deposits: payments.deposits,
+      returnUrls,
+    }),
+  ]
+  const probes = readinessProbes(core, projecting, prices, parts.starting)
+  const common = {
+    customerIdOf: shared.customers.idOf,
+    directory: createDirectory({
+      pool,
+      log,
+      clock,
+      clockProblem: core.clockGuard.problem,
+      onUse: keyUses.note,
+      reached: (position) => projecting.progress.reached(hot.name, position, keyWaitMs),
+      monotonicMs,
+    }),
+    logger,
+    monotonicMs,
+  }
+  const server = createHttpServer({
+    ...common,
+    routes: [
+      ...routes,
+      ...callbackRoutes({ ...payments, clock, monotonicMs, stored: parts.callbackStored }),
+      paidPageRoute,
+      ...documentationRoutes(routes, webhookDeclarations),
+      ...healthRoutes(probes, { registry, mayRead: byToken(config.metricsToken) }),
+    ],
+    financeDirectory: createFinanceDirectory({
+      pool,
+      log,
+      clock,
+      clockProblem: core.clockGuard.problem,
+    }),
+    metrics: createHttpMetrics(registry),
+    limits: limitsOf(config, monotonicMs),
+    connections: config.connections,
+    ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
+  })
+  // What it measures of itself is told to nobody.
+  const insideServer =
+    config.metricsPort === null
+      ? null
+      : createHttpServer({
+          ...common,
+          routes: healthRoutes(probes, { registry, mayRead: onOwnListener }),
+          metrics: createHttpMetrics(new Registry()),
+          limits: null,
+        })
+  const stopping = new AbortController()
+  const following = prices.start(projecting, stopping.signal).catch((error) => {
+    logger.error({ err: error }, 'catalogue and terms cannot be followed')
+    parts.fail(error)
+  })
+  return {
+    server,
+    insideServer,
+    caughtUp: async () => {
+      if (!(await projecting.progress.reached(hot.name, await log.head(), catchUpMs))) return
+      await prices.refresh()
+    },
+    stop: async () => {
+      stopping.abort()
+      await Promise.all([server.close(), insideServer?.close()])
+      await keyUses.stop()
+      await following
+      await prices.stop()
+    },
+  }
+}

@@ -1,0 +1,169 @@
+import type { Logger } from 'pino'
+import type { Registry } from 'prom-client'
+import { createReads, type Reads } from '../../projections/engine/reads.ts'
+import { hot } from '../../projections/groups.ts'
+import { sealKeyOf } from '../books/audit/seal-key.ts'
+import { startSealer } from '../books/audit/sealer.ts'
+import type { Clock, MonotonicClock } from '../kernel/clock.ts'
+import { type Closing, opening } from '../kernel/closing.ts'
+import { crashHooks } from '../kernel/crash.ts'
+import { createQueueProgress } from '../outbound/webhooks/reactor/progress.ts'
+import { registerGauge, registerRuntimeMetrics } from '../platform/http/runtime-metrics.ts'
+import { shutDown } from '../platform/http/shutdown.ts'
+import { withFilesIn } from '../platform/postgres/start-refused.ts'
+import { type Api, createApi } from './api.ts'
+import type { Config } from './config.ts'
+import { type Core, openCore } from './core.ts'
+import type { DemoFile } from './demo/file.ts'
+import { seedDemo } from './demo/seed.ts'
+import { listen, urlOf } from './listen.ts'
+import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
+import { openPayments } from './open-payments.ts'
+import { type Projecting, startProjecting } from './projecting.ts'
+import { startReactors } from './reactors.ts'
+import { warmFolds } from './warm-folds.ts'
+
+export const roles = ['http', 'projections', 'reactors'] as const
+export type Role = (typeof roles)[number]
+
+export type FareboxOptions = {
+  readonly config: Config
+  readonly roles: readonly Role[]
+  /** Milliseconds since the epoch. */
+  readonly systemClock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly logger: Logger
+  /** Ends the process at once, for FAREBOX_CRASH_AT. */
+  readonly kill: () => void
+}
+
+export type Farebox = {
+  readonly core: Core
+  readonly projecting: Projecting
+  readonly registry: Registry
+  /** E.g. `http://127.0.0.1:3000`; null without the role `http`. */
+  readonly baseUrl: string | null
+  /** Where this machine reads the measurements without a token; null without FAREBOX_METRICS_PORT. */
+  readonly insideUrl: string | null
+  /** The demo's keys, and whether they were made at this start; null without a demo. */
+  readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
+  /** Settles when something that cannot be done without ended by itself; then close and end the process. */
+  readonly failed: Promise<Error>
+  /** Stops accepting, finishes what runs, flushes, and closes everything in turn. */
+  close(): Promise<void>
+}
+
+/** What an account's command wrote, its later reads here wait for (design section 7, "Read your writes"). */
+const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
+  ...runner,
+  run: async (command) => {
+    const outcome = await runner.run(command)
+    if (command.account !== undefined && outcome.position !== null)
+      reads.known(command.account, outcome.position)
+    return outcome
+  },
+})
+
+/**
+ * Wires and starts one process of Farebox: everything is made here and handed on, nothing is looked up.
+ * @throws SettingsRefused, DataInUse, DatabaseUnreachable, MigrationRefused, KeyRefused, StartRefused, ProjectionsRefused:
+ * the start is to stop with their message
+ */
+export const openFarebox = (options: FareboxOptions): Promise<Farebox> =>
+  opening((closing) => openInto(closing, options))
+
+const openInto = async (closing: Closing, options: FareboxOptions): Promise<Farebox> => {
+  const { config, systemClock, monotonicMs, logger, kill } = options
+  const has = (role: Role): boolean => options.roles.includes(role)
+  const hooks = crashHooks(config.crashAt, kill)
+  const registry = createRegistry()
+  closing.add(registerRuntimeMetrics(registry))
+
+  const opened = await openCore({
+    config,
+    role: 'server',
+    systemClock,
+    logger,
+    hooks,
+    metrics: createRunnerMetrics(registry),
+  })
+  closing.add(opened.close)
+  const projecting = await startProjecting(opened, { folds: has('projections'), hooks })
+  closing.add(projecting.stop)
+  const reads = createReads({ progress: projecting.progress, log: opened.log, group: hot.name })
+  const core: Core = { ...opened, runner: remembering(opened.runner, reads) }
+  const webhookQueue = createQueueProgress(core.pool)
+  registerGauges(registry, { ...core, projections: projecting })
+  let baseUrl: string | null = null
+  const where = (): string => baseUrl ?? urlOf(config)
+  const payments = await openPayments(core, closing, {
+    serves: has('http'),
+    baseUrl: where,
+    monotonicMs,
+    hooks,
+  })
+  const reactors = has('reactors')
+    ? startReactors(core, projecting, payments, { webhookQueue, monotonicMs, registry })
+    : null
+  if (reactors) {
+    closing.add(reactors.stop)
+    const sealer = startSealer({
+      ...core,
+      feed: projecting.feed,
+      key: sealKeyOf(core.keys.seal),
+      every: config.seal,
+    })
+    closing.add(sealer.stop)
+    registerGauge(registry, {
+      name: 'farebox_seal_problem',
+      help: '1 while the log is not sealed because of a problem, which the log lines name.',
+      read: () => (sealer.problem() === null ? 0 : 1),
+    })
+  }
+
+  const failed = Promise.withResolvers<Error>()
+  void core.failed.then(failed.resolve)
+  let starting: string | null = 'still starting'
+  let api: Api | null = null
+  let insideUrl: string | null = null
+  if (has('http')) {
+    api = createApi({
+      core,
+      projecting,
+      reads,
+      webhookQueue,
+      payments,
+      callbackStored: () => reactors?.callbackStored(),
+      registry,
+      monotonicMs,
+      starting: () => starting,
+      fail: failed.resolve,
+    })
+    closing.add(api.stop)
+    if (api.insideServer !== null && config.metricsPort !== null) {
+      const place = { host: '127.0.0.1', port: config.metricsPort }
+      insideUrl = await listen(api.insideServer, place, 'FAREBOX_METRICS_PORT')
+      logger.info({ url: `${insideUrl}/metrics` }, 'this machine reads the measurements without a token')
+    }
+    baseUrl = await listen(api.server, config)
+    const { server } = api
+    closing.add(() => shutDown(server, config.shutdownTimeoutMs))
+  }
+  const seeding = { ...core, runner: opened.patience?.runner(core.runner) ?? core.runner }
+  const places = { baseUrl: where(), sandbox: payments.sandboxUrl }
+  const demo = await withFilesIn(config.dataDir, () => seedDemo(seeding, places))
+  if (has('http')) await warmFolds(core)
+  await api?.caughtUp()
+  starting = null
+  opened.patience?.end()
+  return {
+    core,
+    projecting,
+    registry,
+    baseUrl,
+    insideUrl,
+    demo,
+    failed: failed.promise,
+    close: closing.close,
+  }
+}

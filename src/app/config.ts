@@ -1,0 +1,234 @@
+import { join, resolve } from 'node:path'
+import { z } from 'zod'
+import type { CrashAt } from '../kernel/crash.ts'
+import {
+  type PaymentConfig,
+  paymentConfigOf,
+  paymentProblems,
+  paymentSecrets,
+  paymentSettings,
+} from '../money/payments/settings.ts'
+import type { TrustedProxies } from '../platform/http/client-address.ts'
+import type { ConnectionLimits } from '../platform/http/connections.ts'
+import type { Rate } from '../platform/http/rate-limit.ts'
+import {
+  crashAt,
+  eventStore,
+  key,
+  keyExpected,
+  oneOf,
+  onOff,
+  proxies,
+  rate,
+  text,
+  url,
+  whole,
+} from './setting-forms.ts'
+
+/** A relative directory lies under it, so that commands find the same data wherever they are run. */
+const packageRoot = join(import.meta.dirname, '../..')
+
+/**
+ * Every setting: its name in the environment, what it takes, its default. All three are printed by `farebox settings`:
+ * defaults stand as they would be written.
+ */
+export const settings = {
+  PORT: whole(0, 65_535).prefault('3000').describe('The port of the HTTP server; 0 takes a free one.'),
+  HOST: text('a host name or an address')
+    .prefault('127.0.0.1')
+    .describe('The address that the HTTP server listens on; 0.0.0.0 is every interface.'),
+  FAREBOX_DATA: text('a directory')
+    .prefault('.farebox')
+    .transform((path) => resolve(packageRoot, path))
+    .describe(
+      'Where the embedded Postgres, the generated keys and demo.json lie; a relative path counts from the directory of Farebox.',
+    ),
+  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
+    .optional()
+    .describe('A Postgres of yours in place of the embedded one. Several processes may share it.'),
+  EVENTSTORE_URL: eventStore
+    .optional()
+    .describe('The log lives in this EventStoreDB, or in this cluster, in place of Postgres.'),
+  LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .prefault('info')
+    .describe('The least severe log lines that are written; on a terminal, where it is not set, warn.'),
+  FAREBOX_LOG_FORMAT: oneOf(['auto', 'json', 'pretty'])
+    .prefault('auto')
+    .describe("The log's lines: json for programs, pretty for people; auto: pretty on a terminal."),
+  FAREBOX_RATE_LIMIT: onOff.prefault('on').describe('off: no request is refused for coming too often.'),
+  // The limits of decisions.md, "Everywhere".
+  FAREBOX_RATE_KEY: rate
+    .prefault('300/50')
+    .describe('Requests of one key: at once, and a second in the long run.'),
+  FAREBOX_RATE_ADDRESS: rate
+    .prefault('600/100')
+    .describe('Requests of one client address: at once, and a second in the long run.'),
+  FAREBOX_CONNECTIONS: whole(16, 1_000_000)
+    .prefault('10000')
+    .describe('Open connections of one process; one more cuts the one that waits longest for its client.'),
+  FAREBOX_CONNECTIONS_ADDRESS: whole(1, 1_000_000)
+    .prefault('500')
+    .describe('Those of one address (one IPv6 /64); a trusted proxy has no limit of its own.'),
+  FAREBOX_TRUSTED_PROXY: proxies
+    .optional()
+    .describe('Proxies of yours whose X-Forwarded-For is believed: addresses and networks.'),
+  FAREBOX_METRICS_TOKEN: text('a text of at least 16 characters')
+    .min(16, 'a text of at least 16 characters')
+    .optional()
+    .describe('A bearer token for /metrics and for what /readyz says is wrong.'),
+  FAREBOX_METRICS_PORT: whole(0, 65_535)
+    .optional()
+    .describe('A port of 127.0.0.1 with /metrics and /readyz that need no token; 0 takes a free one.'),
+  FAREBOX_DEMO: onOff
+    .prefault('on')
+    .describe('on: an empty log gets a demo catalogue, stock and accounts. off: it stays empty.'),
+  FAREBOX_MASTER_KEY: key
+    .optional()
+    .describe('Encrypts secrets and derives credentials. Made under FAREBOX_DATA on the embedded Postgres.'),
+  FAREBOX_SEAL_KEY: key
+    .optional()
+    .describe('Signs the seals of the log. Made under FAREBOX_DATA on the embedded Postgres.'),
+  FAREBOX_SEAL_EVENTS: whole(1, 1_000_000)
+    .prefault('10000')
+    .describe('So many new events are sealed at once.'),
+  FAREBOX_SEAL_SECONDS: whole(1, 86_400)
+    .prefault('300')
+    .describe('New events are sealed after this time at the latest.'),
+  FAREBOX_GATEWAY_HOST: text('a host name or an address')
+    .prefault('127.0.0.1')
+    .describe('The host of the proxy gateway that plans name as their connection.'),
+  FAREBOX_GATEWAY_PORT: whole(1, 65_535).prefault('9000').describe('The port of the proxy gateway.'),
+  ...paymentSettings,
+  FAREBOX_POOL_SIZE: whole(4, 500).prefault('20').describe('Connections to Postgres of one process at most.'),
+  FAREBOX_STATEMENT_TIMEOUT_MS: whole(100, 3_600_000)
+    .prefault('30000')
+    .describe('How long one statement of a request may run on Postgres.'),
+  FAREBOX_SHUTDOWN_TIMEOUT_MS: whole(0, 600_000)
+    .prefault('15000')
+    .describe('How long requests that run may take to finish at a shutdown.'),
+  FAREBOX_WEBHOOK_ALLOW_LOOPBACK: onOff
+    .prefault('off')
+    .describe('Development only: on lets webhooks go to this machine, and over plain http.'),
+  FAREBOX_CLOCK_OFFSET_MS: whole(-315_360_000_000, 315_360_000_000)
+    .prefault('0')
+    .describe("Development only: moves the whole service's clock."),
+  FAREBOX_CRASH_AT: crashAt
+    .optional()
+    .describe('Tests only: the process kills itself at the n-th pass of a point.'),
+} as const
+
+const schema = z.object(settings)
+type Values = z.output<typeof schema>
+
+/** Those whose values are never shown. */
+export const hiddenSettings: ReadonlySet<string> = new Set([
+  'DATABASE_URL',
+  'EVENTSTORE_URL',
+  'FAREBOX_MASTER_KEY',
+  'FAREBOX_SEAL_KEY',
+  'FAREBOX_METRICS_TOKEN',
+  ...paymentSecrets,
+])
+
+export type Config = {
+  readonly port: number
+  readonly host: string
+  /** Absolute. */
+  readonly dataDir: string
+  /** Null: the embedded Postgres. */
+  readonly databaseUrl: string | null
+  /** Null: the log lives in Postgres. */
+  readonly eventStoreUrl: string | null
+  readonly logLevel: Values['LOG_LEVEL']
+  readonly logFormat: Values['FAREBOX_LOG_FORMAT']
+  /** Null: no limits. */
+  readonly rates: { readonly key: Rate; readonly address: Rate } | null
+  readonly connections: ConnectionLimits
+  /** Null: none. */
+  readonly trustedProxies: TrustedProxies | null
+  /** Null: no token opens the measurements. */
+  readonly metricsToken: string | null
+  /** Of this machine's own listener for the measurements; null: there is none. */
+  readonly metricsPort: number | null
+  readonly demo: boolean
+  /** 32 bytes; null: kept under `dataDir`. */
+  readonly masterKey: Buffer | null
+  readonly sealKey: Buffer | null
+  /** New events are sealed when there are this many, or this many seconds after the first of them. */
+  readonly seal: { readonly events: number; readonly seconds: number }
+  /** What plans name as their connection. */
+  readonly gateway: { readonly host: string; readonly port: number }
+  readonly payments: PaymentConfig
+  readonly poolSize: number
+  readonly statementTimeoutMs: number
+  readonly shutdownTimeoutMs: number
+  /** Webhooks may go to loopback addresses and over plain http. */
+  readonly webhookAllowLoopback: boolean
+  readonly clockOffsetMs: number
+  readonly crashAt: CrashAt | null
+}
+
+/** Wrong settings, all of them at once; the message names each with what was given and what is expected. */
+export class SettingsRefused extends Error {
+  override readonly name = 'SettingsRefused'
+  constructor(problems: readonly string[]) {
+    super(`${problems.length === 1 ? 'a setting is' : 'settings are'} wrong:\n  ${problems.join('\n  ')}`)
+  }
+}
+
+const shown = (name: string, value: string | undefined): string => {
+  if (value === undefined) return 'nothing'
+  return hiddenSettings.has(name) ? 'a value that is not shown' : JSON.stringify(value)
+}
+
+const requiredKeys = (env: NodeJS.ProcessEnv): string[] =>
+  env.DATABASE_URL === undefined
+    ? []
+    : (['FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY'] as const)
+        .filter((name) => env[name] === undefined)
+        .map((name) => `${name} is required with DATABASE_URL: expected ${keyExpected}`)
+
+/**
+ * Reads every setting from the environment; an empty text counts as not set.
+ * @throws SettingsRefused that names every wrong one
+ */
+export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
+  const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+  const parsed = schema.safeParse(env)
+  const wrong = (parsed.error?.issues ?? []).map((issue) => {
+    const name = String(issue.path[0])
+    return `${name}: expected ${issue.message}, got ${shown(name, env[name])}`
+  })
+  const problems = [...wrong, ...requiredKeys(env), ...paymentProblems(env)]
+  if (!parsed.success || problems.length > 0) throw new SettingsRefused(problems)
+  return configOf(parsed.data)
+}
+
+const configOf = (values: Values): Config => ({
+  port: values.PORT,
+  host: values.HOST,
+  dataDir: values.FAREBOX_DATA,
+  databaseUrl: values.DATABASE_URL ?? null,
+  eventStoreUrl: values.EVENTSTORE_URL ?? null,
+  logLevel: values.LOG_LEVEL,
+  logFormat: values.FAREBOX_LOG_FORMAT,
+  rates: values.FAREBOX_RATE_LIMIT
+    ? { key: values.FAREBOX_RATE_KEY, address: values.FAREBOX_RATE_ADDRESS }
+    : null,
+  connections: { total: values.FAREBOX_CONNECTIONS, perAddress: values.FAREBOX_CONNECTIONS_ADDRESS },
+  trustedProxies: values.FAREBOX_TRUSTED_PROXY ?? null,
+  metricsToken: values.FAREBOX_METRICS_TOKEN ?? null,
+  metricsPort: values.FAREBOX_METRICS_PORT ?? null,
+  demo: values.FAREBOX_DEMO,
+  masterKey: values.FAREBOX_MASTER_KEY ?? null,
+  sealKey: values.FAREBOX_SEAL_KEY ?? null,
+  seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
+  gateway: { host: values.FAREBOX_GATEWAY_HOST, port: values.FAREBOX_GATEWAY_PORT },
+  payments: paymentConfigOf(values, values.FAREBOX_DEMO),
+  poolSize: values.FAREBOX_POOL_SIZE,
+  statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
+  shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,
+  webhookAllowLoopback: values.FAREBOX_WEBHOOK_ALLOW_LOOPBACK,
+  clockOffsetMs: values.FAREBOX_CLOCK_OFFSET_MS,
+  crashAt: values.FAREBOX_CRASH_AT ?? null,
+})

@@ -1,0 +1,244 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { startPeriodGuard } from '../books/periods/guard.ts'
+import type { Clock } from '../kernel/clock.ts'
+import { type Closing, opening } from '../kernel/closing.ts'
+import type { CrashHooks } from '../kernel/crash.ts'
+import { newEventId } from '../kernel/ids.ts'
+import { createLulls, type Lulls } from '../kernel/lulls.ts'
+import { type AppendHealth, watchAppends } from '../platform/eventstore/append-health.ts'
+import { createCodec, type EventCodec } from '../platform/eventstore/codec.ts'
+import { CommandOverload, type CommandRunner } from '../platform/eventstore/commands/command.ts'
+import { defaultLimits, type RunnerLimits } from '../platform/eventstore/commands/limits.ts'
+import type { RunnerMetrics } from '../platform/eventstore/commands/ports.ts'
+import { createPostgresSnapshots } from '../platform/eventstore/commands/postgres-snapshots.ts'
+import { createPostgresStreamLocks } from '../platform/eventstore/commands/postgres-stream-locks.ts'
+import {
+  createCommandRunner,
+  type RunnerHealth,
+  type RunnerWarmth,
+} from '../platform/eventstore/commands/runner.ts'
+import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/address.ts'
+import { createPatience, type Patience } from '../platform/eventstore/patient.ts'
+import type { EventLog } from '../platform/eventstore/port.ts'
+import { openPostgresLog } from '../platform/eventstore/postgres/log.ts'
+import { refuseAbsent } from '../platform/postgres/absent.ts'
+import { migrate } from '../platform/postgres/migrate.ts'
+import { openPostgres } from '../platform/postgres/open.ts'
+import { clientConfig, createPool, type PoolOptions } from '../platform/postgres/pool.ts'
+import { waitForDatabase } from '../platform/postgres/reachable.ts'
+import { withFilesIn } from '../platform/postgres/start-refused.ts'
+import { checkKeys, type Keys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
+import { type ClockGuard, startClockGuard } from './clock-guard.ts'
+import type { Config } from './config.ts'
+import { allMigrations } from './migrations.ts'
+
+/** What the server and the command line share: database, keys, log and the command runner over them. */
+export type Core = {
+  readonly config: Config
+  readonly keys: Keys
+  /** Where Postgres answers, with the password. */
+  readonly postgresUrl: string
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  /** Waits for the log on behalf of a start; a command is a start to its end. Null where the log is in Postgres. */
+  readonly patience: Patience | null
+  /** Whether the log takes what is appended. */
+  readonly appends: AppendHealth
+  readonly codec: EventCodec
+  readonly runner: CommandRunner & RunnerHealth & RunnerWarmth
+  /** The service's clock: the system's and the development offset. */
+  readonly clock: Clock
+  /** When the commands of this process leave it time for other work. */
+  readonly lulls: Lulls
+  /** Whether this process may decide: its clock is right, and reads no month that is closed. */
+  readonly clockGuard: Pick<ClockGuard, 'problem' | 'check'>
+  readonly logger: Logger
+  /** Settles when the embedded Postgres ended by itself, or the log lost events that this process knows. */
+  readonly failed: Promise<Error>
+  /** Finishes what runs, then closes everything in turn. */
+  close(): Promise<void>
+}
+
+export type CoreOptions = {
+  readonly config: Config
+  readonly role: 'server' | 'command'
+  /** Whether a Farebox is made where there is none; left out: a server does. */
+  readonly makes?: boolean
+  /** Milliseconds since the epoch. */
+  readonly systemClock: Clock
+  readonly logger: Logger
+  readonly hooks: CrashHooks
+  readonly metrics?: RunnerMetrics
+}
+
+const openLog = async (
+  options: CoreOptions,
+  pool: pg.Pool,
+  connection: PoolOptions,
+  onSetBack: (error: Error) => void,
+): Promise<EventLog> => {
+  const { config, logger } = options
+  const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
+  if (config.eventStoreUrl !== null) {
+    // Its client is a seventh of the files that a command reads, so it is read only where it is used.
+    const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
+    return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
+  }
+  return openPostgresLog({
+    pool,
+    connection: clientConfig(connection),
+    onTrouble,
+    onSetBack,
+  })
+}
+
+/** Nothing is decided by a wrong clock (design section 3): commands are turned away as in an overload. */
+const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
+  ...runner,
+  run: async (command) => {
+    const problem = guard.problem()
+    if (problem !== null) throw new CommandOverload(problem, 5)
+    return runner.run(command)
+  },
+})
+
+/** A test that dies inside a snapshot need not wait the half minute after which the first one of a stream is due. */
+const eagerSnapshots: Partial<RunnerLimits> = { snapshotMinEvents: 10, snapshotEveryMs: 0 }
+
+/** How long a database may take to come; two silent attempts. Somebody waits at a command, and at a wrong address. */
+const databaseWaitMs = 10_000
+
+/** Longer than for a database: an EventStoreDB on a busy machine may need ten seconds to its first answer, and a cluster elects a leader. */
+const logWaitMs = { server: 30_000, command: 10_000 }
+
+/** A start and a command wait for a log that is elsewhere; the one in Postgres was waited for with its database. */
+const patienceFor = (url: string, { role, logger }: CoreOptions): Patience =>
+  createPatience({
+    withinMs: logWaitMs[role],
+    where: shownAddress(parseAddress(url)),
+    onWait: (reason, waitedMs) =>
+      logger.warn({ reason, waitedMs }, 'the log does not answer yet: waiting for it'),
+  })
+
+/**
+ * Opens Postgres (the embedded one without `DATABASE_URL`), migrates it, checks the keys and opens the log.
+ * @throws DataInUse, FareboxAbsent, DatabaseUnreachable, LockHeld, MigrationRefused, KeyRefused: the start is to stop with their message
+ */
+export const openCore = (options: CoreOptions): Promise<Core> =>
+  opening((closing) => openInto(closing, options))
+
+const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> => {
+  const { config, role, makes = role === 'server', systemClock, logger, hooks, metrics } = options
+  const postgres = await openPostgres(config, role, makes)
+  closing.add(postgres.stop)
+  let ending = false
+  const connection: PoolOptions = {
+    url: postgres.url,
+    applicationName: `farebox-${role}`,
+    max: role === 'server' ? config.poolSize : 4,
+    statementTimeoutMs: config.statementTimeoutMs,
+    onError: (error) => {
+      // A pool that was ended still has connections on their way out when Postgres stops.
+      if (!ending) logger.warn({ err: error }, 'a connection to Postgres broke')
+    },
+  }
+  const pool = createPool(connection)
+  closing.add(() => {
+    ending = true
+    return pool.end()
+  })
+
+  await waitForDatabase(pool, {
+    url: postgres.url,
+    withinMs: databaseWaitMs,
+    onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
+  })
+  if (!makes) await refuseAbsent(pool, postgres.url)
+  const applied = await migrate(pool, allMigrations, {
+    ...(role === 'command' && { withinMs: databaseWaitMs }),
+    onWait: (holder) => logger.warn({ holder }, 'another process is migrating the database: waiting for it'),
+  })
+  if (applied.length > 0) logger.info({ applied }, 'migrated the database')
+  const inUse = await keysInUse(pool)
+  const keys = await withFilesIn(config.dataDir, () => loadKeys(config, inUse))
+  await checkKeys(pool, keys)
+
+  const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const tellClock = (problem: string | null): void =>
+    problem === null
+      ? logger.warn('the clock is right again')
+      : logger.error({ problem }, 'nothing is decided by this process until its clock is right')
+  const clockGuard = await startClockGuard({
+    pool,
+    systemClock,
+    monotonicMs: () => performance.now(),
+    onChange: tellClock,
+  })
+  closing.add(clockGuard.stop)
+
+  const setBack = Promise.withResolvers<Error>()
+  const patience = config.eventStoreUrl === null ? null : patienceFor(config.eventStoreUrl, options)
+  const opened = await openLog(options, pool, connection, setBack.resolve)
+  const { log, health: appends } = watchAppends(patience?.log(opened) ?? opened, {
+    onChange: (problem) =>
+      problem === null
+        ? logger.warn('the log takes appends again')
+        : logger.error({ err: problem }, 'the log takes no appends: every order is refused until it does'),
+  })
+  closing.add(() => {
+    patience?.end()
+    return log.close()
+  })
+  // A server says at once that it waits; a command may have no need of the log.
+  if (role === 'server') await log.logId()
+  const periodGuard = await startPeriodGuard({ log: opened, clock, onChange: tellClock })
+  closing.add(periodGuard.stop)
+  const timeGuard: Core['clockGuard'] = {
+    problem: () => clockGuard.problem() ?? periodGuard.problem(),
+    check: async () => {
+      await Promise.all([clockGuard.check(), periodGuard.check()])
+    },
+  }
+  const codec = createCodec()
+  const lockPool = createPool({ ...connection, max: defaultLimits.contendedLanes })
+  closing.add(() => lockPool.end())
+  const streamLocks = createPostgresStreamLocks({
+    pool: lockPool,
+    connection: clientConfig(connection),
+    onTrouble: (what, error) => logger.warn({ err: error }, what),
+  })
+  closing.add(() => streamLocks.close())
+  const lulls = createLulls()
+  const runner = createCommandRunner({
+    log,
+    lulls,
+    clock,
+    newEventId,
+    codec,
+    logger,
+    hooks,
+    snapshots: createPostgresSnapshots(pool),
+    streamLocks,
+    ...(config.crashAt?.point.endsWith('-snapshot') && { limits: eagerSnapshots }),
+    ...(metrics === undefined ? {} : { metrics }),
+  })
+  closing.add(() => runner.close())
+  return {
+    config,
+    keys,
+    postgresUrl: postgres.url,
+    pool,
+    log,
+    patience,
+    appends,
+    codec,
+    runner: guarded(runner, timeGuard),
+    clock,
+    lulls,
+    clockGuard: timeGuard,
+    logger,
+    failed: Promise.race([postgres.failed, setBack.promise]),
+    close: closing.close,
+  }
+}

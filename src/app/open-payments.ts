@@ -1,0 +1,117 @@
+import type { MonotonicClock } from '../kernel/clock.ts'
+import type { Closing } from '../kernel/closing.ts'
+import type { CrashHooks } from '../kernel/crash.ts'
+import { createOrderable } from '../market/catalog/orderable.ts'
+import { createResellerCredentials } from '../market/resellers/credentials.ts'
+import { createResellerGateways } from '../market/resellers/gateways.ts'
+import { createOpeningLimits, noOpeningLimits } from '../money/deposits/opening-limits.ts'
+import { createDeposits, type Deposits } from '../money/deposits/service.ts'
+import { createGateways } from '../money/payments/gateways.ts'
+import { createInbox, type Inbox } from '../money/payments/inbox.ts'
+import type { Gateways } from '../money/payments/port.ts'
+import { callbackPath } from '../money/payments/routes.ts'
+import { StartRefused } from '../platform/postgres/start-refused.ts'
+import { createVault } from '../platform/vault/seal.ts'
+import { postgresRecords } from '../sandbox/records.ts'
+import { type Sandbox, startSandbox } from '../sandbox/server.ts'
+import type { Core } from './core.ts'
+
+/** Everything that takes money, as this process has it. */
+export type Payments = {
+  readonly gateways: Gateways
+  readonly inbox: Inbox
+  readonly deposits: Deposits
+  /** Where the stand-ins answer; null where none run. */
+  readonly sandboxUrl: string | null
+  /** Where the world reaches this service. */
+  readonly publicUrl: () => string
+  readonly hooks: CrashHooks
+}
+
+const sandboxPort = ({ config }: Core): number => {
+  const { sandbox } = config.payments
+  if (sandbox?.port !== null && sandbox?.port !== undefined) return sandbox.port
+  return config.port === 0 || config.port === 65_535 ? 0 : config.port + 1
+}
+
+const ownSandbox = async (core: Core): Promise<Sandbox> => {
+  const { pool, clock, logger } = core
+  const say = (what: string): void => logger.debug(`sandbox: ${what}`)
+  const start = (port: number) => startSandbox({ records: postgresRecords(pool), clock, port, say })
+  const port = sandboxPort(core)
+  try {
+    return await start(port)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    if (core.config.payments.sandbox?.port !== null)
+      throw new StartRefused(
+        `port ${port}, where the sandbox is to answer, is taken by another program; set FAREBOX_SANDBOX_PORT to another one, or FAREBOX_SANDBOX=off`,
+        { cause: error },
+      )
+    const sandbox = await start(0)
+    logger.warn(
+      { port, sandboxUrl: sandbox.baseUrl },
+      'the port after PORT, where the sandbox would answer, is taken: it answers on a free one',
+    )
+    return sandbox
+  }
+}
+
+/**
+ * Opens the gateways of the service and its resellers, and the stand-ins where they are wanted: on the demo, without
+ * any real credential.
+ */
+export const openPayments = async (
+  core: Core,
+  closing: Closing,
+  parts: {
+    /** Whether this process may run stand-ins: one that serves. */
+    readonly serves: boolean
+    /** Where this process listens, once it does. */
+    readonly baseUrl: () => string
+    readonly monotonicMs: MonotonicClock
+    readonly hooks: CrashHooks
+  },
+): Promise<Payments> => {
+  const { config, keys, log, runner, pool, clock, logger } = core
+  const { sandbox } = config.payments
+  const { hooks } = parts
+  const own = sandbox && sandbox.url === null && parts.serves ? await ownSandbox(core) : null
+  if (own) closing.add(own.close)
+  const sandboxUrl = own?.baseUrl ?? sandbox?.url ?? null
+  if (sandboxUrl !== null)
+    logger.warn({ sandboxUrl }, 'payments go to the sandbox: no real money is taken by this process')
+  const publicUrl = (): string => config.payments.publicUrl ?? parts.baseUrl()
+  const callbackUrl = (gatewayId: string): string => `${publicUrl()}${callbackPath(gatewayId)}`
+  const gateways = createGateways({
+    config: config.payments,
+    resellers: createResellerGateways({
+      pool,
+      credentials: createResellerCredentials({ pool, vault: createVault(keys.master) }),
+    }),
+    sandboxUrl,
+    master: keys.master,
+    callbackUrl,
+    clock,
+  })
+  closing.add(gateways.close)
+  return {
+    gateways,
+    inbox: createInbox(pool),
+    deposits: createDeposits({
+      log,
+      runner,
+      pool,
+      gateways,
+      openingLimits: config.rates ? createOpeningLimits(parts.monotonicMs) : noOpeningLimits,
+      callbackUrl,
+      orderable: createOrderable(runner),
+      clock,
+      logger,
+      hooks,
+    }),
+    sandboxUrl,
+    publicUrl,
+    hooks,
+  }
+}

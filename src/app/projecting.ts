@@ -1,0 +1,94 @@
+import type { Logger } from 'pino'
+import { readCheckpoint, refuseForeignLog } from '../../projections/engine/checkpoint.ts'
+import { createLogFeed, type LogFeed } from '../../projections/engine/feed.ts'
+import { outdatedModels } from '../../projections/engine/group-loop.ts'
+import { createProjectionRunner, type ProjectionRunner } from '../../projections/engine/runner.ts'
+import { groups, hot } from '../../projections/groups.ts'
+import type { CrashHooks } from '../kernel/crash.ts'
+import { type Poller, startPoller } from '../platform/work/poller.ts'
+import type { Core } from './core.ts'
+
+/** The projections as this process sees them: it folds them, or follows those that another process folds. */
+export type Projecting = Pick<
+  ProjectionRunner,
+  'progress' | 'lag' | 'caughtUp' | 'health' | 'pause' | 'resume'
+> & {
+  /** The one reader of the log in this process, for whatever else follows it. */
+  readonly feed: LogFeed
+  stop(): Promise<void>
+}
+
+const followMs = 500
+
+/** Resolves once the tables that GETs are answered from are made (a first start replays the log); false when stopped before. */
+export const tablesMade = async (
+  { progress }: Pick<Projecting, 'progress'>,
+  stopping: AbortSignal,
+): Promise<boolean> => {
+  while (!stopping.aborted) if (await progress.reached(hot.name, 0, followMs)) return true
+  return false
+}
+
+/** Whether another process has made all tables as this program knows them. */
+const follow = async (core: Core, runner: ProjectionRunner, logger: Logger): Promise<Poller> => {
+  const look = async (): Promise<void> => {
+    for (const group of groups) {
+      const checkpoint = await readCheckpoint(core.pool, group.name)
+      const standing = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
+      const usable =
+        standing !== null && standing.outdated.length + standing.missing.length + standing.newer.length === 0
+      if (usable && checkpoint) runner.progress.advance(group.name, checkpoint)
+      runner.progress.setUsable(group.name, usable)
+    }
+  }
+  for (const { name } of groups) {
+    const checkpoint = await readCheckpoint(core.pool, name)
+    if (checkpoint) await refuseForeignLog(name, checkpoint, core.log)
+  }
+  await look()
+  return startPoller({ name: 'follow-projections', intervalMs: followMs, work: look, logger })
+}
+
+/**
+ * Folds the log into the read tables, or (`folds: false`) only follows how far another process is.
+ * @throws ProjectionsRefused when the read tables belong to another log or a newer program
+ */
+export const startProjecting = async (
+  core: Core,
+  options: { readonly folds: boolean; readonly hooks: CrashHooks },
+): Promise<Projecting> => {
+  const { pool, log, codec, clock, lulls, logger } = core
+  const feed = createLogFeed({
+    log,
+    decode: codec.decode,
+    onError: (error) =>
+      logger.error({ err: error }, 'the subscription to the log failed and is opened again'),
+  })
+  const runner = createProjectionRunner({
+    pool,
+    log,
+    feed,
+    decode: codec.decode,
+    groups,
+    logger,
+    clock,
+    giveWay: lulls.giveWay,
+    onPoint: (point) => options.hooks.at(point),
+  })
+  if (options.folds) await runner.start()
+  const follower = options.folds ? null : await follow(core, runner, logger)
+  return {
+    feed,
+    progress: runner.progress,
+    lag: runner.lag,
+    caughtUp: runner.caughtUp,
+    health: runner.health,
+    pause: runner.pause,
+    resume: runner.resume,
+    stop: async () => {
+      await follower?.stop()
+      await runner.stop()
+      await feed.close()
+    },
+  }
+}

@@ -1,0 +1,121 @@
+import type { ReadModel, Table } from '../../../../projections/engine/read-model.ts'
+import type { AccountEvent } from '../../../market/accounts/events.ts'
+import type { LedgerEvent } from '../../../money/ledger/events.ts'
+import { capKeyOf } from '../../../money/ledger/spend.ts'
+import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
+import { centsToMicros } from '../../../terms/money.ts'
+import { inDollars, violate } from './violation.ts'
+
+/** A key that has a cap, with what was spent under it since it has one. */
+type CapRow = {
+  key_id: string
+  cap_cents: number | null
+  /** The cap before the last change: an order may have been on its way then. */
+  former_cents: number | null
+  changed_at: string
+  /** JSON: `[minute, micros]` of the last 24 hours, oldest first. */
+  spent: string
+}
+
+const capsTable: Table<CapRow> = {
+  name: 'audit_caps',
+  columns: {
+    key_id: { type: 'text' },
+    cap_cents: { type: 'bigint', nullable: true },
+    former_cents: { type: 'bigint', nullable: true },
+    changed_at: { type: 'text' },
+    spent: { type: 'text' },
+  },
+  key: ['key_id'],
+  indexes: [],
+}
+
+const uncapped = { cap_cents: null, former_cents: null, spent: '[]' }
+
+type Known = RecordedEvent<LedgerEvent | AccountEvent>
+type Bucket = readonly [minute: number, micros: number]
+
+const minuteMs = 60_000
+const windowMs = 24 * 60 * minuteMs
+/** Longer than any order waits between reading its key and being written. */
+const changeGraceMs = 60_000
+
+/** The key that an event is about, and the key under which it spends: its own, or the first of those it was rolled from. */
+const keysOf = (event: Known): { readonly keyId: string; readonly capKeyId: string } | null => {
+  switch (event.type) {
+    case 'WalletDebited':
+    case 'CustomerCharged': {
+      const { keyId } = event.data.order
+      return keyId === null ? null : { keyId, capKeyId: capKeyOf(event.data.order) ?? keyId }
+    }
+    case 'KeyIssued':
+    case 'KeyCapped': {
+      const { keyId, capKeyId = keyId } = event.data
+      return { keyId, capKeyId }
+    }
+    default:
+      return null
+  }
+}
+
+/** The cap that an order of this time had to keep; null for none. */
+const capAt = (row: CapRow, atMs: number): number | null => {
+  const { cap_cents: cap, former_cents: former } = row
+  if (atMs - Date.parse(row.changed_at) > changeGraceMs) return cap
+  return cap === null || former === null ? null : Math.max(cap, former)
+}
+
+/** No key spends more than its cap in any 24 hours, counted in whole minutes; keys that were rolled spend together. */
+export const capRules: ReadModel = {
+  name: 'audit-caps',
+  version: 1,
+  tables: [capsTable],
+  reads: (event) => {
+    const keys = keysOf(event as Known)
+    if (keys === null) return []
+    return [...new Set([keys.keyId, keys.capKeyId])].map((key) => ({ table: capsTable.name, key: [key] }))
+  },
+  apply: (recorded, rows) => {
+    const event = recorded as Known
+    const keys = keysOf(event)
+    if (keys === null) return
+    const { keyId, capKeyId } = keys
+    const row = rows.get(capsTable, [keyId])
+    if (event.type === 'KeyIssued' || event.type === 'KeyCapped') {
+      const { dailyCapCents } = event.data
+      if (row === undefined && dailyCapCents === null) return
+      rows.put(capsTable, {
+        key_id: keyId,
+        cap_cents: dailyCapCents,
+        former_cents: row?.cap_cents ?? null,
+        changed_at: event.metadata.recordedAt,
+        spent: row?.spent ?? '[]',
+      })
+      if (rows.get(capsTable, [capKeyId]) === undefined)
+        rows.put(capsTable, { ...uncapped, key_id: capKeyId, changed_at: event.metadata.recordedAt })
+      return
+    }
+    const spender = rows.get(capsTable, [capKeyId])
+    if (spender === undefined) return
+    if (event.type !== 'WalletDebited' && event.type !== 'CustomerCharged') return
+    const atMs = Date.parse(event.metadata.recordedAt)
+    const minute = Math.floor(atMs / minuteMs)
+    const micros = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
+    const buckets = (JSON.parse(spender.spent) as Bucket[]).filter(
+      ([opened]) => (opened + 1) * minuteMs > atMs - windowMs,
+    )
+    const last = buckets.at(-1)
+    if (last !== undefined && last[0] >= minute) buckets[buckets.length - 1] = [last[0], last[1] + micros]
+    else buckets.push([minute, micros])
+    const spent = buckets.reduce((sum, [, each]) => sum + each, 0)
+    const cap = row === undefined ? null : capAt(row, atMs)
+    if (cap !== null && spent > centsToMicros(cap))
+      violate(
+        rows,
+        event,
+        'spend-cap',
+        `key ${keyId} spent ${inDollars(spent)} in 24 hours, more than its cap of ${inDollars(centsToMicros(cap))}`,
+      )
+    rows.put(capsTable, { ...spender, spent: JSON.stringify(buckets) })
+  },
+}

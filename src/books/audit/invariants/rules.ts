@@ -1,0 +1,32 @@
+import type { ReadModel } from '../../../../projections/engine/read-model.ts'
+import { capRules } from './caps.ts'
+import { marginRules } from './margins.ts'
+import { movementRules } from './movements.ts'
+import { orderRules } from './orders.ts'
+import { periodRules } from './periods.ts'
+import { planRules } from './plans.ts'
+import { stockRules } from './stock.ts'
+import { violationsTable } from './violation.ts'
+import { walletRules } from './wallets.ts'
+
+/** Only the table that all rules write what they find to. */
+const found: ReadModel = {
+  name: 'audit-found',
+  version: 1,
+  tables: [violationsTable],
+  reads: () => [],
+  apply: () => undefined,
+}
+
+/** Every law that the events of a log must keep among each other. A new one is one more model here. */
+export const rules: readonly ReadModel[] = [
+  found,
+  walletRules,
+  movementRules,
+  orderRules,
+  marginRules,
+  stockRules,
+  planRules,
+  capRules,
+  periodRules,
+]

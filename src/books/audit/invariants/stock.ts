@@ -1,0 +1,173 @@
+import type { ReadModel, Rows, Table } from '../../../../projections/engine/read-model.ts'
+import type { AddressEvent, StockEvent } from '../../../market/stock/events.ts'
+import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
+import { violate } from './violation.ts'
+
+type AddressRow = {
+  ip: string
+  /** `product country` of its `address-{ip}` stream; null when it is in no stock. */
+  claimed_for: string | null
+  /** `product country` whose stock stream lists it. */
+  stocked_in: string | null
+  /** The rental that runs. */
+  proxy_id: string | null
+  available_from: string | null
+}
+
+type RentalRow = { proxy_id: string; ip: string; order_id: string; open: boolean }
+
+const addressesTable: Table<AddressRow> = {
+  name: 'audit_addresses',
+  columns: {
+    ip: { type: 'text' },
+    claimed_for: { type: 'text', nullable: true },
+    stocked_in: { type: 'text', nullable: true },
+    proxy_id: { type: 'text', nullable: true },
+    available_from: { type: 'text', nullable: true },
+  },
+  key: ['ip'],
+  indexes: [],
+}
+
+const rentalsTable: Table<RentalRow> = {
+  name: 'audit_rentals',
+  columns: {
+    proxy_id: { type: 'text' },
+    ip: { type: 'text' },
+    order_id: { type: 'text' },
+    open: { type: 'boolean' },
+  },
+  key: ['proxy_id'],
+  indexes: [],
+}
+
+type Known = RecordedEvent<AddressEvent | StockEvent>
+type Say = (rule: string, problem: string) => void
+
+const addressOf = (rows: Rows, ip: string): AddressRow =>
+  rows.get(addressesTable, [ip]) ?? {
+    ip,
+    claimed_for: null,
+    stocked_in: null,
+    proxy_id: null,
+    available_from: null,
+  }
+
+const placeName = ({
+  productId,
+  country,
+}: {
+  readonly productId: string
+  readonly country: string
+}): string => `${productId} ${country}`
+
+const stock = (event: Extract<Known, { type: 'AddressesStocked' }>, rows: Rows, say: Say): void => {
+  const place = placeName(event.data)
+  for (const { ip } of event.data.addresses) {
+    const row = addressOf(rows, ip)
+    if (row.stocked_in === place) say('stocked-twice', `${ip} is in this stock already`)
+    if (row.claimed_for !== place)
+      say('stocked-elsewhere', `${ip} belongs to ${row.claimed_for ?? 'no stock'}, not to ${place}`)
+    rows.put(addressesTable, { ...row, stocked_in: place })
+  }
+}
+
+const allocate = (event: Extract<Known, { type: 'AddressesAllocated' }>, rows: Rows, say: Say): void => {
+  const { orderId, allocations, allocatedAt } = event.data
+  const place = placeName(event.data)
+  for (const { ip, proxyId } of allocations) {
+    const row = addressOf(rows, ip)
+    if (row.proxy_id !== null)
+      say('address-twice', `${ip} went to order ${orderId} while its rental ${row.proxy_id} runs`)
+    if (row.stocked_in !== place) say('not-in-stock', `${ip} is not in the stock of ${place}`)
+    if (row.available_from !== null && row.available_from > allocatedAt)
+      say('address-rests', `${ip} rests until ${row.available_from} and was sold at ${allocatedAt}`)
+    if (rows.get(rentalsTable, [proxyId]) !== undefined)
+      say('rental-twice', `rental ${proxyId} was made before`)
+    rows.put(addressesTable, { ...row, proxy_id: proxyId, available_from: null })
+    rows.put(rentalsTable, { proxy_id: proxyId, ip, order_id: orderId, open: true })
+  }
+}
+
+const release = (event: Extract<Known, { type: 'AddressesReleased' }>, rows: Rows, say: Say): void => {
+  const { releases, availableFrom } = event.data
+  for (const { ip, proxyId } of releases) {
+    const rental = rows.get(rentalsTable, [proxyId])
+    const row = addressOf(rows, ip)
+    if (rental === undefined || !rental.open || rental.ip !== ip || row.proxy_id !== proxyId)
+      say('release-of-none', `${ip} has no rental ${proxyId} that runs`)
+    if (rental !== undefined) rows.put(rentalsTable, { ...rental, open: false })
+    rows.put(addressesTable, { ...row, proxy_id: null, available_from: availableFrom })
+  }
+}
+
+const extend = (event: Extract<Known, { type: 'AddressesExtended' }>, rows: Rows, say: Say): void => {
+  for (const { proxyId } of event.data.extensions)
+    if (!rows.get(rentalsTable, [proxyId])?.open)
+      say('extension-of-none', `no rental ${proxyId} runs that could be extended`)
+}
+
+const keysOf = (event: Known): { readonly ips: readonly string[]; readonly proxyIds: readonly string[] } => {
+  const none = { ips: [], proxyIds: [] }
+  switch (event.type) {
+    case 'AddressStocked':
+    case 'AddressRetired':
+      return { ...none, ips: [event.data.ip] }
+    case 'AddressesStocked':
+      return { ...none, ips: event.data.addresses.map(({ ip }) => ip) }
+    case 'AddressesAllocated': {
+      const { allocations } = event.data
+      return { ips: allocations.map(({ ip }) => ip), proxyIds: allocations.map(({ proxyId }) => proxyId) }
+    }
+    case 'AddressesReleased': {
+      const { releases } = event.data
+      return { ips: releases.map(({ ip }) => ip), proxyIds: releases.map(({ proxyId }) => proxyId) }
+    }
+    case 'AddressesExtended':
+      return { ...none, proxyIds: event.data.extensions.map(({ proxyId }) => proxyId) }
+    default:
+      return none
+  }
+}
+
+/** An address is in stock once, across products, and never in two rentals at a time (docs/architecture.md, 3). */
+export const stockRules: ReadModel = {
+  name: 'audit-stock',
+  version: 1,
+  tables: [addressesTable, rentalsTable],
+  reads: (event) => {
+    const { ips, proxyIds } = keysOf(event as Known)
+    return [
+      ...ips.map((ip) => ({ table: addressesTable.name, key: [ip] })),
+      ...proxyIds.map((id) => ({ table: rentalsTable.name, key: [id] })),
+    ]
+  },
+  apply: (recorded, rows) => {
+    const event = recorded as Known
+    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    switch (event.type) {
+      case 'AddressStocked': {
+        const row = addressOf(rows, event.data.ip)
+        if (row.claimed_for !== null)
+          say('stocked-twice', `${event.data.ip} is in the stock of ${row.claimed_for}`)
+        rows.put(addressesTable, { ...row, claimed_for: placeName(event.data) })
+        return
+      }
+      case 'AddressRetired': {
+        const row = addressOf(rows, event.data.ip)
+        if (row.claimed_for === null) say('retired-twice', `${event.data.ip} is in no stock`)
+        rows.put(addressesTable, { ...row, claimed_for: null })
+        return
+      }
+      case 'AddressesStocked':
+        return stock(event, rows, say)
+      case 'AddressesAllocated':
+        return allocate(event, rows, say)
+      case 'AddressesReleased':
+        return release(event, rows, say)
+      case 'AddressesExtended':
+        return extend(event, rows, say)
+      default:
+    }
+  },
+}

@@ -1,0 +1,30 @@
+import type { Rows, Table } from '../../../../projections/engine/read-model.ts'
+import { trimEnd } from '../../../kernel/trim-end.ts'
+import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
+
+/**
+ * What an event breaks. The checks are folds like the read models, over tables of their own that are gone with the
+ * verification, so that a log of any length is checked in bounded memory. They look at what events claim, not at the
+ * states that decisions were made on.
+ */
+export type ViolationRow = { position: number; rule: string; problem: string }
+
+export const violationsTable: Table<ViolationRow> = {
+  name: 'violations',
+  columns: { position: { type: 'bigint' }, rule: { type: 'text' }, problem: { type: 'text' } },
+  key: ['position', 'rule'],
+  indexes: [],
+}
+
+/** `rule` names one law, e.g. `wallet-below-zero`; an event breaks each at most once. */
+export const violate = (rows: Rows, event: RecordedEvent, rule: string, problem: string): void =>
+  rows.put(violationsTable, { position: event.position, rule, problem })
+
+/** Micro-dollars as dollars, exactly: `$12.3456`. */
+export const inDollars = (micros: number): string => {
+  const sign = micros < 0 ? '-' : ''
+  const digits = Math.abs(micros).toString().padStart(7, '0')
+  const cents = digits.slice(-6, -4)
+  const rest = trimEnd(digits.slice(-4), '0')
+  return `${sign}$${digits.slice(0, -6)}.${cents}${rest}`
+}

@@ -1,0 +1,131 @@
+import type pg from 'pg'
+import type { Actor } from '../../platform/eventstore/event.ts'
+import type { Finding } from './verify/finding.ts'
+import type { GroupSummary } from './verify/rederive.ts'
+import { scratchSchema } from './verify/scratch.ts'
+import type { SealSummary } from './verify/seal-check.ts'
+import type { VerifyResult } from './verify/verify.ts'
+
+/** `failed`: it ended without a verdict, by an error or with its process. */
+export type VerificationOutcome = 'running' | 'clean' | 'differs' | 'failed'
+
+/** A verification of the log, as it is kept. Times are ISO 8601 UTC. */
+export type Verification = {
+  readonly runId: string
+  readonly logId: string
+  /** `operator:alice`. */
+  readonly actor: string
+  readonly startedAt: string
+  readonly finishedAt: string | null
+  readonly outcome: VerificationOutcome
+  /** Null while it runs and when it failed. */
+  readonly result: VerificationResult | null
+}
+
+export type VerificationResult = {
+  readonly position: number
+  readonly events: number
+  readonly streams: number
+  readonly seals: SealSummary
+  readonly groups: readonly GroupSummary[]
+  readonly findingCount: number
+  /** The first ones. */
+  readonly findings: readonly Finding[]
+}
+
+/** Findings that are kept of each run, the first ones. */
+const keptFindings = 20
+
+type Row = {
+  run_id: string
+  log_id: string
+  actor: string
+  started_at: string
+  finished_at: string | null
+  outcome: VerificationOutcome
+  result: VerificationResult | null
+}
+
+const toVerification = (row: Row): Verification => ({
+  runId: row.run_id,
+  logId: row.log_id,
+  actor: row.actor,
+  startedAt: row.started_at,
+  finishedAt: row.finished_at,
+  outcome: row.outcome,
+  result: row.result,
+})
+
+const columns = 'run_id, log_id, actor, started_at, finished_at, outcome, result'
+
+/** Verifications, newest first, and how many there are. */
+export const listVerifications = async (
+  pool: pg.Pool,
+  { limit, offset }: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly verifications: readonly Verification[]; readonly total: number }> => {
+  const { rows } = await pool.query<Row>(
+    `select ${columns} from work.verifications order by started_at desc, run_id desc
+      limit $1::bigint offset $2::bigint`,
+    [limit, offset],
+  )
+  const counted = await pool.query<{ total: number }>('select count(*) as total from work.verifications')
+  return { verifications: rows.map(toVerification), total: counted.rows[0]?.total ?? 0 }
+}
+
+type Started = {
+  readonly runId: string
+  readonly logId: string
+  readonly actor: Actor
+  readonly startedAt: string
+}
+
+const actorText = (actor: Actor): string => `${actor.kind}:${actor.kind === 'key' ? actor.keyId : actor.name}`
+
+/** Puts a run on record; runs whose process is gone are put down as failed. */
+export const recordStart = async (
+  pool: pg.Pool,
+  { runId, logId, actor, startedAt }: Started,
+): Promise<void> => {
+  const { rows } = await pool.query<{ run_id: string }>(
+    `select run_id from work.verifications where outcome = 'running'`,
+  )
+  // A run holds the lock of its scratch schema for as long as it lives.
+  for (const { run_id } of rows)
+    await pool.query(
+      `update work.verifications set outcome = 'failed' where run_id = $1::text and not exists (
+         select from pg_locks l where l.locktype = 'advisory' and l.objsubid = 1
+           and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('farebox ' || $2::text, 0))`,
+      [run_id, scratchSchema(run_id)],
+    )
+  await pool.query(
+    `insert into work.verifications (run_id, log_id, actor, started_at, outcome)
+     values ($1::text, $2::text, $3::text, $4::timestamptz, 'running')`,
+    [runId, logId, actorText(actor), startedAt],
+  )
+}
+
+/** `result`: null when it ended without a verdict. */
+export const recordEnd = async (
+  pool: pg.Pool,
+  runId: string,
+  finishedAt: string,
+  result: VerifyResult | null,
+): Promise<Verification> => {
+  const outcome: VerificationOutcome =
+    result === null ? 'failed' : result.findingCount === 0 ? 'clean' : 'differs'
+  const kept: VerificationResult | null = result && {
+    position: result.position,
+    events: result.events,
+    streams: result.streams,
+    seals: result.seals,
+    groups: result.groups,
+    findingCount: result.findingCount,
+    findings: result.findings.slice(0, keptFindings),
+  }
+  const { rows } = await pool.query<Row>(
+    `update work.verifications set finished_at = $2::timestamptz, outcome = $3::text, result = $4::jsonb
+      where run_id = $1::text returning ${columns}`,
+    [runId, finishedAt, outcome, kept === null ? null : JSON.stringify(kept)],
+  )
+  return toVerification(rows[0]!)
+}

@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { LogFeed, LogReader } from '../../../projections/engine/feed.ts'
+import { tryLock } from '../../../projections/engine/locks.ts'
+import { boundSilence, openSession, sessionAnswerMs } from '../../../projections/engine/session.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { newId } from '../../kernel/ids.ts'
+import type { Lulls } from '../../kernel/lulls.ts'
+import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import type { Cause } from '../../platform/eventstore/event.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { createDigestStore } from './digest-store.ts'
+import type { SealKey } from './seal-key.ts'
+import { openSealing, type Sealing, SealRefused } from './sealing.ts'
+
+export type SealerDeps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly feed: LogFeed
+  readonly runner: CommandRunner
+  readonly key: SealKey
+  readonly clock: Clock
+  readonly lulls: Pick<Lulls, 'giveWay'>
+  readonly logger: Logger
+  /** A seal is due after this many new events, or this many seconds after the first of them. */
+  readonly every: { readonly events: number; readonly seconds: number }
+  /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
+  readonly answerTimeoutMs?: number
+}
+
+export type Sealer = {
+  /** Why nothing is sealed, for an alarm; null while all is well. */
+  problem(): string | null
+  stop(): Promise<void>
+}
+
+/** How long events gather, milliseconds: a digest need not be fresh, and a wake-up for each event costs more than it. */
+const gatherMs = 60
+const helping = 4_000
+const standbyMs = 5_000
+const firstBackoffMs = 500
+const maxBackoffMs = 60_000
+
+const cause = (): Cause => ({ actor: { kind: 'system', name: 'sealer' }, correlationId: newId('run') })
+
+/**
+ * Follows the log and seals it, by count and by time, never for seals alone. Of several processes one does it at a
+ * time. It stops sealing, and says so, when the log is no longer what was sealed.
+ */
+export const startSealer = (deps: SealerDeps): Sealer => {
+  const {
+    pool,
+    log,
+    feed,
+    runner,
+    key,
+    clock,
+    lulls,
+    logger,
+    every,
+    answerTimeoutMs = sessionAnswerMs,
+  } = deps
+  const stopping = new AbortController()
+  const stop = stopping.signal
+  let problem: string | null = null
+  let backoffMs = firstBackoffMs
+
+  const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: stop }).catch(() => undefined)
+
+  /** Ends when it is time to seal. Without a deadline it waits for the first event for as long as it takes. */
+  const gather = async (sealing: Sealing, reader: LogReader, signal: AbortSignal): Promise<void> => {
+    const { chain } = sealing
+    let due: AbortSignal | null = null
+    while (chain.unsealed() < every.events) {
+      if (due === null && chain.unsealed() > 0) due = AbortSignal.timeout(every.seconds * 1000)
+      const until = due === null ? signal : AbortSignal.any([signal, due])
+      try {
+        await reader.arrived(chain.end().position, until)
+        await chain.take(await reader.nextStored(chain.end().position, helping, until))
+      } catch (error) {
+        if (due?.aborted && !signal.aborted) return
+        throw error
+      }
+    }
+  }
+
+  const sealOn = async (reader: LogReader, signal: AbortSignal): Promise<void> => {
+    const store = createDigestStore(pool, await log.logId())
+    const sealing = await openSealing({ log, runner, store, key, clock, giveWay: lulls.giveWay }, cause())
+    while (!signal.aborted) {
+      await gather(sealing, reader, signal)
+      const seal = await sealing.seal(cause())
+      problem = null
+      backoffMs = firstBackoffMs
+      if (seal !== null) logger.info({ throughOrdinal: seal.throughOrdinal }, 'sealed the log')
+    }
+  }
+
+  const hold = async (): Promise<void> => {
+    const session = await openSession(pool, 'farebox sealer', answerTimeoutMs)
+    const reader = feed.reader({ gatherMs })
+    let word: NodeJS.Timeout | undefined
+    try {
+      const signal = AbortSignal.any([stop, session.ended])
+      while (!(await tryLock(session.client, 'sealer'))) {
+        await pause(standbyMs)
+        signal.throwIfAborted()
+      }
+      // A process that stands still says nothing: its lock goes to one that seals.
+      await boundSilence(session.client, answerTimeoutMs)
+      // A session that ended tells so by itself.
+      const say = (): void => void session.client.query('select').catch(() => undefined)
+      word = setInterval(say, answerTimeoutMs / 3)
+      await sealOn(reader, signal)
+    } finally {
+      clearInterval(word)
+      reader.close()
+      await session.close().catch(() => undefined) // its lock goes with it, however it ends
+    }
+  }
+
+  const run = async (): Promise<void> => {
+    while (!stop.aborted) {
+      try {
+        await hold()
+      } catch (error) {
+        if (stop.aborted) return
+        problem = (error as Error).message
+        if (error instanceof SealRefused) logger.fatal({ err: error }, 'the log is not sealed any more')
+        else logger.warn({ err: error }, 'sealing failed and is tried again')
+        backoffMs = error instanceof SealRefused ? maxBackoffMs : Math.min(2 * backoffMs, maxBackoffMs)
+      }
+      await pause(backoffMs)
+    }
+  }
+  const running = run()
+
+  return {
+    problem: () => problem,
+    stop: async () => {
+      stopping.abort()
+      await running
+    },
+  }
+}

@@ -1,0 +1,161 @@
+import type { Command } from 'commander'
+import { groups } from '../../../projections/groups.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { counted } from '../../kernel/counted.ts'
+import { newId } from '../../kernel/ids.ts'
+import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
+import { ledgerCommand } from '../../platform/cli/group.ts'
+import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
+import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
+import { readPublicKey, readSeals } from './read-files.ts'
+import { listVerifications, recordEnd, recordStart, type Verification } from './runs.ts'
+import { sealKeyOf } from './seal-key.ts'
+import { findingText } from './verify/finding.ts'
+import { type VerifyOptions, type VerifyResult, verifyLog } from './verify/verify.ts'
+
+type Given = { readonly seals?: string; readonly publicKey?: string }
+
+const shownFindings = 20
+
+const resultText = ({ result }: { readonly result: VerifyResult }): string => {
+  const { seals, groups: compared } = result
+  const rows = compared.reduce((sum, group) => sum + group.rows, 0)
+  return fields({
+    events: result.events,
+    position: result.position,
+    streams: result.streams,
+    'sealed up to':
+      seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${counted(seals.seals, 'seal')}`,
+    'exported seals': seals.exported,
+    'not sealed yet': seals.unsealed,
+    'read tables': compared
+      .map(({ group, tables, position }) => `${group}: ${tables} tables at position ${position}`)
+      .join('; '),
+    'rows compared': rows,
+    digest: seals.digest,
+    'signed by': seals.publicKey,
+  })
+}
+
+const differenceText = ({ findings, findingCount }: VerifyResult): string => {
+  const lines = findings.slice(0, shownFindings).map((finding) => `DIFFERENT ${findingText(finding)}`)
+  const more = findingCount - lines.length
+  return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
+}
+
+/** A file whose seals are of another log is wrong use, not a change of this one. */
+const refuseOtherLog = async (
+  { log }: CliContext,
+  path: string,
+  file: { readonly logId: string; readonly firstEventId: string },
+): Promise<void> => {
+  const [first] = await log.readAll(0, 1)
+  if (file.logId !== (await log.logId()) && file.firstEventId !== first?.id)
+    throw new CliMisuse(
+      `${path} holds the seals of the log ${file.logId}, which begins with event ${file.firstEventId}; this is the log ${await log.logId()} and begins with ${first?.id ?? 'no event'}`,
+    )
+}
+
+const optionsOf = async (
+  context: CliContext,
+  given: Given,
+): Promise<Pick<VerifyOptions, 'publicKey' | 'exported'>> => {
+  const publicKey =
+    given.publicKey === undefined
+      ? sealKeyOf(context.keys.seal).publicKey
+      : await readPublicKey(given.publicKey)
+  if (given.seals === undefined) return { publicKey, exported: null }
+  const { file, seals } = await readSeals(given.seals, publicKey)
+  await refuseOtherLog(context, given.seals, file)
+  return { publicKey, exported: seals }
+}
+
+const verify = async (context: CliContext, given: Given): Promise<CliOutput> => {
+  const { pool, log, clock, actor, config } = context
+  const options = await optionsOf(context, given)
+  const runId = newId<string>('vrf')
+  await recordStart(pool, { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) })
+  const bar = createProgressBar(process.stderr)
+  let steps: ReturnType<typeof stepsOf> | null = null
+  let label = ''
+  let run: Verification
+  let result: VerifyResult
+  try {
+    result = await verifyLog(
+      { pool, log, groups, logInPostgres: config.eventStoreUrl === null },
+      {
+        runId,
+        ...options,
+        onProgress: ({ phase, done, total, count }) => {
+          const unit = phase === 'projections' ? 'tables' : 'events'
+          if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)
+          label = phase
+          steps(done, count)
+        },
+      },
+    )
+    run = await recordEnd(pool, runId, isoTime(clock()), result)
+  } catch (error) {
+    await recordEnd(pool, runId, isoTime(clock()), null).catch(() => undefined) // the first error is what matters
+    throw error
+  } finally {
+    bar.end()
+  }
+  const json = { ...run, result }
+  if (result.findingCount > 0)
+    throw new CliRefusal('log_differs', `${differenceText(result)}\n${resultText({ result })}`, json)
+  return { json, text: `${resultText({ result })}\nnothing is wrong` }
+}
+
+/** `ledger verify [--seals file] [--public-key file]`, `ledger verifications` */
+export const registerVerify = (program: Command, cli: Cli): void => {
+  const ledger = ledgerCommand(program)
+  ledger
+    .command('verify')
+    .description(
+      'read the whole log and hold it against its seals, its own laws and every read table; exit code 1 on any difference',
+    )
+    .option(
+      '--seals <file>',
+      'also hold it against seals exported before: tells a log that was cut off or rewritten',
+    )
+    .option('--public-key <file>', 'the key that must have signed, PEM or hex; else the one of the settings')
+    .addHelpText(
+      'after',
+      `
+It runs beside a live server and names the first differences: the event (ordinal and id), or table, key, column and both
+values. It needs about as much disk in Postgres as the read tables while it runs.
+
+Examples:
+  npx farebox ledger verify
+  npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
+    )
+    .action(cli.action(verify))
+  ledger
+    .command('verifications')
+    .description('list the verifications that were run, newest first')
+    .option('--limit <n>', 'so many', wholeNumber(1, 10_000), 20)
+    .action(
+      cli.action(async ({ pool }, { limit }: { limit: number }) => {
+        const { verifications, total } = await listVerifications(pool, { limit, offset: 0 })
+        const text = table(
+          verifications,
+          [
+            { title: 'started', value: ({ startedAt }) => startedAt },
+            { title: 'outcome', value: ({ outcome }) => outcome },
+            { title: 'events', value: ({ result }) => result?.events ?? '-', align: 'right' },
+            {
+              title: 'sealed up to',
+              value: ({ result }) => result?.seals.sealedThrough ?? '-',
+              align: 'right',
+            },
+            { title: 'differences', value: ({ result }) => result?.findingCount ?? '-', align: 'right' },
+            { title: 'by', value: ({ actor }) => actor },
+            { title: 'run', value: ({ runId }) => runId },
+          ],
+          'none was run yet; "ledger verify" runs one',
+        )
+        return { json: { verifications, total }, text }
+      }),
+    )
+}

@@ -1,0 +1,160 @@
+import type { StoredEvent } from '../../../platform/eventstore/port.ts'
+
+/** What a verification asks of the log. */
+export type Check =
+  | 'seals'
+  | 'positions'
+  | 'ids'
+  | 'revisions'
+  | 'times'
+  | 'content'
+  | 'postings'
+  | 'invariants'
+  | 'periods'
+  | 'append-only'
+  | 'projections'
+
+/** The place of an event: its ordinal (1 for the first of the log), its position in this log, its id. */
+export type EventPlace = {
+  readonly ordinal: number
+  readonly position: number
+  readonly eventId: string
+  readonly type: string
+  readonly stream: string
+  readonly revision: number
+}
+
+/** Something that is not as it must be, and where. */
+export type Finding =
+  | { readonly where: 'event'; readonly check: Check; readonly event: EventPlace; readonly problem: string }
+  /** Somewhere among these events; nothing tells nearer. */
+  | {
+      readonly where: 'events'
+      readonly check: Check
+      readonly fromOrdinal: number
+      readonly throughOrdinal: number
+      readonly problem: string
+    }
+  /** A row, or one column of it, of a read table beside what the log comes to. */
+  | {
+      readonly where: 'cell'
+      readonly check: 'projections'
+      readonly group: string
+      readonly table: string
+      readonly key: Readonly<Record<string, unknown>>
+      /** Null: one of the two has no such row. */
+      readonly column: string | null
+      readonly live: unknown
+      readonly derived: unknown
+    }
+  /** A group of read models that could not be compared. */
+  | {
+      readonly where: 'group'
+      readonly check: 'projections'
+      readonly group: string
+      readonly problem: string
+    }
+  /** The log as a whole. */
+  | { readonly where: 'log'; readonly check: Check; readonly problem: string }
+
+export const placeOf = (event: StoredEvent, ordinal: number): EventPlace => ({
+  ordinal,
+  position: event.position,
+  eventId: event.id,
+  type: event.type,
+  stream: event.stream,
+  revision: event.revision,
+})
+
+const cellText = (finding: Extract<Finding, { where: 'cell' }>): string => {
+  const { table, key, column, live, derived } = finding
+  const row = `read.${table} ${JSON.stringify(key)}`
+  if (column !== null)
+    return `${row}: ${column} is ${JSON.stringify(live)}, the log says ${JSON.stringify(derived)}`
+  if (live === null) return `${row}: the row is missing, the log says ${JSON.stringify(derived)}`
+  return `${row}: the log has no such row, the table has ${JSON.stringify(live)}`
+}
+
+/** One line that says what and where. */
+export const findingText = (finding: Finding): string => {
+  switch (finding.where) {
+    case 'event': {
+      const { ordinal, position, eventId, type, stream, revision } = finding.event
+      return `${finding.check}: event ${ordinal} (${eventId}, ${type}, ${stream} revision ${revision}, position ${position}): ${finding.problem}`
+    }
+    case 'events':
+      return `${finding.check}: events ${finding.fromOrdinal} to ${finding.throughOrdinal}: ${finding.problem}`
+    case 'cell':
+      return `${finding.check}: ${cellText(finding)}`
+    case 'group':
+      return `${finding.check}: group ${finding.group}: ${finding.problem}`
+    case 'log':
+      return `${finding.check}: ${finding.problem}`
+    default:
+      return finding satisfies never
+  }
+}
+
+/** Checks by how near they tell what happened, nearest first: of findings about one event the first says it best. */
+const checks: readonly Check[] = [
+  'seals',
+  'content',
+  'ids',
+  'revisions',
+  'positions',
+  'times',
+  'postings',
+  'invariants',
+  'periods',
+  'append-only',
+  'projections',
+]
+
+const ordinalOf = (finding: Finding): number => {
+  switch (finding.where) {
+    case 'event':
+      return finding.event.ordinal
+    case 'events':
+      return finding.throughOrdinal
+    case 'log':
+      return finding.check === 'seals' ? 0 : Number.POSITIVE_INFINITY
+    case 'cell':
+    case 'group':
+      return Number.POSITIVE_INFINITY
+    default:
+      return finding satisfies never
+  }
+}
+
+/** What the seals say of the log as a whole, then events in their order, then the read tables. */
+export const inOrder = (findings: readonly Finding[]): Finding[] =>
+  findings.toSorted((one, other) => {
+    const [a, b] = [ordinalOf(one), ordinalOf(other)]
+    return a === b ? checks.indexOf(one.check) - checks.indexOf(other.check) : a - b
+  })
+
+/** Findings as they come; of each check at most `limit` are kept, and all are counted. */
+export type Findings = {
+  add(finding: Finding): void
+  readonly count: number
+  /** In the order of the log. */
+  list(): readonly Finding[]
+}
+
+export const createFindings = (limit = 100): Findings => {
+  const kept: Finding[] = []
+  const perCheck = new Map<Check, number>()
+  let count = 0
+  return {
+    add(finding) {
+      count += 1
+      const known = perCheck.get(finding.check) ?? 0
+      perCheck.set(finding.check, known + 1)
+      if (known < limit) kept.push(finding)
+    },
+    get count() {
+      return count
+    },
+    list: () => inOrder(kept),
+  }
+}

@@ -1,0 +1,147 @@
+import type pg from 'pg'
+import type { StoredEvent } from '../../../platform/eventstore/port.ts'
+import { int8Array, textArray, uuidArray } from '../../../platform/eventstore/postgres/arrays.ts'
+import { type Findings, placeOf } from './finding.ts'
+import { type PlaceRow, toPlace } from './places.ts'
+
+/**
+ * Positions rise, without gaps where the log promises that; event ids are UUIDs, each once; each stream's revisions
+ * count from 0; no event of a stream was recorded before the one before it.
+ */
+export type SequenceCheck = {
+  take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
+  end(ordinal: number): Promise<{ readonly streams: number }>
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const recordedAtForm = /"recordedAt":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/
+
+/** Milliseconds, or -1 for metadata that has no such time: `content` tells of that. */
+const recordedMs = (metadata: string): number => {
+  const [, at] = recordedAtForm.exec(metadata) ?? []
+  const ms = at === undefined ? Number.NaN : Date.parse(at)
+  return Number.isNaN(ms) ? -1 : ms
+}
+
+type Row = PlaceRow & {
+  expected: number
+  recorded_ms: number
+  before_ms: number | null
+  first: number
+}
+
+const limit = 100
+
+export const createSequenceCheck = async (options: {
+  readonly client: pg.Client
+  readonly schema: string
+  readonly findings: Findings
+  readonly gapless: boolean
+}): Promise<SequenceCheck> => {
+  const { client, schema, findings, gapless } = options
+  const table = `${schema}.event_places`
+  await client.query(
+    `create unlogged table ${table} (ordinal bigint not null, position bigint not null, id uuid not null,
+       stream text collate "C" not null, revision bigint not null, type text not null, recorded_ms bigint not null)`,
+  )
+  let position = 0
+  let written: Promise<unknown> = Promise.resolve()
+
+  const checkOne = (event: StoredEvent, ordinal: number): void => {
+    const say = (check: 'positions' | 'ids', problem: string): void =>
+      findings.add({ where: 'event', check, event: placeOf(event, ordinal), problem })
+    if (event.position <= position) say('positions', `it follows position ${position}`)
+    else if (gapless && event.position !== position + 1)
+      say(
+        'positions',
+        `it follows position ${position}: ${event.position - position - 1} before it are missing`,
+      )
+    position = event.position
+    if (!uuid.test(event.id)) say('ids', 'its id is no UUID')
+  }
+
+  const write = async (events: readonly StoredEvent[], firstOrdinal: number): Promise<void> => {
+    const good = events
+      .map((event, at) => ({ event, ordinal: firstOrdinal + at }))
+      .filter(({ event }) => uuid.test(event.id))
+    await client.query({
+      name: 'farebox-verify-places',
+      text: `insert into ${table} select * from unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::bigint[],
+               $6::text[], $7::bigint[])`,
+      values: [
+        int8Array(good.map(({ ordinal }) => ordinal)),
+        int8Array(good.map(({ event }) => event.position)),
+        uuidArray(good.map(({ event }) => event.id)),
+        textArray(good.map(({ event }) => event.stream)),
+        int8Array(good.map(({ event }) => event.revision)),
+        textArray(good.map(({ event }) => event.type)),
+        int8Array(good.map(({ event }) => recordedMs(event.metadata))),
+      ],
+    })
+  }
+
+  const repeatedIds = async (): Promise<void> => {
+    const { rows } = await client.query<Row>(
+      `select e.*, r.first from ${table} e
+         join (select id, min(ordinal) as first from ${table} group by id having count(*) > 1) r
+           on r.id = e.id and r.first <> e.ordinal
+        order by e.ordinal limit ${limit}`,
+    )
+    for (const row of rows)
+      findings.add({
+        where: 'event',
+        check: 'ids',
+        event: toPlace(row),
+        problem: `event ${row.first} has the same id`,
+      })
+  }
+
+  const brokenStreams = async (): Promise<void> => {
+    const { rows } = await client.query<Row>(
+      `select * from (
+         select *, row_number() over w - 1 as expected, lag(recorded_ms) over w as before_ms from ${table}
+         window w as (partition by stream order by ordinal)) e
+        where revision <> expected or (recorded_ms >= 0 and recorded_ms < before_ms)
+        order by ordinal limit ${limit}`,
+    )
+    for (const row of rows) {
+      const event = toPlace(row)
+      if (row.revision !== row.expected)
+        findings.add({
+          where: 'event',
+          check: 'revisions',
+          event,
+          problem: `it is event ${row.expected} of its stream, counted from 0, but has the revision ${row.revision}`,
+        })
+      else
+        findings.add({
+          where: 'event',
+          check: 'times',
+          event,
+          problem: 'it was recorded before the event before it in its stream',
+        })
+    }
+  }
+
+  return {
+    async take(events, firstOrdinal) {
+      for (const [at, event] of events.entries()) checkOne(event, firstOrdinal + at)
+      await written
+      written = write(events, firstOrdinal)
+      written.catch(() => undefined) // the next to wait for it is told
+    },
+    async end() {
+      await written
+      // Whole tables are sorted here, where the session's rule is to look rows up.
+      await client.query(`begin; set local work_mem = '64MB'; set local enable_seqscan = on;
+        set local enable_hashjoin = on; set local enable_mergejoin = on`)
+      await repeatedIds()
+      await brokenStreams()
+      const { rows } = await client.query<{ streams: number }>(
+        `select count(*) as streams from ${table} where revision = 0`,
+      )
+      await client.query('commit')
+      return { streams: rows[0]?.streams ?? 0 }
+    },
+  }
+}

@@ -1,0 +1,176 @@
+import type pg from 'pg'
+import { PoisonEvent } from '../../../../projections/engine/fold-batch.ts'
+import type { ReadModelGroup } from '../../../../projections/engine/read-model.ts'
+import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts'
+import { createDigestStore } from '../digest-store.ts'
+import type { LogSealed } from '../events.ts'
+import { rules } from '../invariants/rules.ts'
+import { checkAppendOnly } from './append-only-check.ts'
+import { createDerivation } from './derive.ts'
+import { createFindings, type Finding, placeOf } from './finding.ts'
+import { createPeriodCheck } from './period-check.ts'
+import { createEventReader } from './read-events.ts'
+import { createRederivation, type GroupSummary, type Rederivation } from './rederive.ts'
+import { openScratch } from './scratch.ts'
+import { createSealCheck, type SealSummary } from './seal-check.ts'
+import { createSequenceCheck } from './sequence-check.ts'
+import { placeAt, readViolations } from './violations.ts'
+
+export type VerifyPhase = 'log' | 'order' | 'projections'
+
+export type VerifyProgress = {
+  readonly phase: VerifyPhase
+  /** Of `total`: positions of the log, or read tables. */
+  readonly done: number
+  readonly total: number
+  /** Events, or read tables, that were checked so far. */
+  readonly count: number
+}
+
+export type VerifyResult = {
+  /** What was verified: all events up to this position, of this log. */
+  readonly logId: string
+  readonly position: number
+  readonly events: number
+  readonly streams: number
+  readonly seals: SealSummary
+  readonly groups: readonly GroupSummary[]
+  /** In the order of the log, at most a hundred of each check; empty when nothing is wrong. */
+  readonly findings: readonly Finding[]
+  readonly findingCount: number
+}
+
+export type VerifyDeps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly groups: readonly ReadModelGroup[]
+  /** The log is in this Postgres, which then can tell more of it. */
+  readonly logInPostgres: boolean
+}
+
+export type VerifyOptions = {
+  readonly runId: string
+  /** The key that must have signed. */
+  readonly publicKey: string
+  readonly exported: readonly LogSealed['data'][] | null
+  readonly onProgress?: (progress: VerifyProgress) => void
+  readonly signal?: AbortSignal
+}
+
+/** The fewer, the less memory; the more, the less often a hot row is written. */
+const pageSize = 2_000
+
+/**
+ * Reads the whole log once and holds it against itself, its seals and everything that was derived from it (design
+ * section 8). It runs beside a live server: the log is checked up to where it ends when its end is reached, each group
+ * of read models where it stands then.
+ */
+export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promise<VerifyResult> => {
+  const { pool, log, groups, logInPostgres } = deps
+  const { runId, publicKey, exported, onProgress = () => undefined, signal } = options
+  const findings = createFindings()
+  const logId = await log.logId()
+  const scratch = await openScratch(pool, runId)
+  try {
+    const { schema } = scratch
+    const seals = await createSealCheck({
+      log,
+      store: createDigestStore(pool, logId),
+      findings,
+      publicKey,
+      exported,
+    })
+    const placesSession = await scratch.session()
+    const sequence = await createSequenceCheck({
+      client: placesSession.client,
+      schema,
+      findings,
+      gapless: logInPostgres,
+    })
+    const rulesSession = await scratch.session()
+    const kept = await createDerivation(rulesSession, schema, rules)
+    const rederived: Rederivation[] = []
+    for (const group of groups) rederived.push(await createRederivation({ scratch, log, group, findings }))
+    const periods = createPeriodCheck(findings)
+    const reader = createEventReader()
+    let unreadable = false
+    let events = 0
+    let position = 0
+    let target = await log.head()
+
+    const takeContent = async (page: readonly StoredEvent[]): Promise<void> => {
+      if (unreadable) return
+      const read = reader.read(page)
+      periods.take(page, read.events, events + 1)
+      await kept.take(read.events)
+      for (const group of rederived) await group.take(read.events)
+      if (read.unreadable === null) return
+      unreadable = true
+      const { event, message } = read.unreadable
+      const ordinal = events + page.indexOf(event) + 1
+      findings.add({ where: 'event', check: 'content', event: placeOf(event, ordinal), problem: message })
+      kept.stop(read.unreadable)
+      for (const group of rederived) group.stop(read.unreadable)
+    }
+
+    const tables = groups.flatMap(({ models }) => models.flatMap((model) => model.tables)).length
+    let tablesCompared = 0
+    const reportTable = (): void => {
+      tablesCompared += 1
+      onProgress({ phase: 'projections', done: tablesCompared, total: tables, count: tablesCompared })
+    }
+    const report = (phase: VerifyPhase, done: number, count: number, total = target): void =>
+      onProgress({ phase, done, total, count })
+    report('log', 0, 0)
+    const read = (after: number): Promise<readonly StoredEvent[]> => {
+      const page = log.readAll(after, pageSize)
+      page.catch(() => undefined) // it is awaited later; a failure before that is not unhandled
+      return page
+    }
+    let next = read(0)
+    for (;;) {
+      scratch.signal.throwIfAborted()
+      signal?.throwIfAborted()
+      const page = await next
+      const last = page.at(-1)
+      if (last !== undefined) {
+        if (page.length === pageSize) next = read(last.position)
+        await seals.take(page, events + 1)
+        await sequence.take(page, events + 1)
+        await takeContent(page)
+        events += page.length
+        position = last.position
+        target = Math.max(target, position)
+        report('log', position, events)
+      }
+      if (page.length < pageSize) break
+    }
+    report('order', 0, 0)
+    const sealed = await seals.end(events)
+    const { streams } = await sequence.end(events)
+    await kept.written()
+    await readViolations(placesSession.client, schema, findings)
+    const stopped = kept.stopped()
+    if (stopped instanceof PoisonEvent) {
+      const event = await placeAt(placesSession.client, schema, stopped.event.position)
+      const problem = `it is no ${stopped.event.type} that the rules can read: ${stopped.message}`
+      findings.add({ where: 'event', check: 'content', event, problem })
+    }
+    if (logInPostgres) await checkAppendOnly(pool, findings)
+    report('projections', 0, 0, tables)
+    const compared: GroupSummary[] = []
+    for (const group of rederived) compared.push(await group.compare(reportTable))
+    return {
+      logId,
+      position,
+      events,
+      streams,
+      seals: sealed,
+      groups: compared,
+      findings: findings.list(),
+      findingCount: findings.count,
+    }
+  } finally {
+    await scratch.close()
+  }
+}

@@ -1,0 +1,97 @@
+import type { Command } from 'commander'
+import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
+import { ledgerCommand } from '../../platform/cli/group.ts'
+import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
+import { amountWriter } from './amounts.ts'
+import { openReader } from './cli.ts'
+import { momentAction, momentOption, namedOrOther, withExamples } from './cli-input.ts'
+import { type Explanation, explainEntry, explainPositions, explainThing } from './explain.ts'
+import { explanationJson, explanationText } from './explain-text.ts'
+import { bookForms } from './find-account.ts'
+import { closingMicros } from './journal-sums.ts'
+import { type Moment, momentForms, refusePastTheEnd } from './moment.ts'
+import { thingIds, thingWord } from './trail.ts'
+import { spanText, sumsJson } from './trial-balance.ts'
+
+type Given = { readonly asOf?: Moment; readonly book?: string; readonly limit: number }
+
+const output = (explanation: Explanation, heading: string, more: object = {}): CliOutput => ({
+  json: { ...more, ...explanationJson(explanation) },
+  text: `${heading}\n\n${explanationText(explanation)}`,
+})
+
+const nothing = (what: string): CliMisuse => new CliMisuse(what, {}, 'not_found')
+
+/** The last lines behind the balance of an account. */
+const explainAccount = async (
+  context: CliContext,
+  { head, reader }: Awaited<ReturnType<typeof openReader>>,
+  given: string,
+  options: Given,
+): Promise<CliOutput> => {
+  const found = await namedOrOther(context.pool, given, { book: options.book, below: false })
+  const filter = { ...found, below: false }
+  const asked = { asOf: options.asOf }
+  const { span, totals } = await reader.totals(asked, head, filter)
+  const offset = Math.max(0, totals.lines - options.limit)
+  const { lines } = await reader.statement(asked, head, filter, { limit: options.limit, offset })
+  const positions = [...new Set(lines.map(({ position }) => position))]
+  const explanation = await explainPositions(context, positions)
+  const closing = closingMicros(totals)
+  const shown = offset === 0 ? 'all of its lines' : `the last ${lines.length} of its ${totals.lines} lines`
+  return output(
+    explanation,
+    `${found.account} in the book ${found.book} is at ${amountWriter([closing])(closing)} ${spanText(span, false)}; ${shown}:`,
+    { ...found, position: span.position, lines: totals.lines, ...sumsJson(totals) },
+  )
+}
+
+/** `ledger explain <account|id|position>` */
+export const registerExplain = (program: Command, cli: Cli): void => {
+  const command = ledgerCommand(program)
+    .command('explain <account|id|position>')
+    .description(
+      'the events behind a balance, a thing or an entry: who caused each, through which request, on which terms',
+    )
+    .option('--as-of <moment>', `of an account: as of ${momentForms}`, momentOption)
+    .option('--book <name>', `of an account: ${bookForms}`)
+    .option(
+      '--limit <n>',
+      'at most so many events: the last ones, of a position those nearest to it',
+      wholeNumber(1, 1000),
+      20,
+    )
+    .addHelpText(
+      'after',
+      `
+An account is named as in the trial balance; acc_… is its wallet, cus_… the credit of a customer. The ids of things begin
+with ${thingIds}. A position is the number of an event in the log.`,
+    )
+    .action(
+      momentAction(cli, async (context, what: string, options: Given) => {
+        const opened = await openReader(context)
+        const { head } = opened
+        const word = thingWord(what)
+        if (word !== null) {
+          const explanation = await explainThing(context, what, { head, limit: options.limit })
+          if (!explanation) throw nothing(`no event names the ${word} ${what}`)
+          return output(explanation, `${word} ${what}`, word === 'order' ? { orderId: what } : { id: what })
+        }
+        if (/^\d{1,16}$/.test(what)) {
+          const position = Number(what)
+          refusePastTheEnd({ kind: 'position', position }, head, context.clock())
+          const explanation = await explainEntry(context, position, options.limit)
+          if (!explanation) throw nothing(`the log has no event at position ${position}`)
+          return output(explanation, `the event at position ${position} and its request`, { position })
+        }
+        return explainAccount(context, opened, what, options)
+      }),
+    )
+  withExamples(command, [
+    'npx farebox ledger explain ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
+    'npx farebox ledger explain dep_0190d0a2c1d27f0e8f6e5c4b3a291807 --limit 100',
+    'npx farebox ledger explain acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --as-of 2026-11-01',
+    'npx farebox ledger explain revenue:orders:isp --limit 5',
+    'npx farebox ledger explain 1284',
+  ])
+}

@@ -1,0 +1,154 @@
+import { hash } from 'node:crypto'
+import type { RecordedEvent } from '../../platform/eventstore/event.ts'
+import { endOfPeriodMs, nextPeriod, type Period, periodOf } from '../../terms/month.ts'
+import { plainDollars } from '../finance/amounts.ts'
+import { csv } from '../finance/csv.ts'
+import { createEntryStream, type Entry } from '../finance/entries.ts'
+import type { PeriodClosed } from './events.ts'
+
+/** An account in a month, micro-dollars. Opening and closing are signed, above zero a debit balance. */
+export type PeriodLine = {
+  readonly book: string
+  readonly account: string
+  readonly openingMicros: bigint
+  readonly debitMicros: bigint
+  readonly creditMicros: bigint
+  readonly closingMicros: bigint
+}
+
+export type PeriodReport = {
+  readonly period: Period
+  readonly throughOrdinal: number
+  readonly throughEventId: string | null
+  readonly entries: number
+  /** Every account that was ever booked on by the end of the month, by book and name in byte order. */
+  readonly lines: readonly PeriodLine[]
+}
+
+type Sums = { book: string; account: string; opening: bigint; debit: bigint; credit: bigint }
+
+const byteOrder = (a: PeriodLine, b: PeriodLine): number =>
+  Buffer.compare(Buffer.from(`${a.book}\0${a.account}`), Buffer.from(`${b.book}\0${b.account}`))
+
+/** Folds a log from its start into the reports of its months. */
+export type PeriodFold = {
+  /** The next event in log order. Gives the reports of the months that were over before it, the oldest first. */
+  take(event: RecordedEvent): readonly PeriodReport[]
+  /** The month that the last event was booked in, as far as it goes; null before the first event. */
+  current(): PeriodReport | null
+}
+
+/**
+ * Which month an event is booked in: that of its accounting time, the running maximum of `recordedAt` in log order
+ * (design section 8). So a month is a stretch of the log without a gap, and later events never get into it.
+ */
+export const createPeriodFold = (): PeriodFold => {
+  const entryStream = createEntryStream()
+  const accounts = new Map<string, Sums>()
+  let period: Period | null = null
+  let endsAt = ''
+  let ordinal = 0
+  let lastEventId: string | null = null
+  let entries = 0
+
+  const sumsOf = (book: string, account: string): Sums => {
+    const key = `${book}\0${account}`
+    let sums = accounts.get(key)
+    if (sums === undefined) {
+      sums = { book, account, opening: 0n, debit: 0n, credit: 0n }
+      accounts.set(key, sums)
+    }
+    return sums
+  }
+
+  const book = (entry: Entry): void => {
+    entries += 1
+    for (const posting of entry.postings) {
+      const sums = sumsOf(posting.book, posting.account)
+      sums.debit += BigInt(posting.debitMicros)
+      sums.credit += BigInt(posting.creditMicros)
+    }
+  }
+
+  const enter = (entered: Period): void => {
+    period = entered
+    endsAt = new Date(endOfPeriodMs(entered)).toISOString()
+  }
+
+  const reportOf = (reported: Period): PeriodReport => {
+    const lines = [...accounts.values()].map(
+      ({ book: name, account, opening, debit, credit }): PeriodLine => ({
+        book: name,
+        account,
+        openingMicros: opening,
+        debitMicros: debit,
+        creditMicros: credit,
+        closingMicros: opening + debit - credit,
+      }),
+    )
+    return {
+      period: reported,
+      throughOrdinal: ordinal,
+      throughEventId: lastEventId,
+      entries,
+      lines: lines.sort(byteOrder),
+    }
+  }
+
+  const roll = (over: Period): PeriodReport => {
+    const report = reportOf(over)
+    for (const sums of accounts.values()) {
+      sums.opening += sums.debit - sums.credit
+      sums.debit = 0n
+      sums.credit = 0n
+    }
+    entries = 0
+    enter(nextPeriod(over))
+    return report
+  }
+
+  return {
+    take: (event) => {
+      const entry = entryStream.next(event)
+      const at = entryStream.at ?? event.metadata.recordedAt
+      if (period === null) enter(periodOf(at))
+      const over: PeriodReport[] = []
+      while (period !== null && at >= endsAt) over.push(roll(period))
+      ordinal += 1
+      lastEventId = event.id
+      if (entry !== null) book(entry)
+      return over
+    },
+    current: () => (period === null ? null : reportOf(period)),
+  }
+}
+
+const heading = ['book', 'account', 'opening', 'debits', 'credits', 'closing']
+
+/** The report as CSV: exact dollars, LF at the end of each line. Its bytes are what the digest is over. */
+export const reportCsv = ({ lines }: PeriodReport): string => {
+  const rows = lines.map(({ book, account, ...sums }) => [
+    book,
+    account,
+    ...[sums.openingMicros, sums.debitMicros, sums.creditMicros, sums.closingMicros].map(plainDollars),
+  ])
+  return `${csv(heading, rows)}\n`
+}
+
+/** What closing a month records of its report. */
+export const closedOf = (report: PeriodReport): PeriodClosed['data'] => ({
+  period: report.period,
+  throughOrdinal: report.throughOrdinal,
+  throughEventId: report.throughEventId,
+  entries: report.entries,
+  accounts: report.lines.length,
+  digest: hash('sha256', reportCsv(report)),
+})
+
+/** How a closing on record differs from the one that the log gives now; null when it does not. */
+export const differenceOf = (closed: PeriodClosed['data'], now: PeriodClosed['data']): string | null => {
+  for (const name of ['throughOrdinal', 'throughEventId', 'entries', 'accounts', 'digest'] as const)
+    if (closed[name] !== now[name])
+      return `${closed.period} was closed with ${name} ${closed[name]}, the log gives ${now[name]}`
+  return null
+}

@@ -1,0 +1,29 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/**
+ * What must be erasable or secret: e-mails and key hashes. A row here makes nothing exist: an account is one whose
+ * stream says so, a key one that was issued there.
+ */
+export const migrations: Migrations = {
+  '0201_accounts': `
+    create table vault.accounts (
+      account_id text primary key,
+      email text not null,
+      created_at timestamptz not null default clock_timestamp()
+    );
+    create unique index accounts_email on vault.accounts (lower(email));
+    create table vault.api_keys (
+      hash bytea primary key,
+      key_id text not null unique,
+      account_id text not null,
+      created_at timestamptz not null default clock_timestamp()
+    );
+    create index api_keys_account on vault.api_keys (account_id);
+  `,
+  '0202_key_uses': `
+    create table work.key_uses (
+      key_id text primary key,
+      last_used_at timestamptz not null
+    ) with (fillfactor = 50);
+  `,
+}

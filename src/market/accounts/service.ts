@@ -1,0 +1,194 @@
+import type pg from 'pg'
+import { type AccountId, type KeyId, newId } from '../../kernel/ids.ts'
+import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import type { Cause } from '../../platform/eventstore/event.ts'
+import type { Scope } from '../../terms/scope.ts'
+import { accountStream } from '../../terms/streams.ts'
+import {
+  type AccountDecision,
+  type AccountRefusal,
+  decideBlock,
+  decideCap,
+  decideCreation,
+  decideIssue,
+  decideRevocation,
+  decideRoll,
+  decideUnblock,
+} from './decide.ts'
+import { isEmail } from './email.ts'
+import { type AccountState, accountFold } from './fold.ts'
+import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './key.ts'
+import { accountOfKey, claimEmail, dropKey, storeKey } from './vault.ts'
+
+export type AccountsRefusal =
+  | AccountRefusal
+  /** `accountId` is the account that has it. */
+  | { readonly code: 'email_taken'; readonly accountId: AccountId }
+  | { readonly code: 'invalid_email' }
+
+/** `changed` is false when what was asked for stood already. */
+export type AccountsResult<Made = object> =
+  | ({ readonly outcome: 'done'; readonly changed: boolean } & Made)
+  | { readonly outcome: 'refused'; readonly refusal: AccountsRefusal }
+
+/**
+ * Every change of accounts and keys: an event with its actor. Rows of the vault are written first and make nothing
+ * exist: a crash in between leaves an e-mail that the next `create` takes up again, or a hash that is no key.
+ */
+export type Accounts = {
+  /** Refusals: `invalid_email`, `email_taken`. */
+  create(
+    account: { readonly email: string; readonly reseller: boolean },
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /** Refusal: `unknown_account`. */
+  block(accountId: AccountId, reason: string, cause: Cause): Promise<AccountsResult>
+  /** Refusal: `unknown_account`. */
+  unblock(accountId: AccountId, cause: Cause): Promise<AccountsResult>
+  /** The key is shown this once. Refusals: `unknown_account`, `expiry_passed`, `too_many_keys`. */
+  issueKey(
+    issue: {
+      readonly accountId: AccountId
+      readonly scopes: readonly Scope[]
+      readonly dailyCapCents: number | null
+      /** What the operator calls it. */
+      readonly name?: string | null
+      /** Milliseconds since the epoch; null for a key that works until it is revoked. */
+      readonly expiresAtMs?: number | null
+      /** The only addresses and networks that it works from; null for anywhere. */
+      readonly networks?: readonly string[] | null
+    },
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>>
+  /**
+   * Issues a key in the place of another one, which ends after the overlap (`decideRoll`). The key is shown this once.
+   * Refusals: `unknown_key`, `key_revoked`, `key_expired`, `expiry_passed`, `too_many_keys`.
+   */
+  rollKey(
+    roll: { readonly keyId: KeyId; readonly overlapMs: number; readonly expiresAtMs?: number },
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId; readonly keyId: KeyId; readonly key: ApiKey }>>
+  /** Null lifts the cap. Refusals: `unknown_key`, `key_revoked`. */
+  capKey(
+    keyId: KeyId,
+    dailyCapCents: number | null,
+    cause: Cause,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /** Refusal: `unknown_key`. */
+  revokeKey(keyId: KeyId, cause: Cause): Promise<AccountsResult<{ readonly accountId: AccountId }>>
+  /** The account as the log has it now; null for an unknown one. */
+  read(accountId: AccountId, cause: Cause): Promise<AccountState>
+}
+
+export const createAccounts = ({
+  pool,
+  runner,
+}: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+}): Accounts => {
+  const change = async (
+    name: string,
+    accountId: AccountId,
+    cause: Cause,
+    decide: (state: AccountState, nowMs: number) => AccountDecision,
+  ): Promise<AccountsResult> => {
+    const stream = accountStream(accountId)
+    const { answer } = await runner.run({
+      name,
+      streams: { account: { stream, fold: accountFold } },
+      decide({ account }, { nowMs }) {
+        const decision = decide(account, nowMs)
+        const events = decision.outcome === 'decided' ? decision.events : []
+        return { appends: events.length === 0 ? [] : [{ stream, events }], answer: decision }
+      },
+      actor: cause.actor,
+      correlationId: cause.correlationId,
+      account: accountId,
+    })
+    return answer.outcome === 'refused' ? answer : { outcome: 'done', changed: answer.events.length > 0 }
+  }
+
+  /** Makes a key whose hash is stored first; that of a refused one goes again. */
+  const makeKey = async (
+    name: string,
+    accountId: AccountId,
+    cause: Cause,
+    decide: (
+      state: AccountState,
+      fresh: { readonly keyId: KeyId; readonly displayPrefix: string },
+      nowMs: number,
+    ) => AccountDecision,
+  ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>> => {
+    const key = generateKey()
+    const keyId = newId<KeyId>('key')
+    await storeKey(pool, { hash: hashKey(key), keyId, accountId })
+    const fresh = { keyId, displayPrefix: displayPrefixOf(key) }
+    const result = await change(name, accountId, cause, (state, nowMs) => decide(state, fresh, nowMs))
+    if (result.outcome === 'done') return { ...result, keyId, key }
+    await dropKey(pool, keyId)
+    return result
+  }
+
+  const changeKey = async (
+    name: string,
+    keyId: KeyId,
+    cause: Cause,
+    decide: (state: AccountState) => AccountDecision,
+  ): Promise<AccountsResult<{ readonly accountId: AccountId }>> => {
+    const accountId = await accountOfKey(pool, keyId)
+    if (accountId === null) return { outcome: 'refused', refusal: { code: 'unknown_key' } }
+    const result = await change(name, accountId, cause, decide)
+    return result.outcome === 'done' ? { ...result, accountId } : result
+  }
+
+  return {
+    async create({ email, reseller }, cause) {
+      if (!isEmail(email)) return { outcome: 'refused', refusal: { code: 'invalid_email' } }
+      const accountId = await claimEmail(pool, email, newId<AccountId>('acc'))
+      const result = await change('create-account', accountId, cause, (state) =>
+        decideCreation(state, { accountId, reseller }),
+      )
+      if (result.outcome === 'done') return { ...result, accountId }
+      const taken = result.refusal.code === 'account_exists'
+      return taken ? { outcome: 'refused', refusal: { code: 'email_taken', accountId } } : result
+    },
+
+    block: (accountId, reason, cause) =>
+      change('block-account', accountId, cause, (state) => decideBlock(state, { reason })),
+
+    unblock: (accountId, cause) => change('unblock-account', accountId, cause, decideUnblock),
+
+    issueKey: ({ accountId, ...issue }, cause) =>
+      makeKey('issue-key', accountId, cause, (state, fresh, nowMs) =>
+        decideIssue(state, { name: null, expiresAtMs: null, networks: null, ...issue, ...fresh }, nowMs),
+      ),
+
+    async rollKey({ keyId, overlapMs, expiresAtMs }, cause) {
+      const accountId = await accountOfKey(pool, keyId)
+      if (accountId === null) return { outcome: 'refused', refusal: { code: 'unknown_key' } }
+      const made = await makeKey('roll-key', accountId, cause, (state, fresh, nowMs) => {
+        const next = expiresAtMs === undefined ? fresh : { ...fresh, expiresAtMs }
+        return decideRoll(state, { keyId, overlapMs, next }, nowMs)
+      })
+      return made.outcome === 'done' ? { ...made, accountId } : made
+    },
+
+    capKey: (keyId, dailyCapCents, cause) =>
+      changeKey('cap-key', keyId, cause, (state) => decideCap(state, { keyId, dailyCapCents })),
+
+    revokeKey: (keyId, cause) =>
+      changeKey('revoke-key', keyId, cause, (state) => decideRevocation(state, { keyId })),
+
+    async read(accountId, cause) {
+      const { answer } = await runner.run({
+        name: 'read-account',
+        streams: { account: { stream: accountStream(accountId), fold: accountFold } },
+        decide: ({ account }) => ({ appends: [], answer: account }),
+        actor: cause.actor,
+        correlationId: cause.correlationId,
+      })
+      return answer
+    },
+  }
+}

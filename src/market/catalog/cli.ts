@@ -1,0 +1,105 @@
+import type { Command } from 'commander'
+import type { Cli, CliContext } from '../../platform/cli/cli.ts'
+import { CliMisuse, type CliRefusal } from '../../platform/cli/output.ts'
+import { readText } from '../../platform/cli/read-text.ts'
+import { orderedProducts } from '../orders/ordered-products.ts'
+import type { ImportAnswer } from './decide.ts'
+import { type Problem, problemText } from './problem.ts'
+import type { ProductState } from './product.ts'
+import { createCatalogService, type Ordered } from './service.ts'
+
+const textOf = (file: string): Promise<string> => readText(file, 'invalid_file')
+
+const refusal = (problems: readonly Problem[]): CliRefusal =>
+  new CliMisuse(
+    `nothing was changed, ${problems.length === 1 ? 'one problem' : `${problems.length} problems`}:\n${problems
+      .map((problem) => `  ${problemText(problem)}`)
+      .join('\n')}`,
+    { problems },
+    'invalid_catalog',
+  )
+
+const accepted = (answer: ImportAnswer): Exclude<ImportAnswer, { status: 'refused' }> => {
+  if (answer.status === 'refused') throw refusal(answer.problems)
+  return answer
+}
+
+const orderedIn =
+  (context: CliContext): Ordered =>
+  (productIds) =>
+    orderedProducts(context, productIds)
+
+/** `catalog import FILE`, `catalog check FILE` and `catalog set-state PRODUCT STATE`. */
+export const registerCatalog = (program: Command, cli: Cli): void => {
+  const catalog = program.command('catalog').description('what is sold, at which prices, from one JSON file')
+
+  catalog
+    .command('import')
+    .description('check a catalogue file as a whole and make it the catalogue')
+    .argument('<file>', 'a file as docs/catalog.md explains')
+    .action(
+      cli.action(async (context, file: string) => {
+        const service = createCatalogService(context.runner)
+        const { answer } = await service.import(await textOf(file), context, orderedIn(context))
+        const { status, digest, products } = accepted(answer)
+        return {
+          json: { status, digest, products },
+          text:
+            status === 'imported'
+              ? `imported ${products} products, digest ${digest}`
+              : `nothing to do: this catalogue was imported last, digest ${digest}`,
+        }
+      }),
+    )
+
+  catalog
+    .command('check')
+    .description('check a catalogue file, also against the catalogue that stands, and change nothing')
+    .argument('<file>', 'a file as docs/catalog.md explains')
+    .action(
+      cli.action(async (context, file: string) => {
+        const service = createCatalogService(context.runner)
+        const { status, digest, products } = accepted(
+          await service.check(await textOf(file), context, orderedIn(context)),
+        )
+        const effect = status === 'unchanged' ? 'the catalogue that stands' : 'not imported yet'
+        return {
+          json: { status: 'valid', digest, products, imported: status === 'unchanged' },
+          text: `valid: ${products} products, digest ${digest}, ${effect}`,
+        }
+      }),
+    )
+
+  catalog
+    .command('set-state')
+    .description('park, retire or reactivate one product between imports')
+    .argument('<product>', 'the id of a product')
+    .argument('<state>', 'active, parked or retired')
+    .option('--successor <id>', 'the product to buy instead; required with retired')
+    .action(
+      cli.action(
+        async (
+          { runner, actor, correlationId },
+          productId: string,
+          state: string,
+          options: { successor?: string },
+        ) => {
+          if (!['active', 'parked', 'retired'].includes(state))
+            throw new CliMisuse(`${state} is no state: active, parked or retired`, {}, 'invalid_state')
+          const { answer } = await createCatalogService(runner).setState(
+            { productId, state: state as ProductState, successorId: options.successor ?? null },
+            { actor, correlationId },
+          )
+          if (answer.status === 'refused') throw refusal([answer.problem])
+          const { id, successorId, since } = answer.product
+          return {
+            json: { status: answer.status, productId: id, state, successorId, since },
+            text:
+              answer.status === 'changed'
+                ? `${id} is ${state} now`
+                : `nothing to do: ${id} is ${state} already`,
+          }
+        },
+      ),
+    )
+}

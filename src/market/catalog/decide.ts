@@ -1,0 +1,154 @@
+import { isoTime } from '../../kernel/clock.ts'
+import type { CatalogEvent, CatalogImported, ProductStateChanged } from './events.ts'
+import type { CatalogFile } from './file.ts'
+import { type CatalogState, inState } from './fold.ts'
+import type { Problem } from './problem.ts'
+import type { Product, ProductState, ProductTerms } from './product.ts'
+import { successorProblem } from './rules.ts'
+
+/** One append holds 1 MiB; the rest is for metadata and growth. */
+export const maxCatalogBytes = 900 * 1024
+
+export type ImportAnswer =
+  | { readonly status: 'imported'; readonly digest: string; readonly products: number }
+  /** The same catalogue was imported last: nothing was written, and states changed since stay. */
+  | { readonly status: 'unchanged'; readonly digest: string; readonly products: number }
+  | { readonly status: 'refused'; readonly problems: readonly Problem[] }
+
+export type SetStateAnswer =
+  | { readonly status: 'changed' | 'unchanged'; readonly product: Product }
+  | { readonly status: 'refused'; readonly problem: Problem }
+
+export type CatalogDecision<Answer> = {
+  readonly events: readonly CatalogEvent[]
+  readonly answer: Answer
+}
+
+const fixedFields = ['family', 'shape', 'renewal'] as const
+
+/** Orders that stand were placed under an old id, and a retry of theirs must still mean the same product. */
+const aliasProblem = (
+  alias: string,
+  owner: { readonly product: ProductTerms; readonly path: string },
+  takenAt: string | null,
+): Problem =>
+  takenAt === null
+    ? {
+        path: `${owner.path}.aliases`,
+        value: owner.product.aliases,
+        expected: `${alias} to stay: old ids resolve for ever`,
+      }
+    : {
+        path: takenAt,
+        value: alias,
+        expected: `a new id: ${alias} is an old id of ${owner.product.id} and names it for ever; leave it in the aliases of ${owner.product.id}`,
+      }
+
+const continuityProblems = (
+  before: readonly Product[],
+  after: readonly ProductTerms[],
+  neverOrdered: ReadonlySet<string>,
+): readonly Problem[] => {
+  const afterById = new Map(after.map((product) => [product.id, product]))
+  const pathOf = new Map(
+    after.flatMap((product, at) => [
+      [product.id, `products[${at}].id`] as const,
+      ...product.aliases.map((alias, n) => [alias, `products[${at}].aliases[${n}]`] as const),
+    ]),
+  )
+  return before.flatMap((product): Problem[] => {
+    const next = afterById.get(product.id)
+    if (next === undefined && neverOrdered.has(product.id)) return []
+    if (next === undefined)
+      return [
+        {
+          path: 'products',
+          value: product.id,
+          expected: `product ${product.id} to stay: what was ordered never vanishes, retire it with a successorId`,
+        },
+      ]
+    const at = `products[${after.indexOf(next)}]`
+    return [
+      ...fixedFields
+        .filter((field) => next[field] !== product[field])
+        .map((field) => ({
+          path: `${at}.${field}`,
+          value: next[field],
+          expected: `${product[field]}, as it was sold; make a new product and retire ${product.id}`,
+        })),
+      ...product.aliases
+        .filter((alias) => !next.aliases.includes(alias))
+        .map((alias) => aliasProblem(alias, { product: next, path: at }, pathOf.get(alias) ?? null)),
+    ]
+  })
+}
+
+/**
+ * Replaces the whole catalogue by a checked file. The same digest again gives no event. A product may go only when it is
+ * known that nobody ever ordered it. Refused as a whole when another product, or an old id of one that stays, vanishes,
+ * when an old id names another product, when a product changes its kind, or above 900 KiB.
+ */
+export const decideImport = (
+  state: CatalogState,
+  file: CatalogFile,
+  nowMs: number,
+  neverOrdered: ReadonlySet<string> = new Set(),
+): CatalogDecision<ImportAnswer> => {
+  const { digest } = file
+  if (state.digest === digest)
+    return { events: [], answer: { status: 'unchanged', digest, products: state.products.length } }
+  const problems = continuityProblems(state.products, file.products, neverOrdered)
+  if (problems.length > 0) return { events: [], answer: { status: 'refused', problems } }
+  const now = isoTime(nowMs)
+  const before = new Map(state.products.map((product) => [product.id, product]))
+  const products = file.products.map((product): Product => {
+    const former = before.get(product.id)
+    return { ...product, since: former?.state === product.state ? former.since : now }
+  })
+  const event: CatalogImported = { type: 'CatalogImported', data: { digest, importedAt: now, products } }
+  const bytes = Buffer.byteLength(JSON.stringify(event.data))
+  if (bytes > maxCatalogBytes)
+    return {
+      events: [],
+      answer: {
+        status: 'refused',
+        problems: [
+          {
+            path: '',
+            value: `${bytes} bytes`,
+            expected: `at most ${maxCatalogBytes} bytes in one catalogue`,
+          },
+        ],
+      },
+    }
+  return { events: [event], answer: { status: 'imported', digest, products: products.length } }
+}
+
+/**
+ * Changes one product's state between imports; the state it has already gives no event. Refused for an unknown product,
+ * and for a retired one without a successor that can be bought.
+ */
+export const decideState = (
+  state: CatalogState,
+  change: { readonly productId: string; readonly state: ProductState; readonly successorId: string | null },
+  nowMs: number,
+): CatalogDecision<SetStateAnswer> => {
+  const find = (id: string) => state.products.find((product) => product.id === id)
+  const refused = (path: string, value: unknown, expected: string) => ({
+    events: [],
+    answer: { status: 'refused', problem: { path, value, expected } } as const,
+  })
+  const product = find(change.productId)
+  if (product === undefined) return refused('product', change.productId, 'the id of a product')
+  if (product.state === change.state && product.successorId === change.successorId)
+    return { events: [], answer: { status: 'unchanged', product } }
+  if (change.state === 'retired') {
+    const expected = successorProblem({ id: product.id, successorId: change.successorId }, find)
+    if (expected !== null) return refused('successor', change.successorId, expected)
+  } else if (change.successorId !== null)
+    return refused('successor', change.successorId, 'none: only a retired product has one')
+  const { productId, ...to } = change
+  const since = product.state === change.state ? product.since : isoTime(nowMs)
+  const event: ProductStateChanged = { type: 'ProductStateChanged', data: { productId, ...to, since } }
+  return { events: [event], answer: { status: 'changed', product: inState(product, { ...to, since }) } }
+}

@@ -1,0 +1,13 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/** Labels are a reseller's words for its customers, so they stand in the vault and never in an event. */
+export const migrations: Migrations = {
+  '0401_labels': `
+    create table vault.labels (
+      resource_id text primary key,
+      account_id text not null,
+      label text not null,
+      changed_at timestamptz not null default now()
+    );
+  `,
+}

@@ -1,0 +1,143 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { newId, type OrderId } from '../../kernel/ids.ts'
+import { cancelReasonOf } from '../../money/deposits/cancel-reason.ts'
+import { depositFold } from '../../money/deposits/fold.ts'
+import { ledgerFold } from '../../money/ledger/fold.ts'
+import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import { inTurns, type Poller, startPoller, workOnEach } from '../../platform/work/poller.ts'
+import { microsPerCent } from '../../terms/money.ts'
+import { accountStream, depositStream, ledgerStream, orderStream } from '../../terms/streams.ts'
+import { accountFold } from '../accounts/fold.ts'
+import type { Orderable } from '../catalog/orderable.ts'
+import { arbiterOf } from './arbiter.ts'
+import { decideAwaitedAlone, decideCancellation } from './awaited.ts'
+import { orderFold } from './fold.ts'
+import { readOrder } from './read-order.ts'
+
+type Deps = {
+  readonly pool: pg.Pool
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly orderable: Orderable
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+type ClosedOrder = { readonly order_id: OrderId }
+type HeldOrder = ClosedOrder & { readonly held_until: string }
+
+const maxOrdersARun = 100
+const actor = { kind: 'system', name: 'awaiting-orders' } as const
+
+/** Tries an order again whose customer paid: placed, failed after its day, or held on. Nothing to one that is over. */
+const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Promise<string> => {
+  const cause = { actor, correlationId: newId('run') }
+  const standing = await readOrder(log, orderId)
+  if (!standing?.awaiting) return 'over'
+  const { details, awaiting } = standing
+  const arbiter = arbiterOf(details)
+  const awaited = {
+    order: details,
+    depositId: awaiting.depositId,
+    orderable: await orderable(details, cause),
+  }
+  const { answer } = await runner.run({
+    name: 'place-held-order',
+    streams: {
+      account: { stream: accountStream(details.accountId), fold: accountFold },
+      ledger: { stream: ledgerStream(details.accountId), fold: ledgerFold },
+      arbiter: { stream: arbiter.stream, fold: arbiter.fold },
+      order: { stream: orderStream(orderId), fold: orderFold },
+    },
+    decide: (states, { nowMs }) => decideAwaitedAlone(states, awaited, nowMs),
+    ...cause,
+    account: details.accountId,
+  })
+  return answer.kind
+}
+
+/** Cancels an own order whose invoice closed without paying it. */
+const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<boolean> => {
+  const standing = await readOrder(log, orderId)
+  if (!standing?.awaiting) return false
+  const { details, awaiting } = standing
+  const { depositId } = awaiting
+  const { answer } = await runner.run({
+    name: 'cancel-order',
+    streams: {
+      ledger: { stream: ledgerStream(details.accountId), fold: ledgerFold },
+      deposit: { stream: depositStream(depositId), fold: depositFold },
+      order: { stream: orderStream(orderId), fold: orderFold },
+    },
+    decide: ({ order, ledger, deposit }, { nowMs }) => {
+      const reason = cancelReasonOf(deposit)
+      return decideCancellation({ order, ledger }, { depositId, reason }, nowMs)
+    },
+    actor,
+    correlationId: newId('run'),
+    account: details.accountId,
+  })
+  return answer.canceled
+}
+
+/**
+ * Works on orders that await a payment: those whose customer paid while the reseller's wallet was short are tried
+ * again once the wallet has the cost, and failed after a day; own orders whose invoice closed are canceled. Several
+ * processes may run it; doing it twice does nothing the second time.
+ */
+export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number }): Poller => {
+  const { pool, clock, logger } = deps
+  const heldOrders = inTurns<HeldOrder>(maxOrdersARun, async (after) => {
+    const { rows } = await pool.query<HeldOrder>({
+      name: 'held-orders',
+      // Only what can be placed or has to end: orders that stay held would keep younger ones waiting for their turn.
+      text: `
+        select p.order_id, p.held_until
+          from read.order_payments p
+          join read.orders o using (order_id)
+          join read.balances b on b.account_id = p.account_id
+          left join read.customers c on c.customer_id = p.customer_id
+         where p.waits and p.held_until is not null
+           and (p.held_until <= $1::timestamptz
+                or (b.available_micros >= p.wallet_micros
+                    and c.credit_micros >= ${microsPerCent} * (o.details::jsonb ->> 'amountCents')::bigint))
+           and (p.held_until, p.order_id) > (coalesce($2::timestamptz, '-infinity'), $3::text)
+         order by p.held_until, p.order_id limit ${maxOrdersARun}`,
+      values: [isoTime(clock()), after?.held_until ?? null, after?.order_id ?? ''],
+    })
+    return rows
+  })
+  const closedOrders = inTurns<ClosedOrder>(maxOrdersARun, async (after) => {
+    const { rows } = await pool.query<ClosedOrder>({
+      name: 'orders-of-closed-invoices',
+      text: `
+        select p.order_id from read.order_payments p join read.deposits d using (deposit_id)
+         where p.waits and p.customer_id is null
+           and d.status in ('paid', 'partially_paid', 'expired', 'failed') and p.order_id > $1::text
+         order by p.order_id limit ${maxOrdersARun}`,
+      values: [after?.order_id ?? ''],
+    })
+    return rows
+  })
+  const work = async (): Promise<void> => {
+    const held = await heldOrders()
+    const closed = await closedOrders()
+    const tryAgain = async (orderId: OrderId): Promise<void> => {
+      const outcome = await tryHeld(deps, orderId)
+      logger.info({ orderId, outcome }, 'an order that waits for its reseller was tried again')
+    }
+    const cancel = async (orderId: OrderId): Promise<void> => {
+      if (await cancelClosed(deps, orderId))
+        logger.info({ orderId }, 'an order was canceled: its invoice closed')
+    }
+    const steps = [
+      ...held.map(({ order_id: orderId }) => ({ orderId, take: tryAgain })),
+      ...closed.map(({ order_id: orderId }) => ({ orderId, take: cancel })),
+    ]
+    await workOnEach(steps, ({ orderId, take }) => take(orderId))
+  }
+  return startPoller({ name: 'awaiting-orders', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+}

@@ -1,0 +1,187 @@
+import type { Command } from 'commander'
+import { isoTime } from '../../kernel/clock.ts'
+import { type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/ids.ts'
+import { readPages } from '../../money/deposits/pages.ts'
+import { depositRef } from '../../money/deposits/settling.ts'
+import { reference } from '../../money/ledger/cli.ts'
+import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
+import { CliMisuse, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
+import { customerRefs } from '../customers/vault.ts'
+import { createMeter } from '../plans/metering.ts'
+import { registerOrderList } from './cli-list.ts'
+import type { Order, Refund } from './fold.ts'
+import { invoiceOf } from './hosted.ts'
+import { readOrder } from './read-order.ts'
+import { type AwaitedInvoice, orderRecord } from './record.ts'
+import { refundIdOf, refundOrder } from './refund-service.ts'
+import type { RefundRequest } from './refund-share.ts'
+
+const noSuchOrder = (id: string): CliMisuse => new CliMisuse(`no order has the id ${id}`, {}, 'not_found')
+
+/** An order with the invoice that it waits for, and the reseller's own id of its customer, as the vault has it now. */
+type Shown = Order & { readonly customer: string | null; readonly invoice: AwaitedInvoice | null }
+
+const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) => {
+  if (status !== 'awaiting_payment' || !awaiting) return null
+  const { runner, pool, clock, actor, correlationId } = context
+  const depositId = awaiting.depositId as DepositId
+  const { answer: deposit } = await runner.run({
+    name: 'read-deposit',
+    streams: depositRef(depositId),
+    decide: (states) => ({ appends: [], answer: states.deposit }),
+    actor,
+    correlationId,
+  })
+  const pages = await readPages(pool, depositId)
+  return deposit && invoiceOf(deposit, pages?.payUrl ?? null, clock())
+}
+
+const shownOf = async (context: CliContext, order: Order): Promise<Shown> => {
+  const { accountId, customerId } = order.details
+  const refs = await customerRefs(context.pool, accountId, [customerId])
+  return {
+    ...order,
+    customer: refs.get(customerId) ?? null,
+    invoice: await awaitedInvoice(context, order),
+  }
+}
+
+const json = (order: Shown) => ({
+  accountId: order.details.accountId,
+  // Of an order for a customer both sides are shown: its price, and the reseller's cost.
+  ...orderRecord(order, order.details.customerId !== null),
+  refunds: order.refunds.map(({ decidedAtMs, ...refund }) => ({
+    ...refund,
+    decidedAt: isoTime(decidedAtMs),
+  })),
+})
+
+/** What only an order for a reseller's customer has. */
+const customerFields = (order: Shown) => {
+  const { customerId, costCents } = order.details
+  if (customerId === null || costCents === undefined) return {}
+  return {
+    customer: order.customer === null ? customerId : `${customerId} (${order.customer})`,
+    "reseller's cost": dollars(costCents),
+    'cost refunded': dollars(order.refundedCostCents),
+  }
+}
+
+const refundLine = ({ amountCents, decidedAtMs, reference: given, landed }: Refund): string =>
+  [
+    `${dollars(amountCents)} at ${isoTime(decidedAtMs)}`,
+    ...(given === undefined ? [] : [`for "${given}"`]),
+    ...(landed ? [] : ['not landed yet']),
+  ].join(' ')
+
+const text = (order: Shown): string =>
+  fields({
+    order: order.details.orderId,
+    account: order.details.accountId,
+    status: order.status,
+    product: order.details.productId,
+    quantity: `${order.details.quantity} ${order.details.unit}`,
+    amount: dollars(order.details.amountCents),
+    invoiced: order.invoice && dollars(order.invoice.chargeCents),
+    refunded: dollars(order.refundedCents),
+    ...customerFields(order),
+    subscription: order.details.subscription?.subscriptionId ?? null,
+    plan: order.planId,
+    proxies: order.proxyIds.length === 0 ? null : order.proxyIds.join(' '),
+    'created at': order.details.createdAt,
+    'fulfilled at': order.fulfilledAt,
+    'canceled at': order.canceledAt,
+    'refunded at': order.refundedAt,
+    refunds: order.refunds.length === 0 ? null : order.refunds.map(refundLine).join('; '),
+    failure: order.failureReason ?? order.cancelReason,
+  })
+
+type RefundOptions = {
+  readonly order: string
+  readonly cents?: number
+  readonly proxy?: readonly string[]
+  readonly reference?: string
+}
+
+const requestOf = ({ cents, proxy, reference: given }: RefundOptions): RefundRequest => {
+  if (cents !== undefined && proxy !== undefined)
+    throw new CliMisuse('give --cents or --proxy, not both; neither refunds what is left')
+  const named = given === undefined ? {} : { reference: given }
+  if (cents !== undefined) return { kind: 'cents', cents, ...named }
+  if (proxy !== undefined) return { kind: 'proxies', proxyIds: [...new Set(proxy)] as ProxyId[], ...named }
+  return { kind: 'whole', ...named }
+}
+
+const refundHelp = `
+It goes where it came from: to the wallet, and of an order for a reseller's customer to the customer's credit and, with
+the same share of the cost, to the reseller's wallet. Never more than was paid; parts add up to the whole.
+
+With what is left of an order, and with --proxy, the rentals end that it pays for. Where an extension has paid for one of
+them since, the refund is refused and names that order: refund the extension first, or give an amount back with --cents.
+
+Examples:
+  npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f
+  npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --cents 250 --reference "ticket 4711"
+  npx farebox orders refund --order ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f --proxy prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a81 prx_0199f3b2c1d07a3e9b1f2c4d5e6f7a82`
+
+/** `orders list --account ID`, `orders show ORDER_ID` and `orders refund --order ID [--cents N | --proxy ID…]`. */
+export const registerOrders = (program: Command, cli: Cli): void => {
+  const orders = program.command('orders').description('list orders, look at them and refund them')
+  registerOrderList(orders, cli)
+
+  orders
+    .command('show')
+    .description('show an order as the log has it')
+    .argument('<order>', 'the id of an order')
+    .action(
+      cli.action(async (context, id: string) => {
+        const found = await readOrder(context.log, id as OrderId)
+        if (!found) throw noSuchOrder(id)
+        const order = await shownOf(context, found)
+        return { json: json(order), text: text(order) }
+      }),
+    )
+
+  orders
+    .command('refund')
+    .description('give money back: what is left of the order, an amount, or some addresses')
+    .requiredOption('--order <id>', 'the order')
+    .option('--cents <n>', 'an amount in whole cents; the goods stay', wholeNumber(1))
+    .option('--proxy <id...>', 'these addresses; their rentals end and each gives back its share')
+    .option(
+      '--reference <text>',
+      'what it is for, kept with the refund; the same reference is refunded once',
+      reference,
+    )
+    .addHelpText('after', refundHelp)
+    .action(
+      cli.action(async (context, options: RefundOptions) => {
+        const { log, runner, actor, correlationId } = context
+        const orderId = options.order as OrderId
+        const answer = await refundOrder(
+          { log, runner, settleTraffic: createMeter(context).settle },
+          {
+            orderId,
+            refundId: options.reference === undefined ? newId('ref') : refundIdOf(orderId, options.reference),
+            request: requestOf(options),
+            actor,
+            correlationId,
+          },
+        )
+        if (!answer) throw noSuchOrder(orderId)
+        if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason, answer.extended)
+        if (answer.kind === 'already_applied')
+          throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')
+        const order = await shownOf(context, answer.order)
+        const { amountCents, keptProxyIds } = answer
+        const kept =
+          keptProxyIds.length === 0
+            ? ''
+            : `; these rentals go on, for they were extended meanwhile: ${keptProxyIds.join(' ')}`
+        return {
+          json: { refundCents: amountCents, keptProxyIds, ...json(order) },
+          text: `refunded ${dollars(amountCents)}${kept}\n\n${text(order)}`,
+        }
+      }),
+    )
+}

@@ -1,0 +1,88 @@
+import { isoTime } from '../../kernel/clock.ts'
+import { deriveId } from '../../kernel/ids.ts'
+import type { Decision } from '../../platform/eventstore/commands/command.ts'
+import { microsToCentsFloor } from '../../terms/money.ts'
+import type { OrderDetails } from '../../terms/order-details.ts'
+import { orderStream } from '../../terms/streams.ts'
+import { type Arbiter, arbiterOf } from './arbiter.ts'
+import type { OrderEvent } from './events.ts'
+import { type Order, orderAfter } from './fold.ts'
+import { landRefund, noEvidence, type RefundEvidence } from './land-refund.ts'
+import { type OrderStates, paidEvent, placedEvents, withoutEmpty } from './place.ts'
+
+/** The one refund of an order that failed after it was paid. */
+const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])
+
+const finishRefunds = (
+  states: OrderStates & { readonly order: Order },
+  nowMs: number,
+  evidence: RefundEvidence,
+): Decision<Order> => {
+  const open = states.order.refunds.find((refund) => !refund.landed)
+  if (!open) return { appends: [], answer: states.order }
+  const { appends, order } = landRefund(states, open, nowMs, evidence)
+  return { appends, answer: order }
+}
+
+/**
+ * The next steps of an order that was paid: whatever a crash or a lost race left, calling it again and again ends in
+ * the one final state (the table in docs/architecture.md). The arbiter's first answer stands; a paid order that it
+ * refuses is failed and refunded whole.
+ * @param debit The order as the debit carries it, and the wallet's available micro-dollars right after it.
+ * @throws RefundForgotten
+ */
+export const decideCompletion = (
+  states: OrderStates,
+  debit: { readonly order: OrderDetails; readonly availableAfterMicros: number },
+  nowMs: number,
+  evidence: RefundEvidence = noEvidence,
+): Decision<Order> => {
+  const standing = states.order
+  if (standing?.paid) return finishRefunds({ ...states, order: standing }, nowMs, evidence)
+  const { order } = debit
+  const { orderId, accountId } = order
+  const balanceCents = microsToCentsFloor(debit.availableAfterMicros)
+  const arbiter = arbiterOf(order) as Arbiter<unknown>
+  const ruling = arbiter.rule(states.arbiter, nowMs)
+  const { verdict } = ruling
+  // Failed or canceled before its debit was known: the whole debit is refunded (design section 6, "Arbiters").
+  const given = standing === null || standing.status === 'awaiting_payment'
+  if (given && verdict.outcome === 'fulfilled') {
+    const events = placedEvents(order, balanceCents, verdict, standing !== null)
+    return {
+      appends: withoutEmpty([
+        { stream: arbiter.stream, events: ruling.events },
+        { stream: orderStream(orderId), events },
+      ]),
+      answer: orderAfter(standing, events),
+    }
+  }
+  const reason = verdict.outcome === 'refused' ? verdict.reason : 'out_of_stock'
+  const whole = {
+    refundId: failureRefundId(orderId),
+    amountCents: order.amountCents,
+    ...(order.costCents === undefined ? {} : { costCents: order.costCents }),
+    proxyIds: verdict.outcome === 'fulfilled' && ruling.standing ? verdict.proxyIds : [],
+  }
+  const events: readonly OrderEvent[] = [
+    paidEvent(standing !== null, order, balanceCents),
+    ...(given
+      ? [{ type: 'OrderFailed', data: { orderId, accountId, reason, failedAt: isoTime(nowMs) } } as const]
+      : []),
+    { type: 'RefundDecided', data: { orderId, ...whole, reason: 'order_failed' } },
+  ]
+  const landing = landRefund(
+    { ...states, order: orderAfter(standing, events, nowMs) },
+    { ...whole, decidedAtMs: nowMs, landed: false },
+    nowMs,
+    evidence,
+  )
+  return {
+    appends: [
+      ...(ruling.standing ? [] : [{ stream: arbiter.stream, events: [arbiter.recordRefusal(reason)] }]),
+      { stream: orderStream(orderId), events },
+      ...landing.appends,
+    ],
+    answer: landing.order,
+  }
+}

@@ -1,0 +1,232 @@
+import type { Kysely } from 'kysely'
+import type pg from 'pg'
+import { z } from 'zod'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { DepositPagesDatabase } from '../../money/deposits/database.ts'
+import type { Caller } from '../../platform/http/auth.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
+import { wordQuery } from '../../platform/http/query.ts'
+import { type Route, type RouteError, route } from '../../platform/http/route.ts'
+import { orderMethods } from '../../terms/methods.ts'
+import type { LiveStock } from '../catalog/availability.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import type { TermsOf } from '../catalog/pricing.ts'
+import type { Customers } from '../customers/service.ts'
+import { customerRefs } from '../customers/vault.ts'
+import { orderIdsOfSubscription } from '../subscriptions/orders.ts'
+import { createBuy } from './buying.ts'
+import { orderStatuses } from './fold.ts'
+import { prepareOrder } from './prepare.ts'
+import { type FoundOrder, findOrder, listOrders } from './queries.ts'
+import { OrderRecord, orderExample, orderRecord } from './record.ts'
+import type { OrderService } from './service.ts'
+
+/** Fields of a body that are checked as a whole order's are (spec.md, "Order input"). */
+export const quantityField = z.int().min(1).meta({ description: 'Whole units of the product.' })
+export const methodField = z.enum(orderMethods).optional().meta({
+  description: 'Left out: the wallet pays. A rail answers a hosted page where it has a live gateway.',
+})
+export const guardField = z
+  .int()
+  .min(0)
+  .optional()
+  .meta({ description: 'The price that was quoted; another one is refused with price_changed.' })
+
+/** What every operation that charges a wallet can answer. */
+export const chargeErrors: readonly RouteError[] = [
+  'idempotency_conflict',
+  'product_unavailable',
+  'price_changed',
+  'spend_cap_reached',
+  'insufficient_balance',
+]
+
+/** What every operation that can open a pay page can answer. */
+export const payPageErrors: readonly RouteError[] = [
+  'deposits_not_available',
+  'invalid_amount',
+  'gateway_unavailable',
+]
+
+const Body = z.strictObject({
+  product_id: z.string().meta({ description: 'A product id, or an id that the product used to carry.' }),
+  quantity: quantityField,
+  fulfillment_meta: z.record(z.string(), z.json()).optional().meta({
+    description:
+      'Targeting of dedicated IPs: country (alpha-3), period_days, and for mobile carrier_id, service, rotation_minutes.',
+  }),
+  method: methodField,
+  expected_amount_cents: guardField,
+})
+
+const ordersPath = '/api/v1/orders'
+
+/** A reseller's own ids of its customers. */
+const madeOf = { outside: true } as const
+
+/** Its pay page is in the vault, whose changes are no event, and ends by the clock. */
+const isAwaiting = ({ status }: FoundOrder): boolean => status === 'awaiting_payment'
+
+/** Orders: spec.md "Orders", decisions.md "Orders". */
+export const orderRoutes = (deps: {
+  readonly orders: OrderService
+  readonly catalog: { current(): Catalog }
+  readonly stock: LiveStock
+  readonly termsOf: TermsOf
+  readonly customers: Customers
+  readonly kept: KeptAnswers
+  readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
+  readonly pool: pg.Pool
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { orders, catalog, stock, kept, db, pool, clock } = deps
+  const buy = createBuy(deps)
+
+  const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
+    const refs = await customerRefs(
+      pool,
+      accountId,
+      found.map(({ details }) => details.customerId),
+    )
+    return found.map((order) => {
+      const customer = refs.get(order.details.customerId) ?? null
+      return orderRecord({ ...order, customer }, reseller)
+    })
+  }
+
+  return [
+    route({
+      method: 'POST',
+      path: ordersPath,
+      operationId: 'createOrder',
+      summary: 'Place an order',
+      description:
+        'Debits the wallet and delivers at once, or refuses before anything is charged. With a rail as `method` the answer is a pay page, `payUrl`, which charges `chargeCents`; the payment places the order, and what was charged above `amountCents` stays in the wallet. When its invoice closes unpaid the order is canceled, with `canceledAt` and `cancelReason`. For a customer (`X-Reseller-Customer-Id`) its credit pays the price and the wallet your cost; when the credit is short, the 402 carries a pay page for a rail of yours that is live, and its payment places the order under the same key. A retry with the same `Idempotency-Key` answers the same order.',
+      tag: 'Orders',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'required-for-resellers',
+      customer: 'pays',
+      body: Body,
+      codes: {
+        body: {
+          product_id: { missing: 'missing_product' },
+          quantity: 'invalid_quantity',
+          method: { value: 'unsupported_method' },
+        },
+      },
+      examples: {
+        body: {
+          product_id: 'isp-static',
+          quantity: 2,
+          fulfillment_meta: { country: 'USA', period_days: 30 },
+          expected_amount_cents: 500,
+        },
+      },
+      responses: responsesUnderKey(OrderRecord, orderExample, {
+        made: 'The order: paid and delivered, or with the page where it is to be paid.',
+        stood: 'The order that stands under this Idempotency-Key, as it is now.',
+      }),
+      errors: [
+        'unknown_product',
+        'invalid_quantity',
+        'invalid_country',
+        'invalid_period',
+        'invalid_targeting',
+        'out_of_stock',
+        ...chargeErrors,
+        ...payPageErrors,
+        'customer_credit_insufficient',
+      ],
+      knownKey: (caller, key) => orders.known(caller.accountId, key),
+      handler: async (request) => {
+        const { caller, body, customerRef } = request
+        const productId = catalog.current().resolve(body.product_id)?.id ?? body.product_id
+        const placed = await buy({ ...request, path: ordersPath, productId }, async (buyer) => {
+          const { product_id: productId, quantity, fulfillment_meta: meta } = body
+          return prepareOrder(buyer, { productId, quantity, meta }, stock)
+        })
+        const { order, invoice = null } = placed
+        return answerUnderKey(
+          placed,
+          orderRecord({ ...order, invoice, customer: customerRef }, caller.reseller),
+        )
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/orders/{id}',
+      operationId: 'getOrder',
+      summary: 'Read an order',
+      description: 'One order of the account, with the status words that order webhooks use.',
+      tag: 'Orders',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params: z.object({ id: z.string() }),
+      examples: { params: { id: orderExample.orderId } },
+      responses: { 200: { description: 'The order.', body: OrderRecord, example: orderExample } },
+      errors: ['not_found'],
+      handler: async ({ caller, scope, params, after }) => {
+        const asked = { ...madeOf, scope, as: `order ${caller.reseller} ${params.id}`, after }
+        const body = await kept.answer(asked, async () => {
+          const order = await findOrder(db, scope, params.id, clock())
+          if (!order) throw refuse('not_found', 'no order has this id')
+          const [record] = await recordsOf(caller, [order])
+          return { body: record!, fleeting: isAwaiting(order) }
+        })
+        return { status: 200, body }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: ordersPath,
+      operationId: 'listOrders',
+      summary: 'List orders',
+      description: "The account's orders, newest first.",
+      tag: 'Orders',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(orderStatuses, 'Only orders in this status.').optional(),
+        subscription_id: z
+          .string()
+          .optional()
+          .meta({ description: 'Only orders that paid a period of this subscription.' }),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of orders.',
+          body: z.object({ orders: z.array(OrderRecord), ...pageShape }).meta({ id: 'OrderList' }),
+          example: { orders: [orderExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ caller, scope, query, after }) => {
+        const { limit, offset, status, subscription_id: subscription } = query
+        const as = `orders ${caller.reseller} ${limit} ${offset} ${status} ${JSON.stringify(subscription)}`
+        const body = await kept.answer({ ...madeOf, scope, as, after }, async () => {
+          const orderIds =
+            subscription === undefined
+              ? undefined
+              : await orderIdsOfSubscription(db, caller.accountId, subscription)
+          const page = await listOrders(db, scope, { limit, offset, status, orderIds }, clock())
+          return {
+            body: { orders: await recordsOf(caller, page.orders), total: page.total, limit, offset },
+            fleeting: page.orders.some(isAwaiting),
+          }
+        })
+        return { status: 200, body }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,201 @@
+import { LRUCache } from 'lru-cache'
+import type pg from 'pg'
+import type { Clock } from '../../kernel/clock.ts'
+import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
+import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import type { Actor } from '../../platform/eventstore/event.ts'
+import { recall } from '../../platform/eventstore/remembered.ts'
+import { inTurns } from '../../platform/work/poller.ts'
+import { planStream } from '../../terms/streams.ts'
+import { alarmsOf, decideMetering, meteringIntervalMs, remainingBytes } from './decide.ts'
+import type { PlanEvent } from './events.ts'
+import { type PlanState, planFold } from './fold.ts'
+import {
+  type Counter,
+  createTrafficCounters,
+  type DueCounter,
+  type Settled,
+  type TrafficBatch,
+} from './traffic-counters.ts'
+
+export type BatchAnswer =
+  | {
+      readonly counted: true
+      /** Each plan's used bytes, this batch included. */
+      readonly usedBytes: ReadonlyMap<PlanId, number>
+      /** Ids that no plan has: of these nothing was counted. */
+      readonly unknown: readonly PlanId[]
+    }
+  /** The reporter's last batch, or an older one, was sent again. */
+  | { readonly counted: false }
+
+export type MeterAnswer =
+  | { readonly metered: true; readonly usedBytes: number; readonly remainingBytes: number | null }
+  | { readonly metered: false; readonly reason: 'unknown_plan' | 'already_reported' }
+
+/** The one port that whatever meters a plan reports through. What it answered is durable and counted once. */
+export type Meter = {
+  /**
+   * Counts a batch: one commit for any number of plans, so a gateway sums its connections and sends about once a second.
+   * A plan that passes an alarm (low, exhausted) is in the log when this returns, or soon after when the log is down.
+   */
+  report(batch: TrafficBatch): Promise<BatchAnswer>
+  /** One report under a name of its own; the name is counted once in seven days. */
+  reportOnce(report: {
+    readonly planId: PlanId
+    readonly reportId: string
+    readonly bytes: number
+  }): Promise<MeterAnswer>
+  /** Writes the plan's counter to the log before something is decided on what is left of it. */
+  settle(planId: PlanId): Promise<void>
+  /** Writes what is due to the log; the number of plans looked at. */
+  sweep(): Promise<number>
+  /** Forgets reporters that have long been silent. */
+  forget(): Promise<void>
+}
+
+/** One report, and a batch's part for one plan. */
+const maxReportBytes = 1e15
+const maxKnownPlans = 100_000
+const sweptAtOnce = 500
+
+const checked = ({ reporter, sequence, traffic }: TrafficBatch): void => {
+  if (reporter === '' || reporter.length > 200) throw new RangeError('a reporter has 1 to 200 characters')
+  if (!Number.isSafeInteger(sequence) || sequence < 0)
+    throw new RangeError(`a sequence is a whole number from 0 on, not ${sequence}`)
+  for (const [planId, bytes] of traffic)
+    if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > maxReportBytes)
+      throw new RangeError(`${planId}: bytes are whole, from 0 to ${maxReportBytes}, not ${bytes}`)
+}
+
+export const createMeter = (deps: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly clock: Clock
+  readonly logger: { error(fields: object, message: string): void }
+  /** Who reports: the actor of `TrafficMetered`. Default: the system. */
+  readonly actor?: Actor
+  readonly correlationId?: string
+}): Meter => {
+  const { pool, runner, clock, logger, actor = { kind: 'system', name: 'metering' } } = deps
+  const counters = createTrafficCounters(pool)
+  const counted = new LRUCache<PlanId, true>({ max: maxKnownPlans })
+
+  const run = async (
+    planId: PlanId,
+    account: AccountId | null,
+    decide: (state: PlanState, nowMs: number) => readonly PlanEvent[],
+  ) => {
+    const stream = planStream(planId)
+    const { answer } = await runner.run({
+      name: 'log-traffic',
+      streams: { plan: { stream, fold: planFold } },
+      decide: ({ plan: state }, { nowMs }) => {
+        const events = decide(state, nowMs)
+        const after = events.reduce<PlanState>(
+          (now, event) => planFold.evolve(now, { ...event, revision: 0, recordedAtMs: nowMs }),
+          state,
+        )
+        return {
+          appends: events.length === 0 ? [] : [{ stream, events }],
+          answer: { state: after, logged: events.length > 0, alarms: alarmsOf(after, nowMs) },
+        }
+      },
+      actor,
+      correlationId: deps.correlationId ?? newId('run'),
+      ...(account !== null && { account }),
+    })
+    return answer
+  }
+
+  const due = inTurns<DueCounter>(sweptAtOnce, async (after) => {
+    const nowMs = clock()
+    return counters.due({ sinceMs: nowMs - meteringIntervalMs, nowMs, after }, sweptAtOnce)
+  })
+
+  /** The plan as the log has it. */
+  const look = (planId: PlanId) => run(planId, null, () => [])
+
+  const log = async (planIds: readonly PlanId[], anyway: boolean): Promise<void> => {
+    const settleOne = async ({ planId, accountId, usedBytes }: Counter): Promise<Settled> => {
+      const { state, logged, alarms } = await run(planId, accountId, (plan, nowMs) =>
+        decideMetering(plan, { usedBytes, anyway }, nowMs),
+      )
+      return { planId, loggedBytes: state.plan?.usedBytes ?? 0, logged, alarms }
+    }
+    // Commands that are run at once are written in one batch.
+    const outcomes = await Promise.allSettled((await counters.read(planIds)).map(settleOne))
+    const settled = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
+    if (settled.length > 0) await counters.settle(settled, clock())
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed) throw failed.reason
+  }
+
+  /** Starts a counter for each plan that has none; ids that no plan has are returned. */
+  const start = async (planIds: readonly PlanId[]): Promise<readonly PlanId[]> => {
+    const fresh = planIds.filter((planId) => !counted.has(planId))
+    if (fresh.length === 0) return []
+    const known = await counters.known(fresh)
+    const unknown: PlanId[] = []
+    const begin = async (planId: PlanId): Promise<void> => {
+      if (!known.has(planId)) {
+        const { state, alarms } = await look(planId)
+        if (!state.plan) return void unknown.push(planId)
+        const { accountId, usedBytes } = state.plan
+        await counters.start({ planId, accountId: accountId as AccountId, usedBytes }, alarms)
+      }
+      counted.set(planId, true)
+    }
+    await Promise.all(fresh.map(begin))
+    return unknown
+  }
+
+  const report: Meter['report'] = async (batch) => {
+    checked(batch)
+    const unknown = await start([...batch.traffic.keys()])
+    const known = new Map(batch.traffic)
+    for (const planId of unknown) known.delete(planId)
+    const added = await counters.add({ ...batch, traffic: known }, clock())
+    if (added === null) return { counted: false }
+    const alarmed = added.filter((plan) => plan.alarmed).map(({ planId }) => planId)
+    if (alarmed.length > 0)
+      // The bytes are safe; whatever keeps the log from hearing of them now, the next sweep tells it.
+      await log(alarmed, false).catch((err) =>
+        logger.error({ err, planIds: alarmed }, 'traffic was counted and is written to the log later'),
+      )
+    return {
+      counted: true,
+      usedBytes: new Map(added.map(({ planId, usedBytes }) => [planId, usedBytes])),
+      unknown,
+    }
+  }
+
+  return {
+    report,
+    reportOnce: async ({ planId, reportId, bytes }) => {
+      const { state } = await look(planId)
+      if (!state.plan) return { metered: false, reason: 'unknown_plan' }
+      // Release 0.1.0 kept the names of reports in the log.
+      if (recall(state.reports, reportId)) return { metered: false, reason: 'already_reported' }
+      const answer = await report({
+        reporter: `${planId}/${reportId}`,
+        sequence: 1,
+        traffic: new Map([[planId, bytes]]),
+      })
+      if (!answer.counted) return { metered: false, reason: 'already_reported' }
+      const usedBytes = answer.usedBytes.get(planId) ?? 0
+      return { metered: true, usedBytes, remainingBytes: remainingBytes({ ...state.plan, usedBytes }) }
+    },
+    settle: (planId) => log([planId], true),
+    sweep: async () => {
+      const found = await due()
+      if (found.length > 0)
+        await log(
+          found.map(({ plan_id: planId }) => planId),
+          false,
+        )
+      return found.length
+    },
+    forget: () => counters.forget(clock()),
+  }
+}

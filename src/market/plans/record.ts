@@ -1,0 +1,145 @@
+import { z } from 'zod'
+import type { PlanRow } from '../../../projections/plans.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { Product } from '../catalog/product.ts'
+import { customerField, customerIdField } from '../customers/named.ts'
+import { thresholdPct } from './low.ts'
+
+const instant = z.string().meta({ format: 'date-time' })
+const gigabytes = z.number().meta({ description: '1 GB is 1,000,000,000 bytes.' })
+
+export const planStatuses = ['active', 'depleted', 'expired'] as const
+export type PlanStatus = (typeof planStatuses)[number]
+
+/** A plan that lines are generated from (research: proxies, 2.1). */
+export const PlanRecord = z
+  .object({
+    planId: z.string(),
+    product: z.string(),
+    productId: z.string(),
+    label: z.string().meta({ description: "The reseller's own label for its customer; empty when unset." }),
+    customerId: customerIdField,
+    customer: customerField,
+    status: z.enum(planStatuses),
+    shape: z.enum(['gateway_gb', 'gateway_time']),
+    renewal: z.enum(['topup', 'repurchase']),
+    dataGbTotal: gigabytes.nullable().meta({ description: 'Null for a plan that is sold by time.' }),
+    dataGbUsed: gigabytes,
+    dataGbRemaining: gigabytes.nullable(),
+    bytesUsed: z.int(),
+    thresholdPct: z.int().meta({ description: 'The plan counts as low from this share of its total on.' }),
+    lowTrafficSince: instant.nullable().meta({
+      description:
+        'Since when this share of the total or less is left; null while more is, and for a plan that is sold by time.',
+    }),
+    speedUnits: z
+      .int()
+      .nullable()
+      .meta({ description: 'Units of speed; null for a plan that is sold by traffic.' }),
+    startedAt: instant,
+    expiresAt: instant.nullable(),
+    orderIds: z.array(z.string()).meta({ description: 'The last 50 orders, newest first.' }),
+    connection: z.object({
+      host: z.string(),
+      ports: z.object({ http: z.int(), socks5: z.int() }),
+      username: z.string(),
+      password: z.string(),
+    }),
+    generate: z.object({ maxCount: z.int(), targeting: z.array(z.string()) }),
+  })
+  .meta({ id: 'Plan' })
+export type PlanRecord = z.infer<typeof PlanRecord>
+
+export type Credentials = { readonly username: string; readonly password: string }
+export type Gateway = { readonly host: string; readonly port: number }
+
+/** A plan's row with what stands elsewhere: its orders, newest first, and the account's own label. */
+export type FoundPlan = Omit<PlanRow, 'account_id'> & {
+  readonly order_ids: readonly string[]
+  readonly label: string | null
+  /** When it passed to the threshold; null while more is left. */
+  readonly low_since: string | null
+}
+
+/** Expired and depleted are computed at read, so that they hold from the instant on. */
+export const planStatus = (row: FoundPlan, nowMs: number): PlanStatus => {
+  if (row.expires_at !== null && row.expires_at <= isoTime(nowMs)) return 'expired'
+  return row.total_bytes !== null && row.used_bytes >= row.total_bytes ? 'depleted' : 'active'
+}
+
+const gb = (bytes: number): number => bytes / 1_000_000_000
+
+type PlanContext = {
+  /** As the catalogue has it; left out, the plan is called by its product's id. */
+  readonly product: Product | undefined
+  readonly nowMs: number
+  /** The reseller's own id of the customer who holds it. */
+  readonly customer: string | null
+}
+
+/** A plan without what connects to it. */
+export type PlanFacts = Omit<PlanRecord, 'connection' | 'generate'>
+
+export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanContext): PlanFacts => ({
+  planId: row.plan_id,
+  product: product?.name ?? row.product_id,
+  productId: row.product_id,
+  label: row.label ?? '',
+  customerId: row.customer_id,
+  customer,
+  status: planStatus(row, nowMs),
+  shape: row.shape,
+  renewal: row.renewal,
+  dataGbTotal: row.total_bytes === null ? null : gb(row.total_bytes),
+  dataGbUsed: gb(row.used_bytes),
+  dataGbRemaining: row.total_bytes === null ? null : gb(Math.max(0, row.total_bytes - row.used_bytes)),
+  bytesUsed: row.used_bytes,
+  thresholdPct,
+  lowTrafficSince: row.low_since,
+  speedUnits: row.speed_units,
+  startedAt: row.started_at,
+  expiresAt: row.expires_at,
+  orderIds: [...row.order_ids],
+})
+
+export const planRecord = (
+  row: FoundPlan,
+  context: PlanContext & { readonly credentials: Credentials; readonly gateway: Gateway },
+): PlanRecord => {
+  const { product, credentials, gateway } = context
+  const generate = product && 'generate' in product ? product.generate : { maxCount: 0, targeting: [] }
+  return {
+    ...planFacts(row, context),
+    connection: { host: gateway.host, ports: { http: gateway.port, socks5: gateway.port }, ...credentials },
+    generate: { maxCount: generate.maxCount, targeting: [...generate.targeting] },
+  }
+}
+
+export const planExample: PlanRecord = {
+  planId: 'pln_7d0f8f2e2f0b5a7c9a3c1f8d2b6e4a10',
+  product: 'Residential Premium',
+  productId: 'residential-premium',
+  label: 'acme',
+  customerId: null,
+  customer: null,
+  status: 'active',
+  shape: 'gateway_gb',
+  renewal: 'topup',
+  dataGbTotal: 10,
+  dataGbUsed: 2.35,
+  dataGbRemaining: 7.65,
+  bytesUsed: 2_350_000_000,
+  thresholdPct: 10,
+  lowTrafficSince: null,
+  speedUnits: null,
+  startedAt: '2026-11-21T02:30:00.000Z',
+  expiresAt: null,
+  orderIds: ['ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718'],
+  connection: {
+    host: 'gw.example',
+    ports: { http: 9000, socks5: 9000 },
+    username: 'u7k2m9x4',
+    password: 'p4ssw0rdp4ssw0rd1234',
+  },
+  generate: { maxCount: 5000, targeting: ['country', 'state', 'city'] },
+}

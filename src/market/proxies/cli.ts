@@ -1,0 +1,83 @@
+import type { Command } from 'commander'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { Cli, CliContext } from '../../platform/cli/cli.ts'
+import { createKysely } from '../../platform/postgres/kysely.ts'
+import { wholeAccount } from '../../terms/holder.ts'
+import { type Listed, registerListed } from '../accounts/listed.ts'
+import { customerRefs } from '../customers/vault.ts'
+import type { LabelDatabase } from '../labels/database.ts'
+import { findProxies, listProxies } from './queries.ts'
+import { type FoundProxy, type ProxyFacts, type ProxyStatus, proxyFacts, proxyStatuses } from './record.ts'
+
+const factsOf = async (
+  { pool, clock }: CliContext,
+  account: AccountId,
+  rows: readonly FoundProxy[],
+): Promise<readonly ProxyFacts[]> => {
+  const refs = await customerRefs(
+    pool,
+    account,
+    rows.map((row) => row.customer_id),
+  )
+  return rows.map((row) => proxyFacts(row, clock(), refs.get(row.customer_id) ?? null))
+}
+
+const proxies: Listed<ProxyFacts> = {
+  name: 'proxies',
+  one: 'proxy',
+  exampleId: 'prx_…',
+  statuses: proxyStatuses,
+  owner: { table: 'read.proxies', id: 'proxy_id' },
+  reads: (context) => {
+    const db = createKysely<ReadDatabase & LabelDatabase>(context.pool)
+    return {
+      list: async (account, { limit, offset, status }) => {
+        const filter = { status: status as ProxyStatus | undefined }
+        const found = await listProxies(db, wholeAccount(account), filter, { limit, offset }, context.clock())
+        return { rows: await factsOf(context, account, found.proxies), total: found.total }
+      },
+      find: async (account, id) => {
+        const found = await findProxies(db, wholeAccount(account), { proxyIds: [id] }, context.clock(), 1)
+        return (await factsOf(context, account, found))[0] ?? null
+      },
+    }
+  },
+  columns: [
+    { title: 'proxy', value: (row) => row.proxyId },
+    { title: 'address', value: (row) => row.ip },
+    { title: 'country', value: (row) => row.country },
+    { title: 'status', value: (row) => row.status },
+    { title: 'product', value: (row) => row.productId },
+    { title: 'order', value: (row) => row.orderId },
+    { title: 'expires', value: (row) => row.expiresAt },
+    { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
+  ],
+  show: (row) => ({
+    proxy: row.proxyId,
+    status: row.status,
+    address: row.ip,
+    product: row.productId,
+    order: row.orderId,
+    country: row.country,
+    city: row.city,
+    network: row.asn === null ? null : `AS${row.asn} ${row.asnOrg ?? ''}`.trim(),
+    carrier: row.carrier,
+    service: row.service,
+    rotation: row.rotationMinutes === null ? null : `${row.rotation} ${row.rotationMinutes}`,
+    label: row.label === '' ? null : row.label,
+    customer: row.customerId,
+    'own id of the customer': row.customer,
+    'period, days': row.periodDays,
+    'created at': row.createdAt,
+    'expires at': row.expiresAt,
+  }),
+}
+
+/** `proxies list|show`; passwords are not shown. */
+export const registerProxies = (program: Command, cli: Cli): void =>
+  registerListed(
+    program.command('proxies').description('list rented addresses and look at them, without passwords'),
+    cli,
+    proxies,
+  )

@@ -1,0 +1,136 @@
+import { z } from 'zod'
+import type { ProxyRow } from '../../../projections/proxies.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import { customerField, customerIdField } from '../customers/named.ts'
+
+const instant = z.string().meta({ format: 'date-time' })
+
+export const proxyStatuses = ['active', 'expiring', 'expired'] as const
+export type ProxyStatus = (typeof proxyStatuses)[number]
+
+/** One rented address (research: proxies, 2.4). */
+export const ProxyRecord = z
+  .object({
+    proxyId: z.string(),
+    orderId: z.string(),
+    productId: z.string(),
+    family: z.enum(['residential', 'isp', 'mobile', 'ipv4', 'ipv6']),
+    ip: z.string(),
+    ports: z.object({ http: z.int(), socks5: z.int() }),
+    username: z.string(),
+    password: z.string(),
+    country: z.string().meta({ description: 'Alpha-3.' }),
+    city: z.string().nullable(),
+    asn: z.int().nullable(),
+    asnOrg: z.string().nullable(),
+    carrier: z.string().nullable(),
+    service: z.enum(['dedicated', 'shared']).nullable(),
+    rotation: z.enum(['by_link', 'interval']).nullable(),
+    rotationMinutes: z.int().nullable(),
+    status: z.enum(proxyStatuses).meta({
+      description: '`expiring` from 72 hours before its end; `expired` from its end or its refund on.',
+    }),
+    periodDays: z.int(),
+    autoExtend: z
+      .literal(false)
+      .meta({ description: 'Rentals end unless POST /api/v1/proxies/extend keeps them.' }),
+    label: z.string(),
+    customerId: customerIdField,
+    customer: customerField,
+    createdAt: instant,
+    expiresAt: instant,
+  })
+  .meta({ id: 'Proxy' })
+export type ProxyRecord = z.infer<typeof ProxyRecord>
+
+/** A rental's row with the account's own label. */
+export type FoundProxy = Omit<ProxyRow, 'account_id' | 'family' | 'service'> & {
+  readonly family: ProxyRecord['family']
+  readonly service: 'dedicated' | 'shared' | null
+  readonly label: string | null
+}
+
+/** A rental is expiring from this long before its end. */
+export const expiringMs = 72 * 60 * 60 * 1000
+
+/** Where rented addresses listen. */
+const proxyPorts = { http: 8080, socks5: 1080 } as const
+
+/** Expiring and expired are computed at read, so that they hold from the instant on. */
+export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
+  if (row.released_at !== null || row.expires_at <= isoTime(nowMs)) return 'expired'
+  return row.expires_at <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
+}
+
+/** When the status of the next of these rentals changes, milliseconds since the epoch; infinity when none will. */
+export const nextStatusMs = (rows: readonly FoundProxy[], nowMs: number): number => {
+  const changes = rows.flatMap(({ expires_at: end }) => [Date.parse(end) - expiringMs, Date.parse(end)])
+  return Math.min(...changes.filter((ms) => ms > nowMs))
+}
+
+/** A rental without what signs in to it. */
+export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password'>
+
+/** `customer` is the reseller's own id of who holds it. */
+export const proxyFacts = (row: FoundProxy, nowMs: number, customer: string | null): ProxyFacts => ({
+  proxyId: row.proxy_id,
+  orderId: row.order_id,
+  productId: row.product_id,
+  family: row.family,
+  ip: row.ip,
+  ports: { ...proxyPorts },
+  country: row.country,
+  city: row.city,
+  asn: row.asn,
+  asnOrg: row.asn_org,
+  carrier: row.carrier_id,
+  service: row.service,
+  rotation: row.rotation_minutes === null ? null : row.rotation_minutes === 0 ? 'by_link' : 'interval',
+  rotationMinutes: row.rotation_minutes,
+  status: proxyStatus(row, nowMs),
+  periodDays: row.period_days,
+  autoExtend: false,
+  label: row.label ?? '',
+  customerId: row.customer_id,
+  customer,
+  createdAt: row.created_at,
+  expiresAt: row.released_at !== null && row.released_at < row.expires_at ? row.released_at : row.expires_at,
+})
+
+export const proxyRecord = (
+  row: FoundProxy,
+  { username, password }: { readonly username: string; readonly password: string },
+  nowMs: number,
+  customer: string | null,
+): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer), username, password })
+
+/** A rental as one line of text: `ip:port:username:password`, HTTP port. */
+export const proxyLine = ({ ip, ports, username, password }: ProxyRecord): string =>
+  `${ip.includes(':') ? `[${ip}]` : ip}:${ports.http}:${username}:${password}`
+
+export const proxyExample: ProxyRecord = {
+  proxyId: 'prx_0b9f4c5d2e315a6fb7c8d9e0f1a2b3c4',
+  orderId: 'ord_5f3c2a1b9d8e5f60a1b2c3d4e5f60718',
+  productId: 'isp-static',
+  family: 'isp',
+  ip: '198.18.0.7',
+  ports: { http: 8080, socks5: 1080 },
+  username: 'u7k2m9x4',
+  password: 'p4ssw0rdp4ssw0rd1234',
+  country: 'USA',
+  city: 'Dallas',
+  asn: 7922,
+  asnOrg: 'Comcast',
+  carrier: null,
+  service: null,
+  rotation: null,
+  rotationMinutes: null,
+  status: 'active',
+  periodDays: 30,
+  autoExtend: false,
+  label: '',
+  customerId: null,
+  customer: null,
+  createdAt: '2026-11-21T02:30:00.000Z',
+  expiresAt: '2026-12-21T02:30:00.000Z',
+}

@@ -1,0 +1,112 @@
+import { LRUCache } from 'lru-cache'
+import type pg from 'pg'
+import { type AccountId, newId } from '../../kernel/ids.ts'
+import type { ResellerRail } from '../../money/payments/rails.ts'
+import type { Vault } from '../../platform/vault/seal.ts'
+import {
+  type BotCredentials,
+  botCredentials,
+  type GatewayCredentials,
+  gatewayCredentials,
+} from './credential-forms.ts'
+import type { BotRef, GatewayRef } from './fold.ts'
+
+/** A reseller's own gateway with what signs in to it. Never log it. */
+export type ResellerGateway = {
+  readonly resellerId: AccountId
+  readonly rail: ResellerRail
+  /** Names these credentials for ever: keep it with an invoice, and put it into the address of a callback. */
+  readonly reference: string
+} & GatewayCredentials
+
+export type ResellerBot = { readonly resellerId: AccountId; readonly reference: string } & BotCredentials
+
+type Row = {
+  readonly reseller_id: AccountId
+  readonly purpose: ResellerRail | 'bot'
+  readonly provider: string
+  readonly sealed: Buffer
+}
+
+/** The vault of resellers' credentials. What was stored under a reference never changes. */
+export type ResellerCredentials = {
+  /** Seals and stores; it takes effect once a `GatewaySet` names the reference. */
+  storeGateway(reseller: AccountId, rail: ResellerRail, credentials: GatewayCredentials): Promise<GatewayRef>
+  storeBot(reseller: AccountId, credentials: BotCredentials): Promise<BotRef>
+  /** Drops what no event came to name. */
+  drop(reference: string): Promise<void>
+  /**
+   * The gateway of a reference, also of one that another took the place of; null for an unknown one.
+   * @throws SealBroken under another master key
+   */
+  gateway(reference: string): Promise<ResellerGateway | null>
+  /** As `gateway`, for a messaging bot. */
+  bot(reference: string): Promise<ResellerBot | null>
+}
+
+const contextOf = (reference: string, { reseller_id, purpose, provider }: Omit<Row, 'sealed'>): string =>
+  `reseller-credentials ${JSON.stringify([reference, reseller_id, purpose, provider])}`
+
+const maxKept = 5_000
+
+export const createResellerCredentials = ({
+  pool,
+  vault,
+}: {
+  readonly pool: pg.Pool
+  readonly vault: Vault
+}): ResellerCredentials => {
+  const kept = new LRUCache<string, ResellerGateway | ResellerBot>({ max: maxKept })
+
+  const store = async (row: Omit<Row, 'sealed'>, secrets: object): Promise<string> => {
+    const reference = newId<string>('crd')
+    const sealed = vault.seal(Buffer.from(JSON.stringify(secrets)), contextOf(reference, row))
+    await pool.query(
+      `insert into vault.reseller_credentials (reference, reseller_id, purpose, provider, sealed)
+       values ($1::text, $2::text, $3::text, $4::text, $5::bytea)`,
+      [reference, row.reseller_id, row.purpose, row.provider, sealed],
+    )
+    return reference
+  }
+
+  const find = async (reference: string): Promise<ResellerGateway | ResellerBot | null> => {
+    const known = kept.get(reference)
+    if (known) return known
+    const { rows } = await pool.query<Row>({
+      name: 'reseller-credentials',
+      text: `select reseller_id, purpose, provider, sealed from vault.reseller_credentials
+             where reference = $1::text`,
+      values: [reference],
+    })
+    const [row] = rows
+    if (!row) return null
+    const secrets = JSON.parse(vault.open(row.sealed, contextOf(reference, row)).toString('utf8'))
+    const { reseller_id: resellerId, provider, purpose } = row
+    const found =
+      purpose === 'bot'
+        ? { resellerId, reference, ...botCredentials.parse({ provider, ...secrets }) }
+        : { resellerId, reference, rail: purpose, ...gatewayCredentials.parse({ provider, ...secrets }) }
+    kept.set(reference, found)
+    return found
+  }
+
+  return {
+    async storeGateway(reseller_id, rail, { provider, ...secrets }) {
+      return { provider, reference: await store({ reseller_id, purpose: rail, provider }, secrets) }
+    },
+    async storeBot(reseller_id, { provider, ...secrets }) {
+      return { provider, reference: await store({ reseller_id, purpose: 'bot', provider }, secrets) }
+    },
+    async drop(reference) {
+      await pool.query('delete from vault.reseller_credentials where reference = $1::text', [reference])
+    },
+    async gateway(reference) {
+      const found = await find(reference)
+      return found !== null && 'rail' in found ? found : null
+    },
+    async bot(reference) {
+      const found = await find(reference)
+      return found !== null && !('rail' in found) ? found : null
+    },
+  }
+}

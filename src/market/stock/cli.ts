@@ -1,0 +1,146 @@
+import type { Command } from 'commander'
+import { counted } from '../../kernel/counted.ts'
+import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
+import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
+import { readText } from '../../platform/cli/read-text.ts'
+import { type Problem, problemText } from '../catalog/problem.ts'
+import type { Product } from '../catalog/product.ts'
+import { createCatalogService } from '../catalog/service.ts'
+import { countStock, type PoolCount } from './counts.ts'
+import { addAddresses } from './stocking.ts'
+import { parseStocking } from './stocking-input.ts'
+
+type AddOptions = {
+  readonly product: string
+  readonly country: string
+  readonly file?: string
+  readonly addresses?: string
+  readonly city?: string
+  readonly asn?: number
+  readonly asnOrg?: string
+  readonly carrier?: string
+  readonly service?: string
+}
+
+const productOf = async (context: CliContext, id: string): Promise<Product> => {
+  const catalog = await createCatalogService(context.runner).read(context)
+  const product = catalog.resolve(id)
+  if (product === undefined)
+    throw new CliMisuse(`no product has the id ${id}; import a catalogue first`, {}, 'unknown_product')
+  return product
+}
+
+const textOf = async ({ file, addresses }: AddOptions): Promise<string> => {
+  if ((file === undefined) === (addresses === undefined))
+    throw new CliMisuse('give either --file or --addresses', {}, 'invalid_addresses')
+  return file === undefined ? (addresses ?? '') : readText(file, 'invalid_file')
+}
+
+const refusal = (problems: readonly Problem[]): CliRefusal =>
+  new CliMisuse(
+    `nothing was stocked:\n${problems.map((problem) => `  ${problemText(problem)}`).join('\n')}`,
+    { problems },
+    'invalid_addresses',
+  )
+
+const serviceOf = (service: string | undefined): 'dedicated' | 'shared' | null => {
+  if (service === undefined || service === 'dedicated' || service === 'shared') return service ?? null
+  throw new CliMisuse(`--service ${service} is not dedicated or shared`, {}, 'invalid_addresses')
+}
+
+const number = (title: string, value: (row: PoolCount) => number) => ({
+  title,
+  value,
+  align: 'right' as const,
+})
+
+/** `stock add` and `stock list`. */
+export const registerStock = (program: Command, cli: Cli): void => {
+  const stock = program.command('stock').description('the addresses that dedicated products are sold from')
+
+  stock
+    .command('add')
+    .description('put addresses in stock; each is in stock once, across all products')
+    .requiredOption('--product <id>', 'a product of dedicated IPs')
+    .requiredOption('--country <alpha3>', 'where they are, e.g. USA')
+    .option(
+      '--file <path>',
+      'one address a line, or a JSON array of {ip, city, asn, asnOrg, carrierId, service}',
+    )
+    .option('--addresses <list>', 'addresses with commas between')
+    .option('--city <name>', 'for addresses that do not say it')
+    .option('--asn <n>', 'for addresses that do not say it', wholeNumber(1, 4_294_967_295))
+    .option('--asn-org <name>', 'for addresses that do not say it')
+    .option('--carrier <id>', 'mobile: for addresses that do not say it')
+    .option('--service <kind>', 'mobile: dedicated or shared, for addresses that do not say it')
+    .action(
+      cli.action(async (context, options: AddOptions) => {
+        const product = await productOf(context, options.product)
+        const parsed = parseStocking(product, {
+          country: options.country.toUpperCase(),
+          text: await textOf(options),
+          defaults: {
+            city: options.city ?? null,
+            asn: options.asn ?? null,
+            asnOrg: options.asnOrg ?? null,
+            carrierId: options.carrier ?? null,
+            service: serviceOf(options.service),
+          },
+        })
+        if (!parsed.ok) throw refusal(parsed.problems)
+        const { report } = await addAddresses(context.runner, parsed.stocking, context)
+        const { productId, country } = parsed.stocking
+        const json = {
+          productId,
+          country,
+          added: report.added.length,
+          alreadyStocked: report.alreadyStocked,
+          elsewhere: report.elsewhere,
+        }
+        const lines = [
+          `added ${counted(report.added.length, 'address', 'addresses')} to ${productId} in ${country}`,
+          ...report.alreadyStocked.map((ip) => `${ip} was in this stock already`),
+          ...report.elsewhere.map(
+            (at) => `${at.ip} is in stock of ${at.productId} in ${at.country}: not added`,
+          ),
+        ]
+        if (report.elsewhere.length > 0) throw new CliRefusal('duplicate_addresses', lines.join('\n'), json)
+        return { json, text: lines.join('\n') }
+      }),
+    )
+
+  stock
+    .command('list')
+    .description('count what is in stock, as the log has it now')
+    .option('--product <id>', 'only this product')
+    .option('--country <alpha3>', 'only this country')
+    .action(
+      cli.action(async (context, options: { product?: string; country?: string }) => {
+        const catalog = await createCatalogService(context.runner).read(context)
+        const only = options.product === undefined ? undefined : await productOf(context, options.product)
+        const pools = await countStock(
+          context.runner,
+          catalog,
+          { productId: only?.id, country: options.country?.toUpperCase() },
+          context,
+        )
+        return {
+          json: { stock: pools },
+          text: table(
+            pools,
+            [
+              { title: 'PRODUCT', value: (row) => row.productId },
+              { title: 'COUNTRY', value: (row) => row.country },
+              { title: 'CARRIER', value: (row) => row.carrierId ?? '-' },
+              { title: 'SERVICE', value: (row) => row.service ?? '-' },
+              number('TOTAL', (row) => row.total),
+              number('AVAILABLE', (row) => row.available),
+              number('RENTED', (row) => row.rented),
+              number('RESTING', (row) => row.resting),
+            ],
+            'no addresses',
+          ),
+        }
+      }),
+    )
+}

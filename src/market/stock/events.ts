@@ -1,0 +1,82 @@
+import type { ProxyId } from '../../kernel/ids.ts'
+import type { DomainEvent } from '../../platform/eventstore/event.ts'
+
+/** An address as it is stocked. `carrierId` and `service` are null but for mobile. */
+export type StockedAddress = {
+  readonly ip: string
+  readonly city: string | null
+  readonly asn: number | null
+  readonly asnOrg: string | null
+  readonly carrierId: string | null
+  readonly service: 'dedicated' | 'shared' | null
+}
+
+/** `address-{ip}`: an address is in stock once, across products; written before its stock stream. */
+export type AddressStocked = DomainEvent<
+  'AddressStocked',
+  { readonly ip: string; readonly productId: string; readonly country: string }
+>
+export type AddressRetired = DomainEvent<'AddressRetired', { readonly ip: string; readonly reason: string }>
+export type AddressEvent = AddressStocked | AddressRetired
+
+/** `stock-{product}-{country}`: the arbiter of dedicated orders. Times are ISO 8601 UTC. */
+export type AddressesStocked = DomainEvent<
+  'AddressesStocked',
+  { readonly productId: string; readonly country: string; readonly addresses: readonly StockedAddress[] }
+>
+export type Allocation = StockedAddress & {
+  readonly proxyId: ProxyId
+  /** 0: by link; null but for mobile. */
+  readonly rotationMinutes: number | null
+}
+export type AddressesAllocated = DomainEvent<
+  'AddressesAllocated',
+  {
+    readonly orderId: string
+    readonly accountId: string
+    readonly customerId: string | null
+    readonly productId: string
+    readonly family: string
+    readonly country: string
+    readonly periodDays: number
+    readonly allocations: readonly Allocation[]
+    readonly allocatedAt: string
+    readonly expiresAt: string
+  }
+>
+/** Too few addresses; of an extension: a rental that is over, or would end further ahead than any may. */
+export type StockRefusal = 'out_of_stock' | 'rental_ended' | 'too_far_ahead'
+/** The first answer for an order stands: an order refused here is never allocated later. */
+export type AllocationRefused = DomainEvent<
+  'AllocationRefused',
+  { readonly orderId: string; readonly reason: StockRefusal }
+>
+export type AddressesExtended = DomainEvent<
+  'AddressesExtended',
+  {
+    readonly orderId: string
+    readonly periodDays: number
+    readonly extensions: readonly { readonly proxyId: ProxyId; readonly expiresAt: string }[]
+    readonly extendedAt: string
+  }
+>
+export type AddressesReleased = DomainEvent<
+  'AddressesReleased',
+  {
+    readonly reason: 'expired' | 'order_failed' | 'refunded'
+    readonly releases: readonly ({ readonly proxyId: ProxyId } & Pick<
+      StockedAddress,
+      'ip' | 'carrierId' | 'service'
+    >)[]
+    readonly releasedAt: string
+    /** They rest until then before they are sold again. */
+    readonly availableFrom: string
+  }
+>
+
+export type StockEvent =
+  | AddressesStocked
+  | AddressesAllocated
+  | AllocationRefused
+  | AddressesExtended
+  | AddressesReleased

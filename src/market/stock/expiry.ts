@@ -1,0 +1,57 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import { newId } from '../../kernel/ids.ts'
+import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { type Poller, startPoller, workOnEach } from '../../platform/work/poller.ts'
+import { stockStream } from '../../terms/streams.ts'
+import { decideExpiry } from './decide.ts'
+import { stockFold } from './fold.ts'
+
+type Due = { product_id: string; country: string; proxy_ids: string[] }
+
+/**
+ * Rentals of one stock that one run ends at most, so that one event stays far below the log's limit. Counted stock by
+ * stock: those of one that cannot be decided on stay overdue, and would take the turn of all others.
+ */
+const maxRentalsAStock = 500
+
+/**
+ * Ends rentals whose time is over, so that their addresses go back to stock. What is over is decided by the stock
+ * stream, on the injected clock; the read model only says where to look.
+ */
+export const startRentalExpiry = (deps: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): Poller => {
+  const { pool, runner, clock, logger } = deps
+  const work = async (): Promise<void> => {
+    const { rows } = await pool.query<Due>({
+      name: 'rentals-over',
+      text: `select product_id, country, array_agg(proxy_id) as proxy_ids
+               from (select product_id, country, proxy_id,
+                            row_number() over (partition by product_id, country order by expires_at) as place
+                       from read.proxies where released_at is null and expires_at <= $1::timestamptz) overdue
+              where place <= ${maxRentalsAStock}
+              group by product_id, country`,
+      values: [isoTime(clock())],
+    })
+    await workOnEach(rows, async ({ product_id, country, proxy_ids }) => {
+      const stream = stockStream(product_id, country)
+      await runner.run({
+        name: 'expire-rentals',
+        streams: { stock: { stream, fold: stockFold } },
+        decide: ({ stock }, { nowMs }) => {
+          const events = decideExpiry(stock, proxy_ids, nowMs)
+          return { appends: events.length === 0 ? [] : [{ stream, events }], answer: undefined }
+        },
+        correlationId: newId('run'),
+        actor: { kind: 'system', name: 'rental-expiry' },
+      })
+    })
+  }
+  return startPoller({ name: 'rental-expiry', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+}

@@ -1,0 +1,126 @@
+import type { CommandRunner, Decision, StreamRef } from '../../platform/eventstore/commands/command.ts'
+import type { Cause } from '../../platform/eventstore/event.ts'
+import { addressStream, stockStream } from '../../terms/streams.ts'
+import { type AddressState, addressFold } from './address-fold.ts'
+import type { AddressesStocked, AddressStocked, StockedAddress } from './events.ts'
+import { type StockState, stockFold } from './fold.ts'
+
+/** Addresses of one product in one country, checked by `parseStocking`. */
+export type Stocking = {
+  readonly productId: string
+  readonly country: string
+  readonly addresses: readonly StockedAddress[]
+}
+
+export type StockingReport = {
+  readonly added: readonly string[]
+  /** In this stock before: nothing was written for them. */
+  readonly alreadyStocked: readonly string[]
+  /** In another product's or country's stock: nothing was added for them. */
+  readonly elsewhere: readonly { readonly ip: string; readonly productId: string; readonly country: string }[]
+}
+
+const emptyReport: StockingReport = { added: [], alreadyStocked: [], elsewhere: [] }
+
+/** About 20 KiB of events and 101 streams a command: far below 1 MiB an append and one set-based read. */
+const batchAddresses = 100
+
+type AddressStates = ReadonlyMap<string, AddressState>
+
+/**
+ * Adds what is not in stock anywhere. Each address's own stream is written before the stock stream, so that two
+ * products can never both hold it; what a crash left between the two is completed by the next run.
+ */
+export const decideStocking = (
+  states: { readonly stock: StockState; readonly addresses: AddressStates },
+  { productId, country, addresses }: Stocking,
+): Decision<StockingReport> => {
+  const heldBy = (ip: string): AddressState => {
+    const held = states.addresses.get(ip) ?? null
+    return held?.retired ? null : held
+  }
+  const isHere = ({ ip }: StockedAddress): boolean => {
+    const held = heldBy(ip)
+    return held === null || (held.productId === productId && held.country === country)
+  }
+  const here = addresses.filter(isHere)
+  const claimed = here.filter(({ ip }) => heldBy(ip) === null)
+  const fresh = here.filter(({ ip }) => !states.stock.addresses.has(ip))
+  const stocked: AddressesStocked = {
+    type: 'AddressesStocked',
+    data: { productId, country, addresses: fresh },
+  }
+  return {
+    appends: [
+      ...claimed.map(({ ip }) => {
+        const event: AddressStocked = { type: 'AddressStocked', data: { ip, productId, country } }
+        return { stream: addressStream(ip), events: [event] }
+      }),
+      ...(fresh.length > 0 ? [{ stream: stockStream(productId, country), events: [stocked] }] : []),
+    ],
+    answer: {
+      added: fresh.map(({ ip }) => ip),
+      alreadyStocked: here.filter((address) => !fresh.includes(address)).map(({ ip }) => ip),
+      elsewhere: addresses.flatMap((address) => {
+        const held = heldBy(address.ip)
+        return held === null || isHere(address)
+          ? []
+          : [{ ip: address.ip, productId: held.productId, country: held.country }]
+      }),
+    },
+  }
+}
+
+const merged = (a: StockingReport, b: StockingReport): StockingReport => ({
+  added: [...a.added, ...b.added],
+  alreadyStocked: [...a.alreadyStocked, ...b.alreadyStocked],
+  elsewhere: [...a.elsewhere, ...b.elsewhere],
+})
+
+const batchesOf = (stocking: Stocking): Stocking[] => {
+  const byIp = new Map(stocking.addresses.map((address) => [address.ip, address]))
+  const addresses = [...byIp.values()]
+  return Array.from({ length: Math.ceil(addresses.length / batchAddresses) }, (_, batch) => ({
+    ...stocking,
+    addresses: addresses.slice(batch * batchAddresses, (batch + 1) * batchAddresses),
+  }))
+}
+
+/**
+ * Puts addresses in stock, in batches; an address named twice is taken once. A crash leaves whole batches (on
+ * EventStoreDB a part of one): the same call again completes it. Rejects with CommandOverload when the log cannot take
+ * it; the same call again converges.
+ */
+export const addAddresses = async (
+  runner: CommandRunner,
+  stocking: Stocking,
+  cause: Cause,
+): Promise<{ readonly report: StockingReport; readonly position: number | null }> => {
+  let report = emptyReport
+  let position: number | null = null
+  for (const batch of batchesOf(stocking)) {
+    const streams: Record<string, StreamRef<StockState | AddressState>> = {
+      stock: { stream: stockStream(batch.productId, batch.country), fold: stockFold },
+      ...Object.fromEntries(
+        batch.addresses.map(({ ip }) => [ip, { stream: addressStream(ip), fold: addressFold }]),
+      ),
+    }
+    const outcome = await runner.run({
+      name: 'stock-addresses',
+      correlationId: cause.correlationId,
+      actor: cause.actor,
+      streams,
+      decide: ({ stock, ...addresses }) =>
+        decideStocking(
+          {
+            stock: stock as StockState,
+            addresses: new Map(Object.entries(addresses as Record<string, AddressState>)),
+          },
+          batch,
+        ),
+    })
+    report = merged(report, outcome.answer)
+    position = outcome.position ?? position
+  }
+  return { report, position }
+}

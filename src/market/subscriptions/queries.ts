@@ -1,0 +1,87 @@
+import { type Kysely, sql } from 'kysely'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import { isoTime } from '../../kernel/clock.ts'
+import type { Scope } from '../../terms/holder.ts'
+import type { RenewalDatabase } from './migrations.ts'
+import type { SubscriptionStatus, SubscriptionView } from './record.ts'
+
+export type SubscriptionQueries = Kysely<ReadDatabase & RenewalDatabase>
+
+/** Why the period that begins at an instant could not be paid when it was last tried; null: nothing refused it. */
+export const refusedReasonOf = async (
+  db: SubscriptionQueries,
+  subscriptionId: string,
+  periodStart: string,
+): Promise<string | null> => {
+  const row = await db
+    .selectFrom('work.renewals')
+    .select('reason')
+    .where('subscription_id', '=', subscriptionId)
+    .where('period_start', '=', periodStart)
+    .executeTakeFirst()
+  return row?.reason ?? null
+}
+
+/** The account's subscriptions, each with what refused the payment of its next period. No customer has one. */
+const subscriptionsOf = (db: SubscriptionQueries, { accountId, customerId }: Scope) => {
+  const ofAccount = db
+    .selectFrom('read.subscriptions as held')
+    .leftJoin('work.renewals as refused', (join) =>
+      join
+        .onRef('refused.subscription_id', '=', 'held.subscription_id')
+        .onRef('refused.period_start', '=', 'held.current_period_end'),
+    )
+    .where('held.account_id', '=', accountId)
+    .selectAll('held')
+    .select('refused.reason as refused_reason')
+  return customerId === null ? ofAccount : ofAccount.where(sql<boolean>`false`)
+}
+
+/** A subscription within the scope, or undefined: absent and foreign read alike. */
+export const findSubscription = (
+  db: SubscriptionQueries,
+  scope: Scope,
+  subscriptionId: string,
+): Promise<SubscriptionView | undefined> =>
+  subscriptionsOf(db, scope).where('held.subscription_id', '=', subscriptionId).executeTakeFirst()
+
+/** A page of the subscriptions within the scope, newest first, and how many fit the filter. */
+export const listSubscriptions = async (
+  db: SubscriptionQueries,
+  scope: Scope,
+  filter: {
+    readonly limit: number
+    readonly offset: number
+    readonly status: SubscriptionStatus | undefined
+  },
+  nowMs: number,
+): Promise<{ subscriptions: readonly SubscriptionView[]; total: number }> => {
+  let fitting = subscriptionsOf(db, scope)
+  // The same rules as `subscriptionStatus`.
+  const { status } = filter
+  if (status === 'canceled' || status === 'expired') fitting = fitting.where('held.ended_as', '=', status)
+  if (status === 'active')
+    fitting = fitting
+      .where('held.ended_as', 'is', null)
+      .where((is) =>
+        is.or([is('held.current_period_end', '>', isoTime(nowMs)), is('refused.reason', 'is', null)]),
+      )
+  if (status === 'past_due')
+    fitting = fitting
+      .where('held.ended_as', 'is', null)
+      .where('held.current_period_end', '<=', isoTime(nowMs))
+      .where('refused.reason', 'is not', null)
+  const [subscriptions, counted] = await Promise.all([
+    fitting
+      .orderBy('held.started_at', 'desc')
+      .orderBy('held.subscription_id', 'desc')
+      .limit(filter.limit)
+      .offset(filter.offset)
+      .execute(),
+    fitting
+      .clearSelect()
+      .select((is) => is.fn.countAll<number>().as('total'))
+      .executeTakeFirstOrThrow(),
+  ])
+  return { subscriptions, total: counted.total }
+}

@@ -1,0 +1,181 @@
+import {
+  type AccountId,
+  deriveId,
+  newId,
+  type OrderId,
+  type PlanId,
+  type SubscriptionId,
+} from '../../kernel/ids.ts'
+import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import type { Cause } from '../../platform/eventstore/event.ts'
+import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { Caller } from '../../platform/http/auth.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { UnderKey } from '../../platform/http/idempotency.ts'
+import { orderStream, subscriptionStream } from '../../terms/streams.ts'
+import type { Order } from '../orders/fold.ts'
+import { refundOrder } from '../orders/refund-service.ts'
+import type { Beside, OrderService } from '../orders/service.ts'
+import { decideCancellation, decidePaid } from './decide.ts'
+import type { SubscriptionEvent } from './events.ts'
+import { type Subscription, type SubscriptionState, subscriptionAfter, subscriptionFold } from './fold.ts'
+import { orderIdOfPeriod, subscriptionIdOf, subscriptionsActor } from './names.ts'
+import { type Market, prepareFirst, type SubscriptionWish } from './prepare.ts'
+
+/** `position`: of the subscription's last event. */
+export type Started = UnderKey & { readonly subscription: Subscription }
+
+export type Subscriptions = {
+  /** Whether a subscription, or its first order, of the account stands under the key. */
+  known(account: AccountId, idempotencyKey: string): Promise<boolean>
+  /**
+   * Pays the first period and starts, or answers the subscription that stands under its key.
+   * @throws ApiError: what `prepareFirst` and `OrderService.submit` refuse; CommandOverload
+   */
+  start(request: {
+    readonly caller: Caller
+    readonly requestId: string
+    readonly idempotencyKey: string | null
+    readonly fingerprint: string
+    readonly wish: SubscriptionWish
+  }): Promise<Started>
+  /** Cancels at the end of the paid period; null for an unknown one. What is over stays so. */
+  cancel(
+    request: Cause & { readonly accountId: AccountId; readonly subscriptionId: SubscriptionId },
+  ): Promise<{ readonly subscription: Subscription; readonly position: number | null } | null>
+  read(subscriptionId: SubscriptionId): Promise<SubscriptionState>
+  /**
+   * Tells a subscription of an order that paid a period of it, after a crash on a log without atomic items; an order
+   * whose period is not to be paid any more is refunded whole. Doing it twice does nothing the second time.
+   */
+  finish(order: Order): Promise<void>
+  /** Decides an order with its subscription: see `Beside`. */
+  beside(subscriptionId: SubscriptionId): Beside<SubscriptionState>
+}
+
+export const createSubscriptions = (deps: {
+  readonly log: EventLog
+  readonly runner: CommandRunner
+  readonly orders: OrderService
+  readonly market: Market
+  readonly settleTraffic: (planId: PlanId) => Promise<void>
+}): Subscriptions => {
+  const { log, runner, orders, market } = deps
+
+  const change = async <Answer>(
+    name: string,
+    subscriptionId: SubscriptionId,
+    cause: Cause & { readonly account?: AccountId },
+    decide: (
+      state: SubscriptionState,
+      nowMs: number,
+    ) => { readonly events: readonly SubscriptionEvent[]; readonly answer: Answer },
+  ) => {
+    const stream = subscriptionStream(subscriptionId)
+    return runner.run({
+      name,
+      streams: { subscription: { stream, fold: subscriptionFold } },
+      decide: ({ subscription }, { nowMs }) => {
+        const { events, answer } = decide(subscription, nowMs)
+        return { appends: events.length === 0 ? [] : [{ stream, events }], answer }
+      },
+      ...cause,
+    })
+  }
+
+  const read: Subscriptions['read'] = async (subscriptionId) => {
+    const cause = { actor: subscriptionsActor, correlationId: newId('run') }
+    const { answer } = await change('read-subscription', subscriptionId, cause, (state) => ({
+      events: [],
+      answer: state,
+    }))
+    return answer
+  }
+
+  const beside: Subscriptions['beside'] = (subscriptionId) => ({
+    stream: subscriptionStream(subscriptionId),
+    fold: subscriptionFold,
+    decide: decidePaid,
+  })
+
+  const finish: Subscriptions['finish'] = async (order) => {
+    const { orderId, accountId, subscription } = order.details
+    // One that was refunded since is the period's all the same, as it would be had its subscription heard of it at once.
+    if (!subscription || order.fulfilledAt === null) return
+    const cause = { actor: subscriptionsActor, correlationId: newId('run'), account: accountId }
+    const { answer: welcome } = await change(
+      'record-period',
+      subscription.subscriptionId as SubscriptionId,
+      cause,
+      (state) => {
+        const events = decidePaid(state, order)
+        return { events: events ?? [], answer: events !== null }
+      },
+    )
+    if (welcome) return
+    const refundId = deriveId('ref', [orderId, 'subscription'])
+    await refundOrder(deps, { orderId, refundId, request: { kind: 'whole' }, ...cause })
+  }
+
+  return {
+    known: async (account, idempotencyKey) => {
+      const subscriptionId = subscriptionIdOf(account, idempotencyKey)
+      const order = orderStream(orderIdOfPeriod(subscriptionId, null))
+      return (await log.lastOf(order)) !== null
+    },
+
+    start: async ({ caller, requestId, idempotencyKey: given, fingerprint, wish }) => {
+      const idempotencyKey = given ?? newId('auto')
+      const subscriptionId = subscriptionIdOf(caller.accountId, idempotencyKey)
+      const orderId: OrderId = orderIdOfPeriod(subscriptionId, null)
+      const placed = await orders.submit({
+        caller,
+        requestId,
+        idempotencyKey: given,
+        orderId,
+        fingerprint,
+        prepare: () => prepareFirst(market, caller, wish, { subscriptionId, orderId }),
+        beside: beside(subscriptionId),
+      })
+      if (
+        placed.order.status === 'failed' ||
+        (placed.order.status === 'refunded' && placed.order.failureReason)
+      )
+        throw refuse(
+          'out_of_stock',
+          'the first order found nothing left and was refunded; send a new Idempotency-Key to try again',
+        )
+      // A crash may have left the order alone, whoever completed it since.
+      let subscription = await read(subscriptionId)
+      if (!subscription) {
+        await finish(placed.order)
+        subscription = await read(subscriptionId)
+      }
+      if (!subscription) throw new Error(`${orderId} was paid and ${subscriptionId} did not start`)
+      const last = await log.lastOf(subscriptionStream(subscriptionId))
+      return {
+        subscription,
+        replayed: placed.replayed,
+        idempotencyKey,
+        position: last?.position ?? placed.position,
+      }
+    },
+
+    cancel: async ({ accountId, subscriptionId, actor, correlationId }) => {
+      const { answer: subscription, position } = await change(
+        'cancel-subscription',
+        subscriptionId,
+        { actor, correlationId, account: accountId },
+        (state, nowMs) => {
+          const own: Subscription | null = state?.terms.accountId === accountId ? state : null
+          const events = own ? decideCancellation(own, nowMs) : []
+          return { events, answer: own && subscriptionAfter(own, events) }
+        },
+      )
+      return subscription && { subscription, position }
+    },
+    read,
+    finish,
+    beside,
+  }
+}

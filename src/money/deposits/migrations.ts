@@ -1,0 +1,41 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/**
+ * Addresses that may name a payer stand in the vault, never in an event; the claims are work: who makes an invoice now,
+ * when a deposit is looked at again or since when no more (before its first look, `next_at` is when it was opened),
+ * and when a gateway is asked for its disputes.
+ */
+export const migrations: Migrations = {
+  '0810_deposits': `
+    create table vault.deposit_pages (
+      deposit_id text primary key,
+      return_url text not null,
+      pay_url text
+    );
+    create table work.deposit_claims (
+      deposit_id text primary key,
+      claimed_until timestamptz not null
+    );
+    create table work.deposit_looks (
+      deposit_id text primary key,
+      looks integer not null,
+      next_at timestamptz not null
+    );
+  `,
+  '0811_dispute_looks': `
+    create table work.dispute_looks (
+      gateway_id text primary key,
+      next_at timestamptz not null
+    );
+  `,
+  // Rounds that an earlier version left are taken up again by looks.ts, where the deposit is watched still or not closed.
+  '0812_looks_end': `
+    alter table work.deposit_looks add column ended_at timestamptz;
+    update work.deposit_looks set ended_at = '-infinity';
+    create index deposit_looks_due on work.deposit_looks (next_at) where ended_at is null;
+  `,
+  // Rows of before have none and take their turns together, as one gateway's.
+  '0813_looks_by_gateway': `
+    alter table work.deposit_looks add column gateway_id text;
+  `,
+}

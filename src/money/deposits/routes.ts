@@ -1,0 +1,235 @@
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import { z } from 'zod'
+import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { type AccountId, newId } from '../../kernel/ids.ts'
+import type { Customers } from '../../market/customers/service.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { keyHeader, keyHeaders, replayHeaders } from '../../platform/http/idempotency.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
+import { wordQuery } from '../../platform/http/query.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import { maxDepositCents, type Rail, railNames, resellerRails } from '../payments/rails.ts'
+import { depositStatuses, isClosed } from './fold.ts'
+import { type FoundDeposit, findDeposit, listDeposits } from './queries.ts'
+import { DepositRecord, depositExample, depositRecord } from './record.ts'
+import { checkReturnUrl } from './return-url.ts'
+import type { Deposits } from './service.ts'
+
+const Body = z.strictObject({
+  amount_cents: z.int().min(1).max(maxDepositCents).meta({
+    description: 'Whole cents; less than the floor of the rail ($3 crypto, else $10) is raised to it.',
+  }),
+  method: z
+    .enum(railNames as readonly [Rail, ...Rail[]])
+    .default('card')
+    .meta({ description: 'The rail. For a customer: crypto or card.' }),
+  return_url: z.string().optional().meta({
+    description:
+      "https; where the payer lands afterwards. Left out: the reseller's website, else its storefront; without those, and for one's own wallet, `/paid` of the service, which says that the payment is being confirmed.",
+  }),
+})
+
+const Created = z
+  .object({
+    deposit_id: z.string(),
+    pay_url: z.string(),
+    amount_cents: z.int(),
+    status: z.enum(depositStatuses),
+  })
+  .meta({ id: 'DepositCreated' })
+
+const createdExample = {
+  deposit_id: depositExample.deposit_id,
+  pay_url: 'https://checkout.stripe.com/c/pay/cs_live_a1',
+  amount_cents: 2500,
+  status: 'awaiting_payment',
+} as const
+
+/** What a retry under the same key must ask for again (decisions.md, "Everywhere"). */
+const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): string =>
+  createHash('sha256')
+    .update(
+      JSON.stringify([
+        'POST',
+        '/api/v1/deposits',
+        body.amount_cents,
+        body.method,
+        body.return_url ?? null,
+        customerId,
+      ]),
+    )
+    .digest('hex')
+
+/** Where a payer lands who was given no address. */
+export type ReturnUrls = {
+  /** The reseller's website, else its storefront; null when it has neither. */
+  ofReseller(account: AccountId): Promise<string | null>
+  /** The service's own page for payers. */
+  readonly ofService: () => string
+}
+
+/** Its pay page comes into the vault, whose changes are no event, and ends by the clock. */
+const isOpen = (deposit: FoundDeposit): boolean => !isClosed(deposit)
+
+/** Deposits: spec.md "Deposit" and "Reseller deposits", decisions.md "Deposits". */
+export const depositRoutes = (deps: {
+  readonly deposits: Deposits
+  readonly customers: Customers
+  readonly returnUrls: ReturnUrls
+  readonly kept: KeptAnswers
+  readonly pool: pg.Pool
+  readonly clock: Clock
+}): readonly Route[] => {
+  const { deposits, customers, returnUrls, kept, pool, clock } = deps
+  return [
+    route({
+      method: 'POST',
+      path: '/api/v1/deposits',
+      operationId: 'createDeposit',
+      summary: 'Open a deposit',
+      description:
+        "An invoice with a pay page. For one's own wallet on the service's gateways; with `X-Reseller-Customer-Id` on a reseller key, for that customer on the reseller's own gateway. What arrives is credited: all of an overpayment, what came of an underpayment. A retry with the same `Idempotency-Key` answers the same open invoice, and a new one once that has closed.",
+      tag: 'Deposits',
+      access: 'buy',
+      writes: true,
+      idempotencyKey: 'optional',
+      customer: 'pays',
+      body: Body,
+      codes: {
+        body: {
+          amount_cents: 'invalid_amount',
+          method: { value: 'unsupported_method' },
+          return_url: { value: 'invalid_url' },
+        },
+      },
+      examples: {
+        body: { amount_cents: 2500, method: 'card', return_url: 'https://shop.example.com/thanks' },
+      },
+      responses: {
+        200: {
+          description: 'The open invoice.',
+          body: Created,
+          example: createdExample,
+          headers: { ...keyHeaders, ...replayHeaders },
+        },
+      },
+      errors: [
+        'unsupported_method',
+        'invalid_url',
+        'idempotency_conflict',
+        'deposits_not_available',
+        'gateway_unavailable',
+      ],
+      handler: async ({ caller, scope, body, idempotencyKey, customerRef, requestId }) => {
+        const { accountId, keyId } = caller
+        const rail = body.method
+        if (customerRef !== null && !(resellerRails as readonly Rail[]).includes(rail))
+          throw refuse(
+            'unsupported_method',
+            `method must be one of ${resellerRails.join(', ')} for a customer's deposit`,
+          )
+        const given = body.return_url === undefined ? null : checkReturnUrl(body.return_url)
+        const { customerId } = scope
+        const fallback = customerId === null ? null : await returnUrls.ofReseller(accountId)
+        const key = idempotencyKey ?? newId('auto')
+        const { deposit, payUrl, replayed, position } = await deposits.open(
+          {
+            accountId,
+            customerId,
+            ...(customerRef !== null && {
+              relate: async () => void (await customers.ensure(accountId, customerRef)),
+            }),
+            idempotencyKey: key,
+            fingerprint: fingerprintOf(body, customerId),
+            amountCents: body.amount_cents,
+            rail,
+            returnUrl: given ?? fallback ?? returnUrls.ofService(),
+            pending: null,
+          },
+          { actor: { kind: 'key', accountId, keyId }, correlationId: requestId },
+        )
+        return {
+          status: 200,
+          body: {
+            deposit_id: deposit.details.depositId,
+            pay_url: payUrl,
+            amount_cents: deposit.details.amountCents,
+            status: deposit.status,
+          },
+          headers: keyHeader({ replayed, idempotencyKey: key }),
+          position,
+        }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/deposits/{id}',
+      operationId: 'getDeposit',
+      summary: 'Read a deposit',
+      description: 'What is invoiced, what arrived, and where it stands.',
+      tag: 'Deposits',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params: z.object({ id: z.string() }),
+      examples: { params: { id: depositExample.deposit_id } },
+      responses: { 200: { description: 'The deposit.', body: DepositRecord, example: depositExample } },
+      errors: ['not_found'],
+      handler: async ({ scope, params, after }) => {
+        const as = `deposit ${params.id}`
+        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
+          const row = await findDeposit(pool, scope, params.id)
+          if (!row) throw refuse('not_found', 'no deposit has this id')
+          return { body: depositRecord(row, clock()), fleeting: isOpen(row) }
+        })
+        return { status: 200, body }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/deposits',
+      operationId: 'listDeposits',
+      summary: 'List deposits',
+      description: "The account's deposits and, of a reseller, its customers', newest first.",
+      tag: 'Deposits',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      query: z.object({
+        ...pagingQuery,
+        status: wordQuery(depositStatuses, 'Only deposits in this status.').optional(),
+      }),
+      codes: { query: pagingCodes },
+      responses: {
+        200: {
+          description: 'A page of deposits.',
+          body: z.object({ deposits: z.array(DepositRecord), ...pageShape }).meta({ id: 'DepositList' }),
+          example: { deposits: [depositExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ scope, query, after }) => {
+        const { limit, offset, status } = query
+        const as = `deposits ${limit} ${offset} ${status}`
+        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
+          const page = await listDeposits(pool, scope, { limit, offset, status })
+          const nowMs = clock()
+          return {
+            body: {
+              deposits: page.deposits.map((row) => depositRecord(row, nowMs)),
+              total: page.total,
+              limit,
+              offset,
+            },
+            fleeting: page.deposits.some(isOpen),
+          }
+        })
+        return { status: 200, body }
+      },
+    }),
+  ]
+}

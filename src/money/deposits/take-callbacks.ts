@@ -1,0 +1,121 @@
+import type { Logger } from 'pino'
+import type { CrashHooks } from '../../kernel/crash.ts'
+import { type DepositId, newId } from '../../kernel/ids.ts'
+import { CommandOverload } from '../../platform/eventstore/commands/command.ts'
+import { type FairQueue, startFairQueue } from '../../platform/work/fair-queue.ts'
+import { startPoller } from '../../platform/work/poller.ts'
+import type { Wallets } from '../ledger/service.ts'
+import type { Inbox, InboxEntry } from '../payments/inbox.ts'
+import { type Gateways, GatewayUnavailable, type LiveGateway } from '../payments/port.ts'
+import type { DisputeReport, InvoiceReport } from '../payments/reports.ts'
+import { bearDispute } from './disputes.ts'
+import type { Deposits } from './service.ts'
+
+type Deps = {
+  readonly inbox: Inbox
+  readonly gateways: Gateways
+  readonly deposits: Deposits
+  readonly wallets: Wallets
+  readonly hooks: CrashHooks
+  readonly logger: Logger
+}
+
+/** Callbacks that are worked on at once, and those of one gateway. */
+const atOnce = { total: 64, each: 8 }
+
+const actor = { kind: 'system', name: 'payments' } as const
+
+/** The deposit that the provider says the invoice is for, if it is one of this gateway. */
+const ownDeposit = async ({ deposits }: Deps, live: LiveGateway, depositId: string | null) => {
+  if (depositId === null) return null
+  const cause = { actor, correlationId: newId('run') }
+  const deposit = await deposits.read(depositId as DepositId, cause)
+  return deposit?.details.gatewayId === live.gatewayId ? deposit : null
+}
+
+const takeInvoice = async (deps: Deps, live: LiveGateway, report: InvoiceReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, live, report.depositId)
+  if (!deposit) return 'not a deposit of this gateway'
+  if (report.currency !== 'usd') return `in ${report.currency}: nothing is credited`
+  const { depositId } = deposit.details
+  // A second invoice of one deposit (its first answer was lost) brings money and says nothing of the first one's state.
+  const own = deposit.invoice === null || deposit.invoice.invoiceId === report.invoiceId
+  const reported = own ? report : { status: 'open' as const, payments: report.payments }
+  const after = await deps.deposits.receive(depositId, reported, { actor, correlationId: newId('run') })
+  return after?.status ?? 'unknown'
+}
+
+const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport): Promise<string> => {
+  const deposit = await ownDeposit(deps, live, report.depositId)
+  if (!deposit || report.state === 'inquiry') return 'nothing moved'
+  if (report.currency !== 'usd') return `in ${report.currency}: nothing moved`
+  const cause = { actor, correlationId: newId('run') }
+  const { depositId } = deposit.details
+  // It may have overtaken the word of the payment that it takes back.
+  const credited = deposit.creditedMicros > 0 ? deposit : await deps.deposits.settle(depositId, cause)
+  const outcome = await bearDispute(deps.wallets, credited ?? deposit, report, cause)
+  if (outcome !== report.state)
+    deps.logger.error({ depositId, disputeId: report.disputeId, outcome }, 'a chargeback did not move')
+  return outcome
+}
+
+const take = async (deps: Deps, entry: InboxEntry): Promise<string> => {
+  const live = await deps.gateways.byId(entry.gatewayId)
+  if (!live) throw new GatewayUnavailable(`gateway ${entry.gatewayId} is not to be had here`)
+  const report = await live.gateway.fetch(entry.reference)
+  deps.hooks.at('invoice-fetched')
+  if (!report) return 'the provider knows nothing of it'
+  return report.kind === 'invoice' ? takeInvoice(deps, live, report) : takeDispute(deps, live, report)
+}
+
+const defaultSweepMs = 3_600_000
+
+/**
+ * Works the inbox off: asks the provider what a callback is about and credits what it says. A provider or a log that is
+ * down is asked again later; everything else is done with, and logged where money was named and none moved.
+ */
+export const startCallbackReactor = (
+  deps: Deps & { readonly intervalMs?: number; readonly sweepMs?: number },
+): FairQueue => {
+  const { inbox, logger } = deps
+  const tried = async (entry: InboxEntry): Promise<void> => {
+    const { gatewayId, reference } = entry
+    try {
+      const outcome = await take(deps, entry)
+      deps.hooks.at('payment-credited')
+      await inbox.done(entry, outcome)
+      logger.info({ gatewayId, reference, outcome }, 'a payment callback was taken')
+    } catch (error) {
+      if (!(error instanceof GatewayUnavailable || error instanceof CommandOverload))
+        logger.error({ err: error, gatewayId, reference }, 'a payment callback failed and is tried again')
+      await inbox.failed(entry, (error as Error).message.slice(0, 200))
+    }
+  }
+  const queue = startFairQueue<string, InboxEntry>({
+    name: 'payment-callbacks',
+    intervalMs: deps.intervalMs ?? 500,
+    atOnce,
+    claim: inbox.claim,
+    ownerOf: ({ gatewayId }) => gatewayId,
+    work: (entry) =>
+      tried(entry).catch((error) =>
+        logger.error(
+          { err: error, gatewayId: entry.gatewayId, eventId: entry.eventId },
+          'a payment callback waits for its lease',
+        ),
+      ),
+    logger,
+  })
+  const sweeper = startPoller({
+    name: 'old-payment-callbacks',
+    intervalMs: deps.sweepMs ?? defaultSweepMs,
+    work: inbox.sweep,
+    logger,
+  })
+  return {
+    ...queue,
+    stop: async () => {
+      await Promise.all([queue.stop(), sweeper.stop()])
+    },
+  }
+}

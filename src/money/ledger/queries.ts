@@ -1,0 +1,55 @@
+import { type Kysely, sql } from 'kysely'
+import type { TransactionRow } from '../../../projections/balances.ts'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { createGathered } from '../../platform/postgres/gathered.ts'
+import type { Scope } from '../../terms/holder.ts'
+
+/** What an account can spend, micro-dollars; 0 before its first money. Readers at once share one statement. */
+export const createAvailableMicros = (
+  db: Kysely<ReadDatabase>,
+): ((account: AccountId) => Promise<number>) => {
+  const find = createGathered<AccountId, number>(async (accounts) => {
+    const rows = await db
+      .selectFrom('read.balances')
+      .select(['account_id', 'available_micros'])
+      .where('account_id', '=', sql<string>`any (${accounts}::text[])`)
+      .execute()
+    return new Map(rows.map((row) => [row.account_id as AccountId, row.available_micros]))
+  })
+  return async (account) => (await find(account)) ?? 0
+}
+
+const transactionsOf = (db: Kysely<ReadDatabase>, { accountId, customerId }: Scope) => {
+  const ofAccount = db.selectFrom('read.transactions').where('account_id', '=', accountId)
+  return customerId === null ? ofAccount : ofAccount.where('customer_id', '=', customerId)
+}
+
+/** Of all of an account's transactions it is known; a customer has few. */
+const countTransactions = async (db: Kysely<ReadDatabase>, scope: Scope): Promise<number> => {
+  if (scope.customerId !== null) {
+    const counting = transactionsOf(db, scope).select((is) => is.fn.countAll<number>().as('total'))
+    return (await counting.executeTakeFirstOrThrow()).total
+  }
+  const known = db.selectFrom('read.balances').select('transactions')
+  const balance = await known.where('account_id', '=', scope.accountId).executeTakeFirst()
+  return balance?.transactions ?? 0
+}
+
+/** A page of the transactions within the scope, newest first, and how many there are in all. */
+export const listTransactions = async (
+  db: Kysely<ReadDatabase>,
+  scope: Scope,
+  page: { readonly limit: number; readonly offset: number },
+): Promise<{ readonly transactions: readonly TransactionRow[]; readonly total: number }> => {
+  const [transactions, total] = await Promise.all([
+    transactionsOf(db, scope)
+      .selectAll()
+      .orderBy('position', 'desc')
+      .limit(page.limit)
+      .offset(page.offset)
+      .execute(),
+    countTransactions(db, scope),
+  ])
+  return { transactions, total }
+}

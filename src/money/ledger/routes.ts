@@ -1,0 +1,160 @@
+import type { Kysely } from 'kysely'
+import { z } from 'zod'
+import type { TransactionRow } from '../../../projections/balances.ts'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
+import type { Reads } from '../../../projections/engine/reads.ts'
+import { customerIdField } from '../../market/customers/named.ts'
+import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
+import { ownToAccount, type Route, route } from '../../platform/http/route.ts'
+import { microsToCentsFloor } from '../../terms/money.ts'
+import { createAvailableMicros, listTransactions } from './queries.ts'
+
+const Wallet = z
+  .object({
+    balanceCents: z.int().meta({ description: 'What can be spent, whole cents: open holds are taken off.' }),
+    currency: z.literal('USD'),
+  })
+  .meta({ id: 'Wallet' })
+
+const transactionTypes = [
+  'deposit',
+  'credit',
+  'refund',
+  'correction',
+  'goodwill',
+  'chargeback',
+  'order',
+  'hold',
+  'capture',
+  'release',
+] as const satisfies readonly TransactionRow['type'][]
+
+const Transaction = z
+  .object({
+    transactionId: z.string(),
+    type: z.enum(transactionTypes),
+    amountCents: z.int().meta({
+      description: 'How the balance in whole cents moved, signed: these amounts add up to the balance.',
+    }),
+    amountMicros: z.int().meta({
+      description:
+        'How the balance moved, signed, in micro-dollars (10,000 are a cent). A credit that paid a debt moved it by less than was paid in; a capture does not move it, the hold did.',
+    }),
+    balanceAfterCents: z.int(),
+    balanceAfterMicros: z.int(),
+    customerId: customerIdField,
+    orderId: z.string().nullable(),
+    depositId: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of a deposit, and of a chargeback that takes one back.' }),
+    reference: z
+      .string()
+      .nullable()
+      .meta({ description: 'Of a payment, a refund, a hold, or what an operator wrote.' }),
+    createdAt: z.string().meta({ format: 'date-time' }),
+  })
+  .meta({ id: 'Transaction' })
+
+const TransactionList = z
+  .object({ transactions: z.array(Transaction), ...pageShape })
+  .meta({ id: 'TransactionList' })
+
+const transactionExample = {
+  transactionId: 'txn_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+  type: 'order',
+  amountCents: -1250,
+  amountMicros: -12500000,
+  balanceAfterCents: 98750,
+  balanceAfterMicros: 987500000,
+  customerId: null,
+  orderId: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
+  depositId: null,
+  reference: null,
+  createdAt: '2026-11-21T02:30:00.000Z',
+} as const
+
+const publicTransaction = (row: TransactionRow): z.input<typeof Transaction> => {
+  const balanceAfterCents = microsToCentsFloor(row.balance_after_micros)
+  return {
+    transactionId: row.transaction_id,
+    type: row.type,
+    amountCents: balanceAfterCents - microsToCentsFloor(row.balance_after_micros - row.amount_micros),
+    amountMicros: row.amount_micros,
+    balanceAfterCents,
+    balanceAfterMicros: row.balance_after_micros,
+    customerId: row.customer_id,
+    orderId: row.order_id,
+    depositId: row.deposit_id,
+    reference: row.reference,
+    createdAt: row.created_at,
+  }
+}
+
+/** The wallet: spec.md "Wallet", decisions.md "Orders" (transactions). */
+export const walletRoutes = ({
+  reads,
+  kept,
+  db,
+}: {
+  readonly reads: Pick<Reads, 'settled'>
+  readonly kept: KeptAnswers
+  readonly db: Kysely<ReadDatabase>
+}): readonly Route[] => {
+  const availableMicros = createAvailableMicros(db)
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/wallet',
+      operationId: 'getWallet',
+      summary: 'Read the balance',
+      description: 'What the account can spend right now, its own last order included.',
+      tag: 'Account',
+      access: 'buy',
+      writes: false,
+      customer: ownToAccount('a customer has credit (GET /api/v1/reseller/customers), and the wallet is'),
+      responses: {
+        200: { description: 'The balance.', body: Wallet, example: { balanceCents: 98750, currency: 'USD' } },
+      },
+      errors: [],
+      handler: async ({ caller, after }) => {
+        await reads.settled(caller.accountId, after ?? 0)
+        const balanceCents = microsToCentsFloor(await availableMicros(caller.accountId))
+        return { status: 200, body: { balanceCents, currency: 'USD' as const } }
+      },
+    }),
+
+    route({
+      method: 'GET',
+      path: '/api/v1/wallet/transactions',
+      operationId: 'listTransactions',
+      summary: 'List what moved the wallet',
+      description:
+        "Every movement of the wallet, newest first. For a reseller's customer: what its orders and their refunds moved.",
+      tag: 'Account',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      query: z.object(pagingQuery),
+      codes: { query: pagingCodes },
+      examples: { query: { limit: 50, offset: 0 } },
+      responses: {
+        200: {
+          description: 'A page of transactions.',
+          body: TransactionList,
+          example: { transactions: [transactionExample], total: 1, limit: 50, offset: 0 },
+        },
+      },
+      errors: [],
+      handler: async ({ scope, query, after }) => {
+        const as = `transactions ${query.limit} ${query.offset}`
+        const body = await kept.answer({ scope, as, after }, async () => {
+          const { transactions, total } = await listTransactions(db, scope, query)
+          return { body: { transactions: transactions.map(publicTransaction), total, ...query } }
+        })
+        return { status: 200, body }
+      },
+    }),
+  ]
+}

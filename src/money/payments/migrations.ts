@@ -1,0 +1,28 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/**
+ * Callbacks of payment providers, stored before they are answered. Only where to look is kept of them, never what they
+ * state: that may name a payer, and it is not believed. A provider's event ids are unique within one gateway only, so
+ * that nobody's forged event can stand in the way of another's.
+ */
+export const migrations: Migrations = {
+  '0800_gateway_inbox': `
+    create table work.gateway_inbox (
+      gateway_id text not null,
+      event_id text not null,
+      reference text not null,
+      received_at timestamptz not null default clock_timestamp(),
+      attempts integer not null default 0,
+      next_at timestamptz not null default clock_timestamp(),
+      done_at timestamptz,
+      outcome text,
+      primary key (gateway_id, event_id)
+    );
+    create index gateway_inbox_due on work.gateway_inbox (next_at) where done_at is null;
+    create index gateway_inbox_done on work.gateway_inbox (done_at) where done_at is not null;
+  `,
+  '0803_gateway_inbox_fair': `
+    create index gateway_inbox_due_by_gateway on work.gateway_inbox (gateway_id, next_at) where done_at is null;
+    drop index work.gateway_inbox_due;
+  `,
+}

@@ -1,0 +1,36 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/**
+ * What customers are told, one row an order for ever, so that nobody is told twice whatever is folded again. The cursor
+ * is the position in the log up to which orders were taken over from `read.order_outcomes`.
+ */
+export const migrations: Migrations = {
+  '0830_messages': `
+    create table work.messages (
+      order_id text primary key,
+      account_id text not null,
+      customer_id text not null,
+      outcome text not null,
+      attempts integer not null default 0,
+      next_at timestamptz not null,
+      done_at timestamptz,
+      -- 'sent', or why it was not
+      result text
+    );
+    create index messages_due on work.messages (next_at) where done_at is null;
+    create table work.message_cursor (
+      single boolean primary key default true check (single),
+      position bigint not null
+    );
+    insert into work.message_cursor (position) values (0);
+  `,
+  // The position counts within one lineage of the read tables (engine.checkpoints) and starts anew in the next.
+  '0831_message_lineage': `
+    alter table work.message_cursor add column lineage uuid;
+    update work.message_cursor set lineage = (select lineage from engine.checkpoints where name = 'hot');
+  `,
+  '0832_messages_fair': `
+    create index messages_due_by_reseller on work.messages (account_id, next_at) where done_at is null;
+    drop index work.messages_due;
+  `,
+}

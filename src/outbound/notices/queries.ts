@@ -1,0 +1,37 @@
+import type { Kysely } from 'kysely'
+import type { ReadDatabase } from '../../../projections/database.ts'
+import type { NoticeRow } from '../../../projections/notices.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { Audience, NoticeKind } from './notice.ts'
+import type { ReadMarkDatabase } from './read-marks.ts'
+
+export type NoticeQueries = Kysely<ReadDatabase & ReadMarkDatabase>
+
+/** The feed is no archive (spec.md, "Limits"). */
+export const maxAnnouncements = 50
+
+/** What stands at an instant for these audiences, newest first, with whether the account has opened it. */
+export const listAnnouncements = async (
+  db: NoticeQueries,
+  account: AccountId,
+  filter: { readonly audiences: readonly Audience[]; readonly kind: NoticeKind | undefined },
+  now: string,
+): Promise<readonly (NoticeRow & { readonly unread: boolean })[]> => {
+  if (filter.audiences.length === 0) return []
+  let standing = db
+    .selectFrom('read.notices as notice')
+    .leftJoin('vault.notice_reads as mark', (join) =>
+      join.onRef('mark.notice_id', '=', 'notice.notice_id').on('mark.account_id', '=', account),
+    )
+    .where('notice.audience', 'in', [...filter.audiences])
+    .where((is) => is.or([is('notice.expires_at', 'is', null), is('notice.expires_at', '>', now)]))
+  if (filter.kind !== undefined) standing = standing.where('notice.kind', '=', filter.kind)
+  const rows = await standing
+    .selectAll('notice')
+    .select('mark.read_at')
+    .orderBy('notice.published_at', 'desc')
+    .orderBy('notice.notice_id', 'desc')
+    .limit(maxAnnouncements)
+    .execute()
+  return rows.map(({ read_at: readAt, ...notice }) => ({ ...notice, unread: readAt === null }))
+}

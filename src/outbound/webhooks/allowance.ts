@@ -1,0 +1,75 @@
+import type pg from 'pg'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { refuseUntil } from '../../platform/http/errors.ts'
+
+/** How often a minute, as often at once. Null: no limit of its own. */
+type PerMinute = { readonly endpoint: number | null; readonly account: number }
+
+/**
+ * What an account may have sent by hand. Its events come as often as it buys; these come as often as somebody asks, at
+ * whatever host was registered. A registration counts, for a new endpoint is told of each plan that is low already.
+ */
+export const allowances = {
+  test: { endpoint: 5, account: 10 },
+  redelivery: { endpoint: 30, account: 60 },
+  outage: { endpoint: 5, account: 10 },
+  registration: { endpoint: null, account: 20 },
+} as const satisfies Readonly<Record<string, PerMinute>>
+
+type ByHand = keyof typeof allowances
+
+/** @throws rate_limited, with the seconds to wait */
+export type TakeAllowance = (what: ByHand, accountId: AccountId, endpointId: string | null) => Promise<void>
+
+const refusedWhat: Readonly<Record<ByHand, string>> = {
+  test: 'pings',
+  redelivery: 'redeliveries',
+  outage: 'redeliveries of all that was missed',
+  registration: 'registrations of webhook endpoints',
+}
+
+/**
+ * Counted in Postgres, so that all processes share one count. Not in the fold of the account's endpoints: a limit on what
+ * somebody asks for again and again must not cost an event each time, and losing a count with a restored backup is no harm.
+ * @param limited false: nothing is counted (FAREBOX_RATE_LIMIT=off)
+ */
+export const createAllowance = (deps: {
+  readonly pool: pg.Pool
+  readonly clock: Clock
+  readonly limited: boolean
+}): TakeAllowance => {
+  const { pool, clock, limited } = deps
+  return async (what, accountId, endpointId) => {
+    if (!limited) return
+    const { endpoint, account } = allowances[what]
+    // Named with the account: who guesses the id of a foreign endpoint spends nothing of its owner's.
+    const counted = [
+      { subject: `${what} ${accountId}`, perMinute: account },
+      ...(endpoint === null || endpointId === null
+        ? []
+        : [{ subject: `${what} ${accountId} ${endpointId}`, perMinute: endpoint }]),
+    ]
+    const { rows } = await pool.query<{ wait_ms: number }>({
+      name: 'webhooks-allowance',
+      text: 'select work.take_webhook_allowance($1::text[], $2::integer[], $3::timestamptz) as wait_ms',
+      values: [
+        counted.map(({ subject }) => subject),
+        counted.map(({ perMinute }) => perMinute),
+        isoTime(clock()),
+      ],
+    })
+    const waitMs = rows[0]?.wait_ms ?? 0
+    if (waitMs > 0)
+      throw refuseUntil('rate_limited', `too many ${refusedWhat[what]} in a minute`, waitMs / 1000)
+  }
+}
+
+/** Forgets who may ask again as often as anybody. */
+export const forgetAllowances = async (pool: pg.Pool, nowMs: number): Promise<void> => {
+  await pool.query({
+    name: 'webhooks-forget-allowances',
+    text: 'delete from work.webhook_allowances where spent_until < $1::timestamptz',
+    values: [isoTime(nowMs)],
+  })
+}

@@ -1,0 +1,139 @@
+import { Agent, type Dispatcher } from 'undici'
+import { guardedConnector } from '../../platform/outgoing/connector.ts'
+import { type Resolve, TargetRefused, type TargetRules } from '../../platform/outgoing/target.ts'
+
+/** What came of one attempt. `status` is null when no answer was read; `error` says why, for the attempt log. */
+export type Attempted = {
+  readonly status: number | null
+  /** The first kilobyte of the answer as text. */
+  readonly answer: string
+  readonly retryAfter: string | undefined
+  readonly error: string | null
+}
+
+export type Sender = {
+  /** Sends once, without redirects. Never rejects. */
+  send(
+    url: string,
+    request: { readonly body: Buffer; readonly headers: Readonly<Record<string, string>> },
+  ): Promise<Attempted>
+  close(): Promise<void>
+}
+
+export type SenderOptions = {
+  readonly resolve: Resolve
+  readonly rules: TargetRules
+  /** A whole attempt: name, connection, request, answer. Default 10,000. */
+  readonly timeoutMs?: number
+  /** Trusted beside the system's authorities (PEM): for tests and the benchmark. */
+  readonly ca?: string
+}
+
+/** Bytes of an answer that are kept, and that are read before the connection is cut. */
+const keptBytes = 1_024
+const readBytes = 16_384
+
+/** Why there was no answer, in words that tell a receiver's operator what to look at and nothing of our network. */
+const reasonOf = (error: unknown): string => {
+  if (error instanceof TargetRefused) return `refused: ${error.message}`
+  const { name, code, message } = error as Error & { code?: string }
+  if (name === 'TimeoutError' || code === 'UND_ERR_CONNECT_TIMEOUT') return 'timed out'
+  if (code === 'ENOTFOUND' || code === 'ENODATA' || code === 'ETIMEOUT' || code === 'ESERVFAIL')
+    return 'the host name does not resolve'
+  if (code === 'ECONNREFUSED') return 'the connection was refused'
+  if (code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET')
+    return 'the connection was closed before an answer'
+  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'the host cannot be reached'
+  if (name === 'HTTPParserError' || code?.startsWith('HPE_') || code?.startsWith('UND_ERR_'))
+    return `no valid HTTP answer (${code ?? name})`
+  if (code?.startsWith('ERR_TLS') || /certificate|self-signed|SSL|TLS/i.test(`${code} ${message}`))
+    return `TLS failed (${code ?? 'handshake'})`
+  return code ?? 'failed'
+}
+
+/** Texts of Postgres hold no NUL. */
+const textOf = (kept: readonly Buffer[]): string =>
+  Buffer.concat(kept).toString('utf8').replaceAll('\u0000', '\ufffd')
+
+/**
+ * Sends one request and keeps the beginning of its answer; the rest is not read, and an answer that breaks off is as good
+ * as its beginning, since the status line alone acknowledges. A handler of our own takes the bytes as they come: the
+ * stream, its iterator and the abort signal of `agent.request` cost more processor time than signing does
+ * (docs/decisions/0022-webhook-delivery.md). Never rejects.
+ */
+const exchange = (
+  agent: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  timeoutMs: number,
+): Promise<Attempted> =>
+  new Promise((resolve) => {
+    const kept: Buffer[] = []
+    let bytes = 0
+    let status: number | null = null
+    let retryAfter: string | undefined
+    let over = false
+    let controller: Dispatcher.DispatchController | null = null
+
+    const end = (error: string): void => {
+      if (over) return
+      over = true
+      clearTimeout(timer)
+      resolve({ status, answer: textOf(kept), retryAfter, error: status === null ? error : null })
+    }
+    /** Ends before the answer does: the connection goes with it. */
+    const cut = (error: string): void => {
+      end(error)
+      controller?.abort(new Error(error))
+    }
+    const timer = setTimeout(cut, timeoutMs, 'timed out')
+
+    agent.dispatch(request, {
+      onRequestStart: (started) => {
+        // The time was over before there was a connection: then nothing is sent.
+        if (over) started.abort(new Error('timed out'))
+        else controller = started
+      },
+      onResponseStart: (_controller, statusCode, headers) => {
+        if (statusCode < 200) return
+        status = statusCode
+        const header = headers['retry-after']
+        retryAfter = Array.isArray(header) ? header[0] : header
+      },
+      onResponseData: (_controller, chunk) => {
+        if (bytes < keptBytes) kept.push(chunk.subarray(0, keptBytes - bytes))
+        bytes += chunk.length
+        if (bytes > readBytes) cut('too long')
+      },
+      onResponseEnd: () => end('no answer'),
+      onResponseError: (_controller, error) => end(reasonOf(error)),
+    })
+  })
+
+/** Sends webhooks over HTTP/1.1 with connections that are kept for the next delivery. */
+export const createSender = (options: SenderOptions): Sender => {
+  const { timeoutMs = 10_000 } = options
+  const agent: Dispatcher = new Agent({
+    connect: guardedConnector({ ...options, timeoutMs }),
+    // Many endpoints may share a host, and one of them must not hold up the others: leases bound each endpoint.
+    connections: null,
+    allowH2: false,
+    pipelining: 1,
+    keepAliveTimeout: 10_000,
+    keepAliveMaxTimeout: 60_000,
+    // Each exchange has its own time, from the look-up of the name to the end of the answer.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    maxHeaderSize: 16_384,
+  })
+  return {
+    send: async (url, { body, headers }) => {
+      const { origin, pathname, search } = new URL(url)
+      return exchange(
+        agent,
+        { origin, path: `${pathname}${search}`, method: 'POST', headers, body },
+        timeoutMs,
+      )
+    },
+    close: () => agent.destroy(),
+  }
+}

@@ -1,0 +1,57 @@
+import type pg from 'pg'
+import { newId } from '../../kernel/ids.ts'
+import type { Vault } from '../../platform/vault/seal.ts'
+
+/** The URLs and secrets of endpoints, sealed, each under an id of its own that never means anything else. */
+export type WebhookValues = {
+  /** Keeps values of an endpoint and gives their ids. They make nothing exist: the log says which ones count. */
+  keep(endpointId: string, values: readonly string[]): Promise<readonly string[]>
+  /** The texts by id; erased ones are missing. */
+  read(valueIds: readonly string[]): Promise<ReadonlyMap<string, string>>
+  open(valueId: string, sealed: Buffer): string
+  drop(valueIds: readonly string[]): Promise<void>
+  /** Everything of an endpoint: from now on nothing can be sent to it. */
+  erase(endpointId: string): Promise<void>
+}
+
+const contextOf = (valueId: string): string => `webhook value ${valueId}`
+
+export const createWebhookValues = ({
+  pool,
+  vault,
+}: {
+  readonly pool: pg.Pool
+  readonly vault: Vault
+}): WebhookValues => {
+  const open: WebhookValues['open'] = (valueId, sealed) => vault.open(sealed, contextOf(valueId)).toString()
+  return {
+    open,
+    keep: async (endpointId, values) => {
+      const ids = values.map(() => newId('whv'))
+      const sealed = values.map((value, index) => vault.seal(Buffer.from(value), contextOf(ids[index]!)))
+      await pool.query({
+        name: 'keep-webhook-values',
+        text: `insert into vault.webhook_values (value_id, endpoint_id, sealed)
+               select value_id, $1::text, sealed from unnest($2::text[], $3::bytea[]) as v (value_id, sealed)`,
+        values: [endpointId, ids, sealed],
+      })
+      return ids
+    },
+    read: async (valueIds) => {
+      const { rows } = await pool.query<{ value_id: string; sealed: Buffer }>({
+        name: 'read-webhook-values',
+        text: 'select value_id, sealed from vault.webhook_values where value_id = any ($1::text[])',
+        values: [valueIds],
+      })
+      return new Map(rows.map(({ value_id, sealed }) => [value_id, open(value_id, sealed)]))
+    },
+    drop: async (valueIds) => {
+      await pool.query('delete from vault.webhook_values where value_id = any ($1::text[])', [valueIds])
+    },
+    erase: (endpointId) => eraseEndpoint(pool, endpointId),
+  }
+}
+
+export const eraseEndpoint = async (db: Pick<pg.Pool, 'query'>, endpointId: string): Promise<void> => {
+  await db.query('delete from vault.webhook_values where endpoint_id = $1::text', [endpointId])
+}

@@ -1,0 +1,58 @@
+import { BACKWARDS, END, FORWARDS, type StreamingRead } from '@eventstore/db-client'
+import type { StreamName } from '../../../terms/streams.ts'
+import { LogUnavailable } from '../errors.ts'
+import type { StoredEvent } from '../port.ts'
+import type { Connection } from './client.ts'
+import { isStreamAbsent, logUnavailable } from './failures.ts'
+import { toStored } from './wire.ts'
+
+export type ReadDeps = { readonly connection: Connection; readonly readTimeoutMs: number }
+
+/**
+ * All that a bounded read gives. It is read to its end here and not handed out as an iterator: a caller that stops
+ * halfway would leave a call open for ever, and the client puts no deadline on reads.
+ *
+ * @throws LogUnavailable
+ */
+export const collect = async <Value>(read: StreamingRead<Value>, timeoutMs: number): Promise<Value[]> => {
+  const values: Value[] = []
+  let timer: NodeJS.Timeout | undefined
+  try {
+    await new Promise<void>((resolve, reject) => {
+      timer = setTimeout(
+        () => reject(new LogUnavailable(`EventStoreDB did not answer a read within ${timeoutMs} ms`)),
+        timeoutMs,
+      )
+      read.on('data', (value: Value) => values.push(value))
+      read.once('end', resolve)
+      // Never taken off: an error that nobody listens to ends the process.
+      read.on('error', reject)
+    })
+    return values
+  } catch (error) {
+    read.cancel().catch(() => undefined)
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Up to `count` events of a stream from a revision on, or its last ones, newest first. An absent stream gives none. */
+export const readPage = async (
+  { connection, readTimeoutMs }: ReadDeps,
+  stream: StreamName,
+  { from, count }: { readonly from: number | 'end'; readonly count: number },
+): Promise<StoredEvent[]> => {
+  const read = connection.client.readStream(stream, {
+    direction: from === 'end' ? BACKWARDS : FORWARDS,
+    fromRevision: from === 'end' ? END : BigInt(from),
+    maxCount: count,
+    requiresLeader: true,
+  })
+  try {
+    return (await collect(read, readTimeoutMs)).map(toStored)
+  } catch (error) {
+    if (isStreamAbsent(error)) return []
+    throw logUnavailable(error)
+  }
+}

@@ -1,0 +1,162 @@
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import type { Scope } from '../../terms/holder.ts'
+import type { CustomerIdOf } from '../../terms/own-id.ts'
+import type { ApiError } from './errors.ts'
+import { refuse, refuseUnknownPath } from './errors.ts'
+import type { CompiledRoute, HttpRequest } from './exchange.ts'
+import { customerQueryOf, customerRefOf, idempotencyKeyOf, positionOf } from './header-forms.ts'
+import type { Answer, Route } from './route.ts'
+import type { Checked, ShapeCheck } from './shape.ts'
+import { isLate, shapeCheck, shapeShown } from './shape.ts'
+
+type Checks = {
+  readonly body: ShapeCheck
+  readonly unread: CompiledRoute['unread']
+  readonly query: ShapeCheck | null
+  readonly params: z.ZodObject | null
+}
+
+/** Routes without a body take none, or an empty object. */
+const noBody = z.strictObject({}).optional()
+
+const noBytes = Buffer.alloc(0)
+
+const orThrow = <Value>(checked: Checked<Value>): Value => {
+  if (!checked.ok) throw checked.refusal
+  return checked.value
+}
+
+/** A path that names nothing we could have made is not found, and so is text that Postgres does not take. */
+const checkParams = (schema: z.ZodObject | null, params: unknown): unknown => {
+  if (schema === null) return {}
+  const checked = schema.safeParse(params)
+  const readable = Object.values(params as Record<string, string>).every((value) => !value.includes('\u0000'))
+  if (!checked.success || !readable) throw refuseUnknownPath()
+  return checked.data
+}
+
+const checkQuery = (check: ShapeCheck | null, query: unknown): unknown => {
+  if (check === null) return {}
+  const value = orThrow(check(query))
+  for (const [name, text] of Object.entries(value as Record<string, unknown>))
+    if (typeof text === 'string' && text.includes('\u0000'))
+      throw refuse('invalid_parameter', `${name} holds a NUL character`)
+  return value
+}
+
+const checkBody = (route: Route, checks: Checks, request: HttpRequest): Checked<unknown> => {
+  if (route.method === 'GET') return { ok: true, value: undefined }
+  const checked = checks.body(request.body?.value)
+  if (checked.ok && request.body?.overflowing)
+    throw checks.unread(refuse('invalid_body', 'the body holds a number that is out of range'))
+  return checked
+}
+
+type Keys = { readonly idempotencyKey: string | null; readonly customerRef: string | null }
+
+const customerHeader = 'X-Reseller-Customer-Id'
+
+/** The customer that a request names, by header or by the query's `customer_id`: no operation ignores either. */
+const namedCustomer = (request: HttpRequest): string | null => {
+  const named = customerRefOf(request.raw)
+  const asked = customerQueryOf(request.query)
+  if (named !== null && asked !== null && named !== asked)
+    throw refuse(
+      'invalid_customer_id',
+      `customer_id names another customer than ${customerHeader}: send one of them, or the same in both`,
+    )
+  return named ?? asked
+}
+
+/** The forms of the headers, then `reseller_forbidden`, then `idempotency_key_required`, then who takes no customer. */
+const checkHeaders = (route: Route, request: HttpRequest): Keys => {
+  const { caller } = request.exchange
+  const { customer } = route
+  const idempotencyKey = route.idempotencyKey === undefined ? null : idempotencyKeyOf(request.raw)
+  const customerRef = caller === null ? null : namedCustomer(request)
+  const reseller = caller?.reseller === true
+  if (customerRef !== null && !reseller)
+    throw refuse('reseller_forbidden', `${customerHeader} is for reseller keys only`)
+  if (idempotencyKey === null && reseller && route.idempotencyKey === 'required-for-resellers')
+    throw refuse('idempotency_key_required', 'a reseller key must send an Idempotency-Key here')
+  if (customerRef !== null && typeof customer === 'object') throw refuse(customer.refused, customer.message)
+  return { idempotencyKey, customerRef: customer === 'unaffected' ? null : customerRef }
+}
+
+const scopeOf = (
+  { exchange: { caller } }: HttpRequest,
+  { customerRef }: Keys,
+  customerIdOf: CustomerIdOf,
+): Scope | null => {
+  if (caller === null) return null
+  const { accountId } = caller
+  return { accountId, customerId: customerRef === null ? null : customerIdOf(accountId, customerRef) }
+}
+
+/** A known key with a body that could never have been accepted is a key used again for something else. */
+const refuseLate = async (
+  route: Route,
+  refusal: ApiError,
+  request: HttpRequest,
+  keys: Keys,
+): Promise<never> => {
+  const { caller } = request.exchange
+  if (route.knownKey === undefined || keys.idempotencyKey === null || caller === null) throw refusal
+  if (await route.knownKey(caller, keys.idempotencyKey))
+    throw refuse('idempotency_conflict', 'this Idempotency-Key was used before with another request')
+  throw refusal
+}
+
+const run = async (
+  route: Route,
+  checks: Checks,
+  customerIdOf: CustomerIdOf,
+  request: HttpRequest,
+  log: () => Logger,
+): Promise<Answer> => {
+  const { exchange } = request
+  const params = checkParams(checks.params, request.params)
+  const query = checkQuery(checks.query, request.query)
+  const body = checkBody(route, checks, request)
+  if (!body.ok && !isLate(body.refusal.code)) throw body.refusal
+  const keys = checkHeaders(route, request)
+  if (!body.ok) return refuseLate(route, body.refusal, request, keys)
+  return route.handler({
+    caller: exchange.caller ?? exchange.reader,
+    requestId: exchange.requestId,
+    params,
+    query,
+    body: body.value,
+    ...keys,
+    scope: scopeOf(request, keys, customerIdOf),
+    after: route.access === 'public' ? null : positionOf(request.raw),
+    address: exchange.address,
+    headers: request.headers,
+    raw: request.body?.raw ?? noBytes,
+    log,
+  }) as Promise<Answer>
+}
+
+/** A route that serves accounts says what their customers are to it. */
+const requireCustomerUse = ({ access, customer, operationId }: Route): void => {
+  if (access !== 'public' && access !== 'finance' && customer === undefined)
+    throw new Error(`${operationId} does not say what a reseller's customer is to it`)
+}
+
+/** Makes a route's checks ready. */
+export const compileRoute = (route: Route, customerIdOf: CustomerIdOf): CompiledRoute => {
+  requireCustomerUse(route)
+  const body = route.body ?? noBody
+  const checks: Checks = {
+    body: shapeCheck(body, 'body', route.codes?.body),
+    unread: shapeShown(body),
+    query: route.query === undefined ? null : shapeCheck(route.query, 'query', route.codes?.query),
+    params: route.params ?? null,
+  }
+  return {
+    route,
+    unread: checks.unread,
+    run: (request, log) => run(route, checks, customerIdOf, request, log),
+  }
+}

@@ -1,0 +1,159 @@
+import { isUtf8 } from 'node:buffer'
+import { trimEnd } from '../../kernel/trim-end.ts'
+import { refuse } from './errors.ts'
+
+/** Deeper nesting than any documented body has; a limit on the walk below. */
+const maxDepth = 32
+
+/**
+ * More than any documented body holds (an extension names 1,000 addresses). Everybody waits while a body is read and checked,
+ * and what that takes grows with its values: 256 KiB hold 130,000 of them, which took a third of a second.
+ */
+const maxValues = 2_000
+
+/** The longest number that a client can need: a double has 17 digits of its own and an exponent; zeros may be around them. */
+const maxNumberLength = 100
+
+/** A body as it was parsed. `overflowing`: it holds a number that no double is (1e999), which schemas refuse. */
+export type ParsedJson = {
+  readonly value: unknown
+  readonly overflowing: boolean
+  /** The bytes as they came, unparsed: on routes with `rawBody` only. */
+  readonly raw?: Buffer
+}
+
+type Walk = { members: number; overflowing: boolean; readonly escapes: boolean }
+
+const checkText = (text: string, what: string): void => {
+  if (text.includes('\u0000')) throw refuse('invalid_body', `${what} holds a NUL character`)
+  if (!text.isWellFormed()) throw refuse('invalid_body', `${what} holds half of a surrogate pair`)
+}
+
+const walk = (value: unknown, depth: number, seen: Walk): void => {
+  if (typeof value === 'string') {
+    if (seen.escapes) checkText(value, 'a text')
+  } else if (typeof value === 'number') {
+    if (!Number.isFinite(value)) seen.overflowing = true
+  } else if (typeof value === 'object' && value !== null) {
+    if (depth === maxDepth) throw refuse('invalid_body', `the body is nested deeper than ${maxDepth} levels`)
+    if (Array.isArray(value)) for (const item of value) walk(item, depth + 1, seen)
+    else walkMembers(value as Record<string, unknown>, depth, seen)
+  }
+}
+
+const walkMembers = (object: Record<string, unknown>, depth: number, seen: Walk): void => {
+  for (const key of Object.keys(object)) {
+    seen.members++
+    if (key === '__proto__') throw refuse('invalid_body', 'the field name "__proto__" is not accepted')
+    if (seen.escapes) checkText(key, 'a field name')
+    walk(object[key], depth + 1, seen)
+  }
+}
+
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+const comma = 0x2c
+
+type Written = { readonly members: number; readonly commas: number; readonly longestNumber: number }
+
+/**
+ * What a JSON text writes outside of its texts: a colon for each member, so that more than were parsed means a duplicate, a
+ * comma before each value of an object or list but the first, and the length of its longest number. It is counted before
+ * anything is parsed: any text will do.
+ */
+const written = (text: string): Written => {
+  let members = 0
+  let commas = 0
+  let longestNumber = 0
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (char === colon) members++
+    else if (char === comma) commas++
+    else if (char === quote) at = endOfText(text, at)
+    else if (isOfNumber(char)) {
+      const end = endOfNumber(text, at)
+      longestNumber = Math.max(longestNumber, end - at)
+      at = end - 1
+    }
+  }
+  return { members, commas, longestNumber }
+}
+
+/** A digit, a point, a sign, or the e of an exponent. */
+const isOfNumber = (char: number): boolean =>
+  (char >= 0x30 && char <= 0x39) ||
+  char === 0x2e ||
+  char === 0x2d ||
+  char === 0x2b ||
+  char === 0x65 ||
+  char === 0x45
+
+const endOfNumber = (text: string, start: number): number => {
+  let at = start + 1
+  while (at < text.length && isOfNumber(text.charCodeAt(at))) at++
+  return at
+}
+
+const endOfText = (text: string, start: number): number => {
+  let at = start + 1
+  for (; at < text.length && text.charCodeAt(at) !== quote; at++) if (text.charCodeAt(at) === backslash) at++
+  return at
+}
+
+/** Numbers as long as this, or below 1 by an exponent, may be fractions that a double reads as whole: 5.0000000000000001. */
+const longNumber = /[\d.]{16}|e-\d/i
+
+type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
+
+/** Fractions that a double rounds to a whole number become NaN, so that a schema refuses them (never rounds them). */
+const parseExactly = (text: string): unknown => {
+  const reviver: Reviver = (_key, value, { source }) =>
+    Number.isInteger(value) && source !== undefined && isFraction(source) ? Number.NaN : value
+  return JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1])
+}
+
+/** Whether a JSON number, as written, has digits other than 0 below its point. */
+export const isFraction = (source: string): boolean => {
+  const [mantissa = '', exponent = '0'] = source.toLowerCase().split('e')
+  const [whole = '', decimals = ''] = mantissa.replace('-', '').split('.')
+  const digits = `${whole}${decimals}`
+  const significant = trimEnd(digits, '0')
+  if (significant === '') return false
+  return decimals.length - Number(exponent) > digits.length - significant.length
+}
+
+/** Some clients begin a text with the mark of its byte order; RFC 8259, 8.1 lets a reader ignore it. */
+const withoutMark = (body: Buffer): Buffer =>
+  body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body
+
+/**
+ * Parses a JSON body and refuses what no client means: bytes that are no UTF-8, broken JSON, fields that are named
+ * twice, `__proto__`, NUL and lone surrogates (the log takes neither), deep nesting, thousands of values, and endless
+ * numbers. It takes a time that grows with the body's length and no faster.
+ * @returns `value` undefined for an empty body
+ * @throws invalid_body
+ */
+export const parseJson = (body: Buffer): ParsedJson => {
+  const bytes = withoutMark(body)
+  if (bytes.length === 0) return { value: undefined, overflowing: false }
+  if (!isUtf8(bytes)) throw refuse('invalid_body', 'the body is not UTF-8')
+  const text = bytes.toString('utf8')
+  const { members, commas, longestNumber } = written(text)
+  if (commas >= maxValues) throw refuse('invalid_body', `the body holds more than ${maxValues} values`)
+  if (longestNumber > maxNumberLength)
+    throw refuse('invalid_body', `the body holds a number of more than ${maxNumberLength} characters`)
+  const value = parseText(text)
+  const seen: Walk = { members: 0, overflowing: false, escapes: text.includes('\\u') }
+  walk(value, 0, seen)
+  if (members !== seen.members) throw refuse('invalid_body', 'the body names a field twice')
+  return { value, overflowing: seen.overflowing }
+}
+
+const parseText = (text: string): unknown => {
+  try {
+    return longNumber.test(text) ? parseExactly(text) : JSON.parse(text)
+  } catch {
+    throw refuse('invalid_body', 'the body is not valid JSON')
+  }
+}

@@ -1,0 +1,301 @@
+import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
+import type { Logger } from 'pino'
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import { trimEnd } from '../../kernel/trim-end.ts'
+import type { CustomerIdOf } from '../../terms/own-id.ts'
+import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
+import type { ArrivingLimits } from './arriving.ts'
+import { createArriving, defaultArrivingLimits } from './arriving.ts'
+import type { Directory, FinanceDirectory } from './auth.ts'
+import { answerBrokenRequest } from './broken-request.ts'
+import type { TrustedProxies } from './client-address.ts'
+import { clientAddress, noTrustedProxies } from './client-address.ts'
+import { compileRoute } from './compile.ts'
+import type { ConnectionLimits } from './connections.ts'
+import { createConnections, defaultConnectionLimits } from './connections.ts'
+import { refuse, refuseUnknownPath } from './errors.ts'
+import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
+import { refusalOf } from './fault.ts'
+import type { Limits } from './gate.ts'
+import { admit, admitAddress, admitFinance } from './gate.ts'
+import { createHangUp } from './hang-up.ts'
+import { checkSentOnce } from './header-forms.ts'
+import { createHold } from './hold.ts'
+import type { HttpMetrics } from './http-metrics.ts'
+import { createInFlight } from './in-flight.ts'
+import type { Times } from './node-server.ts'
+import { createNodeServer, defaultTimes, hangUpIdleOnClose } from './node-server.ts'
+import type { PathTable } from './path-table.ts'
+import { pathTable } from './path-table.ts'
+import { readBodies } from './read-bodies.ts'
+import { newRequestId, requestIdAsKey, requestIdFrom } from './request-id.ts'
+import type { Route } from './route.ts'
+import { createUnanswered } from './unanswered.ts'
+
+export type HttpServerOptions = {
+  readonly routes: readonly Route[]
+  readonly directory: Directory
+  /** The id inside of a reseller's customer that a request names. */
+  readonly customerIdOf: CustomerIdOf
+  /** Left out: no route is finance's. */
+  readonly financeDirectory?: FinanceDirectory
+  readonly logger: Logger
+  readonly metrics: HttpMetrics
+  /** Null switches rate limits off. */
+  readonly limits: Limits
+  readonly monotonicMs: MonotonicClock
+  readonly trusted?: TrustedProxies
+  /** Requests that may be in work at once; more are answered 503 before anything is done for them. */
+  readonly maxInFlight?: number
+  /** Those of one account; more are answered 429. Not bounded where limits are switched off. */
+  readonly maxInFlightPerAccount?: number
+  readonly connections?: Partial<ConnectionLimits>
+  /** Bodies on their way. Those of one account are not bounded where limits are switched off. */
+  readonly arriving?: Partial<ArrivingLimits>
+  readonly times?: Partial<Times>
+}
+
+const defaultMaxInFlight = 2_000
+/** Four accounts at the least share the places: one whose requests all hang leaves most of them to others. */
+const defaultMaxInFlightPerAccount = 500
+/** What is logged and measured as the status of a request whose client left before its answer (nginx's word for it). */
+const clientClosed = 499
+
+const requestIdOf = (request: HttpRequest, route: Route | undefined): string => {
+  const header = request.headers['x-request-id']
+  const value = typeof header === 'string' ? header : undefined
+  return route?.requestIdIsKey ? (requestIdAsKey(value) ?? newRequestId()) : requestIdFrom(value)
+}
+
+/** The router takes an empty part of a path for a parameter, e.g. `/api/v1/orders/`: no route has such a path. */
+const isRouted = (request: HttpRequest): boolean =>
+  !request.is404 && !Object.values(request.params as Record<string, string>).includes('')
+
+const checkRequestIdAsKey = (request: HttpRequest, route: Route): void => {
+  const header = request.headers['x-request-id']
+  if (route.requestIdIsKey && requestIdAsKey(header as string | undefined) === null)
+    throw refuse('bad_input', 'X-Request-Id must be 1 to 128 printable ASCII characters', {
+      details: 'X-Request-Id',
+    })
+}
+
+/** RFC 9112 has a request of HTTP/1.1 without a Host refused, or with two; one of HTTP/1.0 needs none. */
+const checkHost = ({ raw, headers }: HttpRequest): void => {
+  checkSentOnce(raw)
+  if (headers.host === undefined && raw.httpVersion !== '1.0')
+    throw refuse('invalid_parameter', 'this is not a valid HTTP/1.1 request: it has no Host')
+}
+
+/**
+ * A path that exists but for slashes at its end is sent on to it, with its query; 308 has the client send method and body
+ * again. OPTIONS of a path that exists, 405 for its other methods, 404 for the rest.
+ */
+const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply): HttpReply => {
+  const [asked = '', ...query] = request.url.split('?')
+  const path = trimEnd(asked, '/')
+  const match = paths(path)
+  if (match === null) throw refuseUnknownPath()
+  if (match.cors) reply.header('access-control-allow-origin', '*')
+  if (path !== asked)
+    return reply
+      .code(308)
+      .headers({ ...baseHeaders(request.exchange.requestId), location: [path, ...query].join('?') })
+      .send()
+  reply.header('allow', match.allow)
+  if (request.method !== 'OPTIONS')
+    throw refuse('method_not_allowed', `this path does not have ${request.method}; it has: ${match.allow}`)
+  if (match.cors) reply.header('access-control-allow-methods', match.allow)
+  return reply.code(204).headers(baseHeaders(request.exchange.requestId)).send()
+}
+
+const fastifyPath = (path: string): string => path.replace(/\{([^{}]+)\}/g, ':$1')
+
+/**
+ * The HTTP server over the declared routes. Every check before a handler happens here, in the order of decisions.md;
+ * every error leaves in the one form of spec.md. It listens nowhere yet: `app.listen({ host, port })`.
+ */
+export const createHttpServer = (options: HttpServerOptions): FastifyInstance => {
+  const { routes, directory, logger, metrics, limits, monotonicMs } = options
+  const trusted = options.trusted ?? noTrustedProxies
+  const inFlight = createInFlight(
+    {
+      total: options.maxInFlight ?? defaultMaxInFlight,
+      perAccount: limits
+        ? (options.maxInFlightPerAccount ?? defaultMaxInFlightPerAccount)
+        : Number.POSITIVE_INFINITY,
+    },
+    metrics,
+  )
+  const arriving = createArriving({
+    ...defaultArrivingLimits,
+    ...options.arriving,
+    ...(limits ? {} : { perSender: Number.POSITIVE_INFINITY }),
+  })
+  const paths = pathTable(routes)
+  const hold = createHold(monotonicMs)
+
+  const times = { ...defaultTimes, ...options.times }
+  const hangUp = createHangUp(times.lingerMs)
+  const unanswered = createUnanswered()
+  const connections = createConnections(
+    { ...defaultConnectionLimits, ...options.connections },
+    trusted,
+    metrics,
+  )
+  const app = Fastify({
+    logger: false,
+    // Requests on connections that are open while the server closes are finished, in our own form.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    clientErrorHandler: answerBrokenRequest(hangUp, unanswered),
+    serverFactory: (handle) => createNodeServer(handle, times, connections, hangUp, unanswered),
+    frameworkErrors: (_error, request, reply) =>
+      sendRefusal(
+        reply as HttpReply,
+        requestIdOf(request as HttpRequest, undefined),
+        null,
+        refuseUnknownPath(),
+      ),
+    routerOptions: { ignoreTrailingSlash: false },
+  })
+  hangUpIdleOnClose(app, connections)
+  app.decorateRequest('exchange', null as never)
+
+  const logOf = (request: HttpRequest): Logger => logger.child({ requestId: request.exchange.requestId })
+
+  const end = ({ method, exchange }: HttpRequest, status: number): void => {
+    if (exchange.ended) return
+    exchange.ended = true
+    const ms = monotonicMs() - exchange.startedMs
+    const template = exchange.route?.route.path ?? 'unknown'
+    metrics.finished(method, template, status, ms / 1000)
+    metrics.held(method, template, exchange.heldMs / 1000)
+    logger.info(
+      {
+        requestId: exchange.requestId,
+        method,
+        route: template,
+        status,
+        ms: Math.round(ms * 100) / 100,
+        code: exchange.code ?? undefined,
+        accountId: exchange.caller?.accountId,
+        keyId: exchange.caller?.keyId ?? exchange.reader?.tokenId,
+      },
+      'request',
+    )
+  }
+
+  /** Fastify tells of answers that went out, and of nothing else: a client may leave at any moment before. */
+  const closed = (request: HttpRequest): void => {
+    arriving.leave(request.exchange)
+    if (!request.exchange.atWork) inFlight.leave(request.exchange)
+    end(request, clientClosed)
+  }
+
+  const takePlace = (exchange: Exchange): void => {
+    if (exchange.route?.route.unlimited || exchange.hasPlace) return
+    inFlight.enter(exchange)
+    if (exchange.caller !== null) inFlight.enterFor(exchange, exchange.caller.accountId)
+  }
+
+  readBodies(app, {
+    wait: (exchange, { bytes, fail }) => {
+      inFlight.leave(exchange)
+      arriving.enter(exchange, bytes, fail)
+    },
+    enter: (exchange) => {
+      arriving.leave(exchange)
+      takePlace(exchange)
+    },
+    hold,
+  })
+
+  const enter = (exchange: Exchange): void => {
+    const { unlimited, atOnce } = exchange.route?.route ?? {}
+    takePlace(exchange)
+    if (!unlimited && atOnce === undefined) admitAddress(limits, exchange.address)
+  }
+
+  const unrouted = (request: HttpRequest, reply: HttpReply): HttpReply => {
+    inFlight.leave(request.exchange)
+    return answerUnrouted(paths, request, reply)
+  }
+
+  app.addHook('onRequest', async (request: HttpRequest, reply) => {
+    const compiled = isRouted(request) ? request.routeOptions.config.compiled : undefined
+    request.exchange = {
+      requestId: requestIdOf(request, compiled?.route),
+      startedMs: monotonicMs(),
+      address: clientAddress(request.raw, trusted),
+      connection: connections.of(request.raw.socket),
+      route: compiled ?? null,
+      caller: null,
+      reader: null,
+      code: null,
+      hasPlace: false,
+      countedFor: null,
+      atWork: false,
+      heldMs: 0,
+      ended: false,
+    }
+    reply.raw.once('close', () => closed(request))
+    enter(request.exchange)
+    checkHost(request)
+    if (compiled?.route.unlimited) return undefined
+    if (compiled === undefined) return unrouted(request, reply)
+    const caller = await admit(compiled.route, request, directory, limits)
+    request.exchange.caller = caller
+    if (caller !== null) inFlight.enterFor(request.exchange, caller.accountId)
+    if (compiled.route.access === 'finance') {
+      if (!options.financeDirectory) throw new Error('a route of finance without a directory of its tokens')
+      request.exchange.reader = await admitFinance(request, options.financeDirectory, limits)
+    }
+    checkRequestIdAsKey(request, compiled.route)
+    return undefined
+  })
+
+  app.addHook('onResponse', (request: HttpRequest, reply, done) => {
+    end(request, reply.statusCode)
+    done()
+  })
+
+  app.setErrorHandler((error, request: HttpRequest, reply) => {
+    const refusal = refusalOf(error, logger, request.exchange.requestId)
+    request.exchange.code = refusal.code
+    arriving.leave(request.exchange)
+    inFlight.leave(request.exchange)
+    sendRefusal(reply, request.exchange.requestId, request.exchange.route?.route ?? null, refusal)
+  })
+
+  app.setNotFoundHandler(unrouted)
+
+  const handle = async (
+    compiled: CompiledRoute,
+    request: HttpRequest,
+    reply: HttpReply,
+  ): Promise<HttpReply> => {
+    const { exchange } = request
+    exchange.atWork = true
+    try {
+      const running = hold(exchange, () => compiled.run(request, () => logOf(request)))
+      const answer = await running
+      hold(exchange, () => sendAnswer(reply, exchange.requestId, compiled.route, answer))
+      return reply
+    } finally {
+      exchange.atWork = false
+      inFlight.leave(exchange)
+    }
+  }
+
+  for (const route of routes) {
+    const compiled = compileRoute(route, options.customerIdOf)
+    app.route({
+      method: route.method,
+      url: fastifyPath(route.path),
+      config: { compiled },
+      handler: (request, reply) => handle(compiled, request as HttpRequest, reply as HttpReply),
+    })
+  }
+  return app
+}

@@ -1,0 +1,61 @@
+import { createHmac, type KeyObject } from 'node:crypto'
+import type { PlanId, ProxyId } from '../../kernel/ids.ts'
+import { deriveKey, type MasterKey } from './master-key.ts'
+
+/** What a customer's proxy client sends. `username` is the base that targeting is appended to. */
+export type Credential = { readonly username: string; readonly password: string }
+
+export type Credentials = {
+  /** The credential of a plan or a rental; the password changes with the generation, the username never does. */
+  of(id: PlanId | ProxyId, generation: number): Credential
+}
+
+const lowerAlphanumeric = 'abcdefghijklmnopqrstuvwxyz0123456789'
+const alphanumeric = `ABCDEFGHIJKLMNOPQRSTUVWXYZ${lowerAlphanumeric}`
+const usernameLength = 14
+const passwordLength = 20
+
+/** Digits made by one division: the alphabet's length to this power, times 2^16, must be a safe integer. */
+const digitsAtOnce = 5
+
+/**
+ * The first digits of a 512-bit number in the alphabet's base: its bias is below 2^-390. The number is divided in parts
+ * of 16 bits, five digits at once: a page shows 50 credentials, and BigInt took 20 times as long for each.
+ */
+const spell = (digest: Buffer, alphabet: string, length: number): string => {
+  const base = alphabet.length
+  const divisor = base ** digitsAtOnce
+  const parts = Array.from({ length: digest.length / 2 }, (_, index) => digest.readUInt16BE(index * 2))
+  let text = ''
+  while (text.length < length) {
+    let rest = 0
+    for (let index = 0; index < parts.length; index += 1) {
+      const value = rest * 0x1_0000 + (parts[index] as number)
+      const quotient = Math.floor(value / divisor)
+      parts[index] = quotient
+      rest = value - quotient * divisor
+    }
+    for (let n = 0; n < digitsAtOnce; n += 1) {
+      text += alphabet[rest % base]
+      rest = Math.floor(rest / base)
+    }
+  }
+  return text.slice(0, length)
+}
+
+/**
+ * Credentials are derived, never stored (design section 5): HMAC-SHA512 under keys that come from the master key. A
+ * username is 14 of `[a-z0-9]`, without the `-` that separates targeting; a password 20 of `[A-Za-z0-9]`, safe in every
+ * line format without escaping.
+ */
+export const createCredentials = (master: MasterKey): Credentials => {
+  const usernames = deriveKey(master, 'proxy usernames v1')
+  const passwords = deriveKey(master, 'proxy passwords v1')
+  const digest = (key: KeyObject, text: string) => createHmac('sha512', key).update(text).digest()
+  return {
+    of: (id, generation) => ({
+      username: spell(digest(usernames, id), lowerAlphanumeric, usernameLength),
+      password: spell(digest(passwords, JSON.stringify([id, generation])), alphanumeric, passwordLength),
+    }),
+  }
+}

@@ -1,0 +1,158 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { open, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import type pg from 'pg'
+import type { Migrations } from '../postgres/migrate.ts'
+import { readOwnFile } from '../postgres/start-refused.ts'
+import type { MasterKey } from './master-key.ts'
+
+/** The secrets of the service, 32 bytes each. They never enter the database. */
+export type Keys = {
+  /** Encrypts what the vault holds and derives proxy credentials. */
+  readonly master: MasterKey
+  /** The seed of the Ed25519 key that signs the log. */
+  readonly seal: Uint8Array
+}
+
+/** Where the keys come from. */
+export type KeySettings = {
+  /** The folder of the files `master.key` and `seal.key`, made where there are none. */
+  readonly dataDir: string
+  /** 32 bytes; null: the file's. */
+  readonly masterKey: Buffer | null
+  readonly sealKey: Buffer | null
+}
+
+export const keyNames = ['master', 'seal'] as const
+export type KeyName = (typeof keyNames)[number]
+
+const settingOf = (name: KeyName): string => `FAREBOX_${name.toUpperCase()}_KEY`
+
+/** A key is not the one that the database was made with. */
+export class KeyRefused extends Error {
+  override readonly name = 'KeyRefused'
+}
+
+export const migrations: Migrations = {
+  '0010_key_fingerprint': `
+    create table vault.key_fingerprint (
+      name text primary key,
+      fingerprint text not null,
+      created_at timestamptz not null default clock_timestamp()
+    );
+  `,
+}
+
+const decode = (text: string, path: string): Buffer => {
+  const key = Buffer.from(text.trim(), 'base64')
+  if (key.length !== 32)
+    throw new KeyRefused(`${path} does not hold 32 bytes in base64; put the key back from a backup`)
+  return key
+}
+
+/** Written under another name first, so that a kill in between leaves no half key. */
+const writeKey = async (path: string, key: Buffer): Promise<void> => {
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.writeFile(`${key.toString('base64')}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+}
+
+/**
+ * Made once, by the first start. In the place of a key that is lost none is made: it would not fit, and would stand in
+ * the way of the right one.
+ */
+const keptKey = async (dataDir: string, name: KeyName, inUse: boolean): Promise<Buffer> => {
+  const path = join(dataDir, `${name}.key`)
+  try {
+    return decode(await readOwnFile(path), path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  if (inUse)
+    throw new KeyRefused(
+      `${path} is missing, and this database was made with the key in it. Put the file back from a backup, or set ${settingOf(name)}; nothing was changed.`,
+    )
+  const made = randomBytes(32)
+  await writeKey(path, made)
+  return made
+}
+
+/**
+ * The keys from the settings, else (on the embedded Postgres) those kept under `dataDir`, made by the first start. Call
+ * it while this process has the data directory locked.
+ * @param inUse The keys that something was made with: none of them is made here
+ * @throws KeyRefused when the file of one is missing or is no key
+ */
+export const loadKeys = async (
+  { dataDir, masterKey, sealKey }: KeySettings,
+  inUse: readonly KeyName[],
+): Promise<Keys> => {
+  const kept = (name: KeyName): Promise<Buffer> => keptKey(dataDir, name, inUse.includes(name))
+  return {
+    // Both ways give 32 bytes: asserted by the setting's schema and by `decode`.
+    master: (masterKey ?? (await kept('master'))) as Uint8Array as MasterKey,
+    seal: sealKey ?? (await kept('seal')),
+  }
+}
+
+/** Tells keys apart and tells nothing of them: SHA-256 over the key and its purpose. */
+export const fingerprintOf = (name: KeyName, key: Uint8Array): string =>
+  createHash('sha256').update(`farebox ${name} key\n`).update(key).digest('hex')
+
+/** The keys that the database was made with. */
+export const keysInUse = async (pool: pg.Pool): Promise<readonly KeyName[]> => {
+  const { rows } = await pool.query<{ name: KeyName }>('select name from vault.key_fingerprint')
+  return rows.map(({ name }) => name)
+}
+
+/**
+ * Keeps the keys' fingerprints in the database at the first start and compares them at every other.
+ * @throws KeyRefused when a key is another one
+ */
+export const checkKeys = async (pool: pg.Pool, keys: Keys): Promise<void> => {
+  for (const name of keyNames) {
+    const fingerprint = fingerprintOf(name, keys[name])
+    const { rows } = await pool.query<{ fingerprint: string }>(
+      `with kept as (
+         insert into vault.key_fingerprint (name, fingerprint) values ($1::text, $2::text)
+         on conflict (name) do nothing returning fingerprint
+       )
+       select fingerprint from kept
+       union all select fingerprint from vault.key_fingerprint where name = $1::text`,
+      [name, fingerprint],
+    )
+    if (rows[0]?.fingerprint !== fingerprint)
+      throw new KeyRefused(
+        `${settingOf(name)} is not the key that this database was made with. Set the former key (it lies in ${name}.key under FAREBOX_DATA where it was made there); nothing was changed.`,
+      )
+  }
+}
+
+/**
+ * Makes another seal key the one of this database; where the key lies under `dataDir`, the file is replaced and the
+ * former one kept beside it. Safe to run again after a crash.
+ */
+export const replaceSealKey = async (
+  { dataDir, sealKey }: Pick<KeySettings, 'dataDir' | 'sealKey'>,
+  pool: pg.Pool,
+  next: Uint8Array,
+): Promise<void> => {
+  if (sealKey === null) {
+    const path = join(dataDir, 'seal.key')
+    const former = await keptKey(dataDir, 'seal', true)
+    if (!former.equals(next)) {
+      await writeKey(`${path}.former-${fingerprintOf('seal', former).slice(0, 8)}`, former)
+      await writeKey(path, Buffer.from(next))
+    }
+  }
+  await pool.query(
+    `insert into vault.key_fingerprint (name, fingerprint) values ('seal', $1::text)
+     on conflict (name) do update set fingerprint = excluded.fingerprint`,
+    [fingerprintOf('seal', next)],
+  )
+}
