@@ -10,6 +10,8 @@ export type NoticeRow = {
   readonly body: string
   readonly kind: NoticeKind
   readonly audience: Audience
+  /** Only this account sees it; null: the audience does. */
+  readonly account_id: string | null
   readonly published_at: string
   readonly expires_at: string | null
   readonly link_href: string | null
@@ -24,6 +26,7 @@ export const noticesTable: Table<NoticeRow> = {
     body: { type: 'text' },
     kind: { type: 'text' },
     audience: { type: 'text' },
+    account_id: { type: 'text', nullable: true },
     published_at: { type: 'timestamptz' },
     expires_at: { type: 'timestamptz', nullable: true },
     link_href: { type: 'text', nullable: true },
@@ -36,7 +39,7 @@ export const noticesTable: Table<NoticeRow> = {
 /** The notices of the service: `GET /api/v1/announcements`. */
 export const notices: ReadModel = {
   name: 'notices',
-  version: 1,
+  version: 2,
   tables: [noticesTable],
   reads: (event) =>
     event.type === 'NoticeExpired'
@@ -53,6 +56,7 @@ export const notices: ReadModel = {
           body: data.body,
           kind: data.kind,
           audience: data.audience,
+          account_id: data.accountId ?? null,
           published_at: data.publishedAt,
           expires_at: data.expiresAt,
           link_href: data.linkHref,

@@ -45,8 +45,8 @@ export const startWebhooks = (
     logger,
     groups: [hot.name],
     onAttempt: createWebhookMetrics(parts.registry, { ...core, monotonicMs: parts.monotonicMs }).onAttempt,
-    onDead: ({ account_id, endpoint_id, delivery_id }, reason) =>
-      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, reason, {
+    onDead: ({ account_id, endpoint_id, delivery_id }, why) =>
+      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, why, {
         actor: { kind: 'system', name: 'webhooks' },
         correlationId: delivery_id,
       }),

@@ -76,7 +76,7 @@ export const makeWebhooks = (
   fact(delivery('whs_golden_kept'), ...decideRedelivery(state(delivery('whs_golden_kept'), deliveryFold)))
   succeed()
   end('whs_golden_gone', (which) => ({ type: 'DeliveryAbandoned', data: { ...which, reason: 'gone' } }))
-  put((all) => decideDisabling(all, ref('whs_golden_gone'), 'gone'))
+  put((all) => decideDisabling(all, ref('whs_golden_gone'), { reason: 'gone' }))
   put((all) => decideRemoval(all, ref('whs_golden_removed')))
   end('whs_golden_removed', (which) => ({
     type: 'DeliveryCanceled',

@@ -60,7 +60,7 @@ test('whatever is asked in whatever order, an account never has more than ten ac
           const ref = place(one.n)
           if (one.kind === 'change') return decideChange(state, ref, one)
           if (one.kind === 'remove') return decideRemoval(state, ref)
-          if (one.kind === 'gone') return decideDisabling(state, ref, 'gone')
+          if (one.kind === 'gone') return decideDisabling(state, ref, { reason: 'gone' })
           return decideRotation(state, { ...ref, secretId: `r${made}` }, 0)
         }
         const decision = decide()
@@ -87,10 +87,16 @@ test('what stands already is decided without a fact', () => {
   )
   for (const change of [{}, { events: ['ping'] as WebhookEventName[] }, { status: 'active' as const }])
     assert.deepEqual(decideChange(state, place(1), change), { outcome: 'decided', events: [] })
-  const disabled = after(state, decideDisabling(state, place(1), 'gone'))
+  const disabled = after(state, decideDisabling(state, place(1), { reason: 'gone' }))
   assert.equal(disabled.get('whs_1')?.status, 'disabled')
-  assert.deepEqual(decideDisabling(disabled, place(1), 'gone'), { outcome: 'decided', events: [] })
-  assert.deepEqual(decideDisabling(disabled, place(2), 'gone'), { outcome: 'decided', events: [] })
+  assert.deepEqual(decideDisabling(disabled, place(1), { reason: 'gone' }), {
+    outcome: 'decided',
+    events: [],
+  })
+  assert.deepEqual(decideDisabling(disabled, place(2), { reason: 'gone' }), {
+    outcome: 'decided',
+    events: [],
+  })
 })
 
 test('a rotation names the former secret and how long it signs', () => {

@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openStage } from '../contract/stage.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
+import type { AccountId } from '../../src/kernel/ids.ts'
+import type { Disabling } from '../../src/outbound/webhooks/events.ts'
+import { createWebhooks } from '../../src/outbound/webhooks/service.ts'
+import { openStage, operator, type Stage } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
+import { caughtUp, enqueued, nowhere } from './causes.ts'
 import { type Receiver, startReceiver, status } from './receiver.ts'
 import {
   deliveriesOf,
+  type Hook,
   hookTo,
   openHooks,
   path,
@@ -13,6 +19,7 @@ import {
   startReactor,
   startWorker,
   untilDelivery,
+  valuesOf,
 } from './world.ts'
 
 const hour = 60 * 60 * 1000
@@ -122,8 +129,75 @@ test('an endpoint that fails for five days is disabled, and what waits is cancel
   })
   await until(async () => (await shown(0)).status === 'disabled', { what: 'the end of it' })
   assert.equal((await shown(0)).disabledReason, 'failing')
+  const noticed = async () =>
+    (await stage.client.get('/api/v1/announcements', { key: hooks[0].key })).body.announcements
+  await until(async () => (await noticed()).length > 0, { what: 'the notice of it' })
   await until(async () => (await deliveriesOf(stage, hooks[0])).every((one) => one.status !== 'pending'))
   const ends = (await deliveriesOf(stage, hooks[0])).map((one) => one.status)
   assert.ok(ends.includes('canceled'), ends.join())
+  assert.equal((await noticed()).length, 1)
   assert.equal((await shown(1)).status, 'active', 'it answered in between')
+})
+
+/** Reads the feed once every read model has what is in the log now. */
+const feedOf = async (stage: Stage, key: string) => {
+  assert.ok(await stage.farebox.projecting.caughtUp(10_000))
+  const { body, status: code, text } = await stage.client.get('/api/v1/announcements', { key })
+  assert.equal(code, 200, text)
+  return body.announcements
+}
+
+test('the account of an endpoint that was disabled gets one notice, in its feed and at its other endpoints, and nobody else does', async (t) => {
+  const stage = await openHooks(t)
+  const { core } = stage.farebox
+  const reactor = startReactor(t, stage)
+  const event = 'announcement.published'
+  const owner = await stage.customer({ cents: 0 })
+  const failing = await hookTo(stage, nowhere, [event], owner)
+  const sibling = await hookTo(stage, nowhere, [event], owner)
+  const stranger = await hookTo(stage, nowhere, [event])
+  const gone = await hookTo(stage, nowhere, [event])
+  const webhooks = createWebhooks({ runner: core.runner, values: valuesOf(stage) })
+  const disable = (hook: Hook, why: Disabling) =>
+    webhooks.disable({ accountId: hook.accountId as AccountId, endpointId: hook.id }, why, operator)
+  const failingSince = isoTime(Date.now() - 5 * 24 * hour)
+
+  await disable(failing, { reason: 'failing', failingSince })
+  await disable(failing, { reason: 'failing', failingSince })
+  await disable(gone, { reason: 'gone' })
+  await caughtUp(stage)
+  await caughtUp(stage) // past what it wrote itself
+  const [notice, ...more] = await feedOf(stage, owner.key)
+  assert.deepEqual(more, [])
+  assert.equal(notice.title, 'A webhook endpoint was disabled')
+  assert.deepEqual([notice.kind, notice.audience, notice.unread], ['ACTION_REQUIRED', 'DEVELOPERS', true])
+  for (const part of [
+    failing.id,
+    failingSince,
+    isoTime(Date.now()).slice(0, 10),
+    'PATCH',
+    '/redeliver?since=',
+  ])
+    assert.ok(notice.body.includes(part), `${part} in: ${notice.body}`)
+  assert.ok(!notice.body.includes(nowhere), 'the URL is the account’s secret')
+  for (const { key } of [stranger, gone]) assert.deepEqual(await feedOf(stage, key), [])
+  const told = async () =>
+    (await enqueued(stage)).map(({ endpointId, event, resource }) => [endpointId, event, resource])
+  assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
+
+  // A reactor that starts over meets the fact once more.
+  await reactor.stop()
+  await core.pool.query('truncate work.webhook_reactor, work.webhook_endpoints, work.webhook_accounts')
+  startReactor(t, stage)
+  await caughtUp(stage)
+  assert.equal((await feedOf(stage, owner.key)).length, 1)
+  assert.deepEqual(await told(), [[sibling.id, event, notice.id]])
+
+  // A second disabling is a notice of its own.
+  const enabled = { key: owner.key, json: { status: 'active' } }
+  assert.equal((await stage.client.call('PATCH', `${path}/${failing.id}`, enabled)).status, 200)
+  await disable(failing, { reason: 'failing', failingSince })
+  await caughtUp(stage)
+  assert.equal((await feedOf(stage, owner.key)).length, 2)
+  assert.deepEqual(await feedOf(stage, stranger.key), [])
 })

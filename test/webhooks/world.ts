@@ -77,8 +77,8 @@ export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {})
     random: sending.random ?? (() => 0.5),
     logger: core.logger,
     groups: [hot.name],
-    onDead: ({ account_id, endpoint_id, delivery_id }, reason) =>
-      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, reason, {
+    onDead: ({ account_id, endpoint_id, delivery_id }, why) =>
+      webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, why, {
         actor: { kind: 'system', name: 'webhooks' },
         correlationId: delivery_id,
       }),

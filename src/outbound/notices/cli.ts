@@ -100,7 +100,13 @@ const list = async ({ pool, clock }: CliContext, options: { readonly all?: boole
     [options.all === true, isoTime(clock())],
   )
   return {
-    json: { notices: rows.map((row) => ({ noticeId: row.notice_id, ...noticeFields(row) })) },
+    json: {
+      notices: rows.map((row) => ({
+        noticeId: row.notice_id,
+        accountId: row.account_id,
+        ...noticeFields(row),
+      })),
+    },
     text: table(
       rows,
       [
@@ -108,7 +114,7 @@ const list = async ({ pool, clock }: CliContext, options: { readonly all?: boole
         { title: 'published', value: (row) => row.published_at },
         { title: 'expires', value: (row) => row.expires_at ?? '-' },
         { title: 'kind', value: (row) => row.kind },
-        { title: 'audience', value: (row) => row.audience },
+        { title: 'audience', value: (row) => row.account_id ?? row.audience },
         { title: 'title', value: (row) => row.title },
       ],
       'no notice stands; --all shows the expired ones too',

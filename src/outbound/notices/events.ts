@@ -1,7 +1,7 @@
 import type { DomainEvent } from '../../platform/eventstore/event.ts'
 import type { Audience, NoticeKind } from './notice.ts'
 
-/** `notice-{id}`: one notice of the service, for everybody that its audience names. Times are ISO 8601 UTC. */
+/** `notice-{id}`: one notice of the service, for everybody that its audience names or for one account. Times are ISO 8601 UTC. */
 export type NoticePublished = DomainEvent<
   'NoticePublished',
   {
@@ -10,6 +10,8 @@ export type NoticePublished = DomainEvent<
     readonly body: string
     readonly kind: NoticeKind
     readonly audience: Audience
+    /** Only this account sees it and is told of it, whatever the audience; left out: the audience does. */
+    readonly accountId?: string
     readonly publishedAt: string
     /** When it drops out of the feed by itself; null: it stands until it is expired by hand. */
     readonly expiresAt: string | null

@@ -10,7 +10,7 @@ export type NoticeQueries = Kysely<ReadDatabase & ReadMarkDatabase>
 /** The feed is no archive (spec.md, "Limits"). */
 export const maxAnnouncements = 50
 
-/** What stands at an instant for these audiences, newest first, with whether the account has opened it. */
+/** What stands at an instant for these audiences or for the account alone, newest first, with whether the account has opened it. */
 export const listAnnouncements = async (
   db: NoticeQueries,
   account: AccountId,
@@ -24,6 +24,7 @@ export const listAnnouncements = async (
       join.onRef('mark.notice_id', '=', 'notice.notice_id').on('mark.account_id', '=', account),
     )
     .where('notice.audience', 'in', [...filter.audiences])
+    .where((is) => is.or([is('notice.account_id', 'is', null), is('notice.account_id', '=', account)]))
     .where((is) => is.or([is('notice.expires_at', 'is', null), is('notice.expires_at', '>', now)]))
   if (filter.kind !== undefined) standing = standing.where('notice.kind', '=', filter.kind)
   const rows = await standing

@@ -23,7 +23,7 @@ export const noticeRoutes = ({
     path: '/api/v1/announcements',
     operationId: 'listAnnouncements',
     summary: 'List notices of the service',
-    description: `What the service has to say to the account, newest first, at most ${maxAnnouncements}. Each account sees the notices for \`ALL\` and for its own audiences: \`DEVELOPERS\` has an API key, \`PARTNERS\` is a reseller, \`CUSTOMERS\` is not one. Expired notices are left out. The feed is not a queue: poll at most once an hour, or register a webhook for \`announcement.published\`.`,
+    description: `What the service has to say to the account, newest first, at most ${maxAnnouncements}. Each account sees the notices for \`ALL\` and for its own audiences: \`DEVELOPERS\` has an API key, \`PARTNERS\` is a reseller, \`CUSTOMERS\` is not one. A notice for one account, such as that its webhook endpoint was disabled, is seen by that account only. Expired notices are left out. The feed is not a queue: poll at most once an hour, or register a webhook for \`announcement.published\`.`,
     tag: 'Account',
     access: 'any-key',
     writes: false,

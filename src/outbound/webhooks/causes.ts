@@ -68,10 +68,10 @@ const subscriptionCause =
     },
   })
 
-const noticeCause: CauseOf<NoticePublished> = ({ data: { noticeId, title, kind, audience } }) => ({
+const noticeCause: CauseOf<NoticePublished> = ({ data: { noticeId, title, kind, audience, accountId } }) => ({
   event: 'announcement.published',
   resource: noticeId,
-  to: { audience },
+  to: accountId === undefined ? { audience } : { accountId },
   data: { kind: 'ready', data: { announcementId: noticeId, title, kind, audience } },
 })
 

@@ -1,6 +1,6 @@
 import { isoTime } from '../../kernel/clock.ts'
 import type { Subscription } from './event-names.ts'
-import type { DeliveryEvent, EndpointDisabled, EndpointEvent, WebhookEnqueued } from './events.ts'
+import type { DeliveryEvent, Disabling, EndpointEvent, WebhookEnqueued } from './events.ts'
 import type { DeliveryState, EndpointStatus, EndpointsState } from './fold.ts'
 
 /** spec.md, "Limits": active endpoints of one account. */
@@ -72,13 +72,9 @@ export const decideRemoval = (state: EndpointsState, ref: EndpointRef): Endpoint
   state.has(ref.endpointId) ? decided({ type: 'EndpointRemoved', data: { ...ref } }) : refused('not_found')
 
 /** Nothing is sent any more. An endpoint that is disabled or removed already stays as it is. */
-export const decideDisabling = (
-  state: EndpointsState,
-  ref: EndpointRef,
-  reason: EndpointDisabled['data']['reason'],
-): EndpointDecision =>
+export const decideDisabling = (state: EndpointsState, ref: EndpointRef, why: Disabling): EndpointDecision =>
   state.get(ref.endpointId)?.status === 'active'
-    ? decided({ type: 'EndpointDisabled', data: { ...ref, reason } })
+    ? decided({ type: 'EndpointDisabled', data: { ...ref, ...why } })
     : decided()
 
 /** Refusal: `not_found`. */

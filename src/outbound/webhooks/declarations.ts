@@ -137,7 +137,7 @@ const contents: Readonly<Record<WebhookEventName, Content>> = {
     resource: 'announcement',
     summary: 'A notice was published',
     description:
-      'The service published a notice to an audience of the account. Its text is read from GET /api/v1/announcements.',
+      'The service published a notice to an audience of the account, or to the account alone. Its text is read from GET /api/v1/announcements.',
     data: {
       announcementId: z.string(),
       title: z.string(),

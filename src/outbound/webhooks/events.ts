@@ -31,8 +31,18 @@ export type EndpointChanged = DomainEvent<
 /** The service stopped sending: the receiver answered 410 Gone, or every attempt of days failed. */
 export type EndpointDisabled = DomainEvent<
   'EndpointDisabled',
-  { readonly endpointId: string; readonly accountId: string; readonly reason: 'gone' | 'failing' }
+  {
+    readonly endpointId: string
+    readonly accountId: string
+    readonly reason: 'gone' | 'failing'
+    /** When the first of the attempts failed, ISO 8601; with `failing` only. An older release left it out. */
+    readonly failingSince?: string
+  }
 >
+/** Why an endpoint is disabled. */
+export type Disabling =
+  | { readonly reason: 'gone' }
+  | { readonly reason: 'failing'; readonly failingSince: string }
 export type EndpointRemoved = DomainEvent<
   'EndpointRemoved',
   { readonly endpointId: string; readonly accountId: string }

@@ -214,4 +214,9 @@ export const migrations: Migrations = {
        where q.endpoint_id = r.endpoint_id and q.lease_owner = owner;
     end $$;
   `,
+  // Version 3 publishes the notice of a disabling, and tells one account of a notice that is for it alone.
+  '0909_webhook_reactor_version_3': `
+    alter table work.webhook_reactor alter column version set default 3;
+    update work.webhook_reactor set version = 3;
+  `,
 }

@@ -15,7 +15,7 @@ import {
   previousSecretMs,
 } from './decide.ts'
 import type { Subscription } from './event-names.ts'
-import type { EndpointDisabled } from './events.ts'
+import type { Disabling } from './events.ts'
 import { deliveryFold, type EndpointStatus, type EndpointsState, endpointsFold } from './fold.ts'
 import { deliveryIdOf } from './reactor/enqueue.ts'
 import { newSecret } from './signature.ts'
@@ -67,7 +67,7 @@ export type Webhooks = {
     cause: Cause,
   ): Promise<WebhookResult>
   /** The receiver is gone, or answers nothing but errors. Does nothing for an endpoint that is not active. */
-  disable(place: Place, reason: EndpointDisabled['data']['reason'], cause: Cause): Promise<void>
+  disable(place: Place, why: Disabling, cause: Cause): Promise<void>
 }
 
 export const createWebhooks = (deps: {
@@ -192,8 +192,8 @@ export const createWebhooks = (deps: {
     redeliver: (place, delivery, cause) =>
       onDelivery('redeliver-webhook', place, delivery, cause, decideRedelivery, false),
 
-    disable: async (place, reason, cause) => {
-      await decideOn('disable-webhook', place, cause, (state) => decideDisabling(state, place, reason))
+    disable: async (place, why, cause) => {
+      await decideOn('disable-webhook', place, cause, (state) => decideDisabling(state, place, why))
     },
   }
 }

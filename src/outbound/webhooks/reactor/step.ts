@@ -130,7 +130,7 @@ const planEvents: ReadonlySet<string> = new Set([
  * know, and whoever takes over after it starts behind that: so the new version also stands in a migration
  * (`work.webhook_reactor.version`, row and default), and a process below it leaves the place where it is.
  */
-export const reactorVersion = 2
+export const reactorVersion = 3
 
 /** The stored types that say something to the reactor. Of the thousands of other events a second it sees the name only. */
 export const reactorTypes: ReadonlySet<string> = new Set([

@@ -7,6 +7,7 @@ import { createLowPlans } from '../low-plans.ts'
 import { finishedStatus } from '../outcomes.ts'
 import { eraseEndpoint } from '../vault.ts'
 import { cancelPending, cancelStale } from './cancel.ts'
+import { noticeOfDisabling } from './disabled-notice.ts'
 import { enqueue } from './enqueue.ts'
 import { openFanOut } from './fan-out.ts'
 import { withPayload } from './payload.ts'
@@ -27,6 +28,7 @@ import {
   startOver,
   takePlace,
 } from './tables.ts'
+import { writeFacts } from './write-facts.ts'
 
 /** Another process took over. */
 class Fenced extends Error {
@@ -133,6 +135,7 @@ export const holdTenure = async (deps: TenureDeps, signal: AbortSignal): Promise
     const { correlationId } = event.metadata
     const cause = { correlationId, causationId: event.id, reason, nowMs: clock() }
     await cancelPending({ db: client, log }, { endpointId, before: event.position }, cause)
+    await writeFacts(log, noticeOfDisabling(event, cause.nowMs))
     if (reason === 'endpoint_removed')
       await client.query('delete from work.webhook_queues where endpoint_id = $1::text', [endpointId])
   }

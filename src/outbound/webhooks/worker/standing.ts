@@ -31,6 +31,8 @@ export const afterAttempt = (
   }
 }
 
-/** Whether to stop sending: see `hopelessMs`. */
-export const isHopeless = ({ failures, failingSince }: Standing, nowMs: number): boolean =>
+/** Since when every attempt failed, where that is reason to stop sending (see `hopelessMs`); null: it is not. */
+export const hopelessSince = ({ failures, failingSince }: Standing, nowMs: number): string | null =>
   failures >= hopelessFailures && failingSince !== null && nowMs - Date.parse(failingSince) >= hopelessMs
+    ? failingSince
+    : null

@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { Clock, MonotonicClock } from '../../../kernel/clock.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import type { EventLog } from '../../../platform/eventstore/port.ts'
-import type { EndpointDisabled } from '../events.ts'
+import type { Disabling } from '../events.ts'
 import type { Sender } from '../sender.ts'
 import type { WebhookValues } from '../vault.ts'
 import { canceledResult, createAttempt, postponedResult } from './attempt.ts'
@@ -13,7 +13,7 @@ import { createClaim, type DueDelivery, type Lease, release, type Standing } fro
 import { joinWorkers, type Membership, reapLeases } from './membership.ts'
 import { createSettle, type Result } from './settle.ts'
 import { createSlots } from './slots.ts'
-import { afterAttempt, isHopeless, isProven } from './standing.ts'
+import { afterAttempt, hopelessSince, isProven } from './standing.ts'
 
 export type WorkerLimits = {
   /** Attempts that run at once; those that last longer than `slowAfterMs` count against `slow`. */
@@ -46,7 +46,7 @@ export type WorkerDeps = {
   /** Groups of read models that must have passed a delivery before it is sent. */
   readonly groups: readonly string[]
   /** The receiver answered 410, or every attempt of days failed: its endpoint is to be disabled. */
-  readonly onDead: (delivery: DueDelivery, reason: EndpointDisabled['data']['reason']) => Promise<void>
+  readonly onDead: (delivery: DueDelivery, why: Disabling) => Promise<void>
   readonly onAttempt?: (result: Result) => void
   readonly limits?: Partial<WorkerLimits>
 }
@@ -112,8 +112,9 @@ export const startDeliveryWorker = (deps: WorkerDeps): DeliveryWorker => {
     state.standing = afterAttempt(state.standing, { urlId: lease.urlId, acknowledged, nowMs: result.atMs })
     deps.onAttempt?.(result)
     await settle(result)
-    if (status === 410) await deps.onDead(delivery, 'gone')
-    else if (isHopeless(state.standing, result.atMs)) await deps.onDead(delivery, 'failing')
+    if (status === 410) return deps.onDead(delivery, { reason: 'gone' })
+    const failingSince = hopelessSince(state.standing, result.atMs)
+    if (failingSince !== null) await deps.onDead(delivery, { reason: 'failing', failingSince })
   }
 
   const runLease = async (lease: Lease, startUntilMs: number, signal: AbortSignal): Promise<LeaseState> => {
