@@ -1,12 +1,12 @@
 import type { TableChange } from './fold-batch.ts'
 import type { Row } from './table-sql.ts'
 
-/** Whom a batch's rows are about: accounts, and tables whose rows are of no account; or anything. */
+/** Whom a batch's rows are about: accounts, and tables with rows that are of no account; or anything. */
 export type Subjects = ReadonlySet<string> | 'all'
 
 /** Counts changes of read tables by whom they are about, so that what was read from them can be told to be current. */
 export type ChangeCounter = {
-  /** A number that rises with every change of rows of an account, or of a table whose rows belong to none (`notices`). */
+  /** A number that rises with every change of rows of an account, or of a table with rows that belong to none (`notices`). */
   version(subject: string): number
   /** Rows about these are about to be written, or have just been. */
   changed(subjects: Subjects): void
@@ -22,18 +22,16 @@ const accountColumn = 'account_id'
 /** Whom these changes are about. */
 export const subjectsOf = (tables: readonly TableChange[]): Subjects => {
   const subjects = new Set<string>()
-  const add = (rows: readonly Row[]): void => {
-    for (const row of rows) {
-      const account = row[accountColumn]
-      if (account !== null) subjects.add(account as string)
-    }
+  /** A row with null in place of an account is of none, and so its table's. */
+  const add = (name: string, rows: readonly Row[]): void => {
+    for (const row of rows) subjects.add((row[accountColumn] as string | null) ?? name)
   }
   for (const { table, inserted, put, removed } of tables)
     if (accountColumn in table.columns) {
       // Only the key of a removed row is at hand. Rows of accounts are rarely removed.
       if (removed.length > 0) return 'all'
-      add(inserted)
-      add(put)
+      add(table.name, inserted)
+      add(table.name, put)
     } else if (inserted.length + put.length + removed.length > 0) subjects.add(table.name)
   return subjects
 }
