@@ -19,6 +19,8 @@ export type PlanRow = {
   readonly expires_at: string | null
   /** Of the plan's credentials. */
   readonly generation: number
+  /** When that generation began; null while it is the first. The one before works for a while longer. */
+  readonly rotated_at: string | null
 }
 
 export const plansTable: Table<PlanRow> = {
@@ -36,12 +38,15 @@ export const plansTable: Table<PlanRow> = {
     started_at: { type: 'timestamptz' },
     expires_at: { type: 'timestamptz', nullable: true },
     generation: { type: 'integer' },
+    rotated_at: { type: 'timestamptz', nullable: true },
   },
   key: ['plan_id'],
   indexes: [
     'account_id, started_at desc, plan_id desc',
     // The plans of one customer of a reseller; an account's own are not in it.
     'account_id, customer_id, started_at desc, plan_id desc where customer_id is not null',
+    // The gateway looks for plans that began since it last looked.
+    'started_at',
   ],
   rewritten: true,
 }
@@ -51,7 +56,7 @@ const prefix = 'plan-'
 /** Plans, and what was bought and used of them. */
 export const plans: ReadModel = {
   name: 'plans',
-  version: 4,
+  version: 5,
   tables: [plansTable],
   reads: (event) =>
     event.stream.startsWith(prefix) && event.type !== 'PlanActivated'
@@ -75,6 +80,7 @@ export const plans: ReadModel = {
         started_at: data.startedAt,
         expires_at: data.expiresAt,
         generation: 0,
+        rotated_at: null,
       })
     }
     const planId = event.stream.slice(prefix.length)
@@ -95,7 +101,11 @@ export const plans: ReadModel = {
       case 'PlanExpired':
         return rows.put(plansTable, { ...plan, expires_at: event.data.expiredAt })
       case 'PlanCredentialRotated':
-        return rows.put(plansTable, { ...plan, generation: event.data.generation })
+        return rows.put(plansTable, {
+          ...plan,
+          generation: event.data.generation,
+          rotated_at: event.metadata.recordedAt,
+        })
       case 'PlanOrderRefused':
       case 'PlanRanLow':
       case 'PlanExhausted':

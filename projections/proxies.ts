@@ -56,6 +56,8 @@ const proxiesTable: Table<ProxyRow> = {
     // The rentals of one customer of a reseller; an account's own are not in it.
     'account_id, customer_id, created_at desc where customer_id is not null',
     'expires_at where released_at is null',
+    // The gateway finds a rental by the address that was dialled.
+    'ip where released_at is null',
   ],
 }
 
@@ -64,7 +66,7 @@ const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
 /** Rentals of dedicated addresses. */
 export const proxies: ReadModel = {
   name: 'proxies',
-  version: 4,
+  version: 5,
   tables: [proxiesTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>
