@@ -28,6 +28,7 @@ export const house = [
       'market/resellers',
       'outbound/notices',
       'outbound/webhooks',
+      'gateway/lines',
       'books/finance',
       'books/periods',
       'books/audit',
@@ -60,6 +61,7 @@ export const house = [
       'outbound/notices',
       'outbound/messaging',
       'outbound/webhooks',
+      'gateway/proxy',
     ],
   },
   {
@@ -98,6 +100,7 @@ const factName =
 /** Facts under names of their own. */
 const moreFacts: Readonly<Record<string, readonly string[]>> = {
   'books/finance': ['entries'],
+  'gateway/lines': ['targeting'],
   'market/catalog': [
     'availability',
     'catalog',
