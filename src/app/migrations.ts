@@ -2,6 +2,7 @@ import { migrations as kept } from '../../projections/engine/answers/migrations.
 import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as audit } from '../books/audit/migrations.ts'
 import { migrations as finance } from '../books/finance/migrations.ts'
+import { migrations as gatewayLeases } from '../gateway/budget/migrations.ts'
 import { migrations as accounts } from '../market/accounts/migrations.ts'
 import { migrations as customers } from '../market/customers/migrations.ts'
 import { migrations as labels } from '../market/labels/migrations.ts'
@@ -77,6 +78,7 @@ const rooms: readonly Migrations[] = [
   subscriptions,
   kept,
   idsByBytes,
+  gatewayLeases,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

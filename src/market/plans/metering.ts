@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { Clock } from '../../kernel/clock.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
@@ -17,6 +16,7 @@ import {
   type Settled,
   type TrafficBatch,
 } from './traffic-counters.ts'
+import { createTrafficReports } from './traffic-reports.ts'
 
 export type BatchAnswer =
   | {
@@ -54,19 +54,7 @@ export type Meter = {
   forget(): Promise<void>
 }
 
-/** One report, and a batch's part for one plan. */
-const maxReportBytes = 1e15
-const maxKnownPlans = 100_000
 const sweptAtOnce = 500
-
-const checked = ({ reporter, sequence, traffic }: TrafficBatch): void => {
-  if (reporter === '' || reporter.length > 200) throw new RangeError('a reporter has 1 to 200 characters')
-  if (!Number.isSafeInteger(sequence) || sequence < 0)
-    throw new RangeError(`a sequence is a whole number from 0 on, not ${sequence}`)
-  for (const [planId, bytes] of traffic)
-    if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > maxReportBytes)
-      throw new RangeError(`${planId}: bytes are whole, from 0 to ${maxReportBytes}, not ${bytes}`)
-}
 
 export const createMeter = (deps: {
   readonly pool: pg.Pool
@@ -79,7 +67,6 @@ export const createMeter = (deps: {
 }): Meter => {
   const { pool, runner, clock, logger, actor = { kind: 'system', name: 'metering' } } = deps
   const counters = createTrafficCounters(pool)
-  const counted = new LRUCache<PlanId, true>({ max: maxKnownPlans })
 
   const run = async (
     planId: PlanId,
@@ -131,43 +118,26 @@ export const createMeter = (deps: {
     if (failed) throw failed.reason
   }
 
-  /** Starts a counter for each plan that has none; ids that no plan has are returned. */
-  const start = async (planIds: readonly PlanId[]): Promise<readonly PlanId[]> => {
-    const fresh = planIds.filter((planId) => !counted.has(planId))
-    if (fresh.length === 0) return []
-    const known = await counters.known(fresh)
-    const unknown: PlanId[] = []
-    const begin = async (planId: PlanId): Promise<void> => {
-      if (!known.has(planId)) {
-        const { state, alarms } = await look(planId)
-        if (!state.plan) return void unknown.push(planId)
-        const { accountId, usedBytes } = state.plan
-        await counters.start({ planId, accountId: accountId as AccountId, usedBytes }, alarms)
-      }
-      counted.set(planId, true)
-    }
-    await Promise.all(fresh.map(begin))
-    return unknown
-  }
+  const reports = createTrafficReports({
+    counters,
+    clock,
+    plan: async (planId) => {
+      const { state, alarms } = await look(planId)
+      if (!state.plan) return null
+      return { accountId: state.plan.accountId as AccountId, usedBytes: state.plan.usedBytes, alarms }
+    },
+  })
 
   const report: Meter['report'] = async (batch) => {
-    checked(batch)
-    const unknown = await start([...batch.traffic.keys()])
-    const known = new Map(batch.traffic)
-    for (const planId of unknown) known.delete(planId)
-    const added = await counters.add({ ...batch, traffic: known }, clock())
-    if (added === null) return { counted: false }
-    const alarmed = added.filter((plan) => plan.alarmed).map(({ planId }) => planId)
+    const answer = await reports.report(batch)
+    if (!answer.counted) return answer
+    const { alarmed, usedBytes, unknown } = answer
     if (alarmed.length > 0)
       // The bytes are safe; whatever keeps the log from hearing of them now, the next sweep tells it.
       await log(alarmed, false).catch((err) =>
         logger.error({ err, planIds: alarmed }, 'traffic was counted and is written to the log later'),
       )
-    return {
-      counted: true,
-      usedBytes: new Map(added.map(({ planId, usedBytes }) => [planId, usedBytes])),
-      unknown,
-    }
+    return { counted: true, usedBytes, unknown }
   }
 
   return {

@@ -1,0 +1,34 @@
+import type { MonotonicClock } from '../../kernel/clock.ts'
+
+/** A bucket of this length is filled by its speed, milliseconds: a burst is no longer. */
+const bucketMs = 100
+
+/** A token bucket in bytes. `bytesPerSecond` may change while it runs. */
+export const createBucket = (monotonicMs: MonotonicClock, bytesPerSecond: number) => {
+  let speed = bytesPerSecond
+  let tokens = (speed * bucketMs) / 1000
+  let filledAtMs = monotonicMs()
+  const fill = (): number => {
+    const nowMs = monotonicMs()
+    tokens = Math.min((speed * bucketMs) / 1000, tokens + ((nowMs - filledAtMs) * speed) / 1000)
+    filledAtMs = nowMs
+    return Math.floor(tokens)
+  }
+  return {
+    available: fill,
+    take: (wanted: number): number => {
+      const bytes = Math.max(0, Math.min(wanted, fill()))
+      tokens -= bytes
+      return bytes
+    },
+    giveBack: (bytes: number): void => {
+      tokens += bytes
+    },
+    setSpeed: (next: number): void => {
+      fill()
+      speed = next
+    },
+  }
+}
+
+export type Bucket = ReturnType<typeof createBucket>

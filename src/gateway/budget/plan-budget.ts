@@ -1,0 +1,229 @@
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { PlanId } from '../../kernel/ids.ts'
+import type { Denied } from '../proxy/ports.ts'
+import { createBucket } from './bucket.ts'
+import { booksAway, trafficExhausted } from './denials.ts'
+import { type LeaseAnswer, type LeaseRequest, leaseValidMs } from './leases.ts'
+import { createSales, type Direction, type Traffic } from './sales.ts'
+
+/** What a budget needs to know of its plan. */
+export type Terms = {
+  readonly planId: PlanId
+  /** The speed of a plan that is sold by time; null: it is sold by traffic. */
+  readonly bytesPerSecond: number | null
+}
+
+const minSlab = 256 * 1024
+const maxSlab = 32 * 1024 * 1024
+
+/** A plan without tunnels keeps its slab this long for the next one, unless it is nearly used up. */
+const idleMs = 5_000
+const nearlyUsedUp = 16 * 1024 * 1024
+
+/** A tunnel that may pass nothing waits this long for the books before it is told that they are away. */
+const patienceMs = 10_000
+
+/** How often those who wait for their speed are looked at, milliseconds. */
+const refillMs = 10
+
+type Waiter = { readonly settle: (denied: Denied | null) => void; readonly untilMs: number }
+
+/**
+ * What this process may sell of one plan, for all its tunnels together. Taking is synchronous, since it happens for every
+ * chunk; leases come in beside it.
+ *
+ * At any moment the lease on record covers what is left of the slab and what was sold and not reported. So whatever
+ * happens to this process, no other sells a byte that it sold.
+ */
+export class PlanBudget {
+  readonly planId: PlanId
+  readonly #monotonicMs: MonotonicClock
+  readonly #need: () => void
+  readonly #sales = createSales()
+  readonly #bucket: ReturnType<typeof createBucket> | null
+  readonly #bytesPerSecond: number | null
+  readonly #ended = new AbortController()
+  #slab = 0
+  /** Sold since the last renewal: the next slab is measured by it. */
+  #recent = 0
+  #validUntilMs = Number.NEGATIVE_INFINITY
+  #free = Number.POSITIVE_INFINITY
+  #paused = false
+  #denied: Denied | null = null
+  #deniedAtMs = 0
+  #tunnels = 0
+  #idleSinceMs: number
+  #waiters: Waiter[] = []
+  #refilling: NodeJS.Timeout | null = null
+  #closed = false
+
+  /** @param need called when a lease is due before the next round */
+  constructor(terms: Terms, deps: { readonly monotonicMs: MonotonicClock; readonly need: () => void }) {
+    this.planId = terms.planId
+    this.#monotonicMs = deps.monotonicMs
+    this.#need = deps.need
+    this.#bytesPerSecond = terms.bytesPerSecond
+    this.#bucket = terms.bytesPerSecond === null ? null : createBucket(deps.monotonicMs, terms.bytesPerSecond)
+    this.#idleSinceMs = deps.monotonicMs()
+  }
+
+  /** Aborted with a `Denied` as its reason once nothing more may pass. */
+  get ended(): AbortSignal {
+    return this.#ended.signal
+  }
+
+  /** Why nothing more may pass, and for how long it has been so; null while something may. */
+  denial(): { readonly denied: Denied; readonly forMs: number } | null {
+    return this.#denied && { denied: this.#denied, forMs: this.#monotonicMs() - this.#deniedAtMs }
+  }
+
+  enter(): void {
+    this.#tunnels += 1
+  }
+
+  /** No tunnel is open on it. */
+  unused(): boolean {
+    return this.#tunnels === 0
+  }
+
+  leave(): void {
+    this.#tunnels -= 1
+    this.#idleSinceMs = this.#monotonicMs()
+  }
+
+  #available(): number {
+    if (this.#denied || this.#monotonicMs() >= this.#validUntilMs) return 0
+    return this.#bucket ? this.#bucket.available() : this.#slab
+  }
+
+  take(wanted: number, direction: Direction): number {
+    const bytes = Math.min(wanted, this.#available())
+    if (bytes <= 0) return 0
+    if (this.#bucket) this.#bucket.take(bytes)
+    else {
+      const before = this.#slab
+      this.#slab -= bytes
+      this.#recent += bytes
+      if (before >= this.#target() / 2 && this.#slab < this.#target() / 2) this.#need()
+    }
+    this.#sales.add(bytes, direction)
+    return bytes
+  }
+
+  giveBack(bytes: number, direction: Direction): void {
+    if (this.#bucket) this.#bucket.giveBack(bytes)
+    else this.#slab += bytes
+    this.#sales.add(-bytes, direction)
+    this.#wake()
+  }
+
+  /** Settles with null when something may pass again, else with why nothing will. */
+  more(): Promise<Denied | null> {
+    if (this.#denied) return Promise.resolve(this.#denied)
+    if (this.#available() > 0) return Promise.resolve(null)
+    return new Promise((settle) => {
+      this.#waiters.push({ settle, untilMs: this.#monotonicMs() + patienceMs })
+      if (this.#bucket && this.#monotonicMs() < this.#validUntilMs) this.#refill()
+      else this.#need()
+    })
+  }
+
+  /** Whether a tunnel waits for a lease. */
+  starves(): boolean {
+    return this.#waiters.length > 0 && this.#available() === 0
+  }
+
+  #refill(): void {
+    this.#refilling ??= setInterval(() => {
+      this.#wake()
+      if (this.#waiters.length > 0) return
+      clearInterval(this.#refilling ?? undefined)
+      this.#refilling = null
+    }, refillMs)
+  }
+
+  #wake(): void {
+    if (this.#waiters.length === 0 || this.#available() <= 0) return
+    const waiting = this.#waiters
+    this.#waiters = []
+    for (const { settle } of waiting) settle(null)
+  }
+
+  #target(): number {
+    return Math.min(maxSlab, Math.max(minSlab, this.#recent * 2))
+  }
+
+  /**
+   * What is to be reported and asked for at this moment, in one step, so that both fit together. What is not wanted any
+   * more is given up here, before others may have it.
+   */
+  snapshot(): { readonly sold: Traffic; readonly request: LeaseRequest; readonly over: boolean } {
+    const idle = this.#tunnels === 0
+    const idleForMs = this.#monotonicMs() - this.#idleSinceMs
+    const over =
+      idle && (this.#closed || idleForMs > idleMs || this.#free < nearlyUsedUp || this.#denied !== null)
+    if (over || this.#paused) this.#slab = Math.min(this.#slab, this.#sales.prepaid())
+    const sold = this.#sales.report()
+    const held = Math.max(0, this.#slab - this.#sales.prepaid())
+    const wanted = idle || this.#paused ? 0 : Math.max(0, this.#target() - this.#slab)
+    this.#recent = 0
+    return { sold, over, request: { planId: this.planId, held, wanted: over && held === 0 ? -1 : wanted } }
+  }
+
+  /** Takes a lease over. @param askedMs when it was asked for, by the monotonic clock */
+  renewed(answer: LeaseAnswer, askedMs: number): void {
+    this.#validUntilMs = askedMs + leaseValidMs
+    this.#paused = answer.paused
+    if (this.#bucket && this.#bytesPerSecond !== null)
+      // Every process that serves the plan has the same share of its speed.
+      this.#bucket.setSpeed(this.#bytesPerSecond / (answer.workers + 1))
+    else {
+      this.#slab += answer.granted
+      this.#free = (answer.free ?? 0) - answer.granted
+      const usedUp = this.#slab === 0 && answer.free === 0 && answer.elsewhere === 0 && !answer.paused
+      if (usedUp) this.deny(trafficExhausted)
+    }
+    this.#wake()
+  }
+
+  /** Nothing more may pass; running tunnels are cut. */
+  deny(denied: Denied): void {
+    if (this.#denied) return
+    this.#denied = denied
+    this.#deniedAtMs = this.#monotonicMs()
+    this.#ended.abort(denied)
+    this.#settleAll(denied)
+  }
+
+  /** The lease may be another's by now, with whatever was sold of it and not reported. */
+  forget(): void {
+    this.#slab = 0
+    this.#validUntilMs = Number.NEGATIVE_INFINITY
+    this.#sales.forget()
+  }
+
+  /** Tells those who waited too long for the books. */
+  expireWaiters(): void {
+    const nowMs = this.#monotonicMs()
+    const late = this.#waiters.filter(({ untilMs }) => untilMs <= nowMs)
+    if (late.length === 0) return
+    this.#waiters = this.#waiters.filter(({ untilMs }) => untilMs > nowMs)
+    for (const { settle } of late) settle(booksAway)
+  }
+
+  #settleAll(denied: Denied | null): void {
+    const waiting = this.#waiters
+    this.#waiters = []
+    for (const { settle } of waiting) settle(denied)
+  }
+
+  /** No tunnel will come: the slab need not wait for one. */
+  close(): void {
+    this.#closed = true
+  }
+
+  stop(): void {
+    clearInterval(this.#refilling ?? undefined)
+    this.#settleAll(booksAway)
+  }
+}
