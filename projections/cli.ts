@@ -3,6 +3,7 @@ import type { Cli } from '../src/platform/cli/cli.ts'
 import { CliMisuse, CliRefusal, fields } from '../src/platform/cli/output.ts'
 import { createProgressBar, type ProgressStep } from '../src/platform/cli/progress-bar.ts'
 import { createCodec } from '../src/platform/eventstore/codec.ts'
+import { positionToken } from '../src/terms/position.ts'
 import { ProjectionsRefused } from './engine/checkpoint.ts'
 import type { Difference } from './engine/compare.ts'
 import {
@@ -37,7 +38,7 @@ const resultText = (result: RebuildResult): string =>
       group: result.group,
       models: result.models.join(', '),
       events: result.events,
-      position: result.position,
+      position: positionToken(result.position),
       seconds: result.durationMs / 1000,
       compared: result.compared.join(', ') || null,
       replaced: result.exchanged,
@@ -75,12 +76,16 @@ export const registerProjections = (program: Command, cli: Cli): void => {
             { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
           )
           bar.end()
+          const shown = results.map((result) => ({ ...result, position: positionToken(result.position) }))
           const differences = results.flatMap((result) => result.differences)
           if (compareOnly && differences.length > 0)
             throw new CliRefusal('read_models_differ', differences.map(differenceText).join('; '), {
-              results,
+              results: shown,
             })
-          return { json: { results }, text: results.map(resultText).join('\n\n') }
+          return {
+            json: { results: shown },
+            text: results.map(resultText).join('\n\n'),
+          }
         } catch (error) {
           bar.end()
           throw refusalOf(error) ?? error

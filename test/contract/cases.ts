@@ -628,7 +628,8 @@ const financeCases = (
     ...each('a time to come', '400 invalid_parameter', financeToken, '?as_of=2126-11-21'),
     ...each('a range to a time to come', '400 invalid_parameter', financeToken, '?to=2126-11-21'),
     ...each('a moment and a range', '400 invalid_parameter', financeToken, '?as_of=1&from=1'),
-    ...each('as of a position', '200', financeToken, '?as_of=20&limit=1'),
+    ...each('as of a position', '200', financeToken, '?as_of=pos_0_20&limit=1'),
+    ...each('as of a position of another log', '400 invalid_parameter', financeToken, '?as_of=pos_1_20'),
     ...each('over a range', '200', financeToken, '?from=2026-01-01&to=2026-11-21&book=service'),
     {
       operation: 'getMe',

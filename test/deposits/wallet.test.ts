@@ -244,7 +244,7 @@ describe("a deposit into one's own wallet", () => {
           client.post('/api/v1/deposits', { amount_cents: 1500 }, { key, headers: named('lost answer') })
         const [first, again] = [await send(), await send()]
         assert.equal(again.headers.get('idempotency-replayed'), 'true')
-        assert.match(first.headers.get('x-farebox-position') ?? '', /^\d+$/)
+        assert.match(first.headers.get('x-farebox-position') ?? '', /^pos_0_\d+$/)
         assert.equal(again.headers.get('x-farebox-position'), first.headers.get('x-farebox-position'))
       },
     )

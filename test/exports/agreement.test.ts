@@ -136,8 +136,8 @@ test('wrong input ends with exit code 2, says what is wrong, and leaves no file'
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
     [['ledger', 'export', '--out', out], /--format/],
     [['ledger', 'export', '--format', 'xml'], /hledger, beancount, csv, jsonl/],
-    [[...csv, '--until', 'yesterday'], /a position of the log/],
-    [[...csv, '--until', '2026-02-30'], /a position of the log/],
+    [[...csv, '--until', 'yesterday'], /a position such as pos_0_1284/],
+    [[...csv, '--until', '2026-02-30'], /a position such as pos_0_1284/],
     [[...csv, '--until', '99999999'], /past the end of the log/],
     [[...csv, '--book', 'sales'], /service, or reseller:/],
     [[...csv, '--book', `reseller:${demo.buyer.accountId}`], /there is no reseller/],

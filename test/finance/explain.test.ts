@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { registerLedger } from '../../src/books/finance/cli.ts'
 import { registerExplain } from '../../src/books/finance/explain-cli.ts'
+import { parsePosition } from '../../src/terms/position.ts'
 import { openStage } from '../contract/stage.ts'
 import { farebox } from '../support/farebox.ts'
 import { ledgerWorld } from './cli-world.ts'
@@ -42,7 +43,7 @@ test('an order is explained from its payment to its refund, with who caused what
   const text = await farebox(t, ['ledger', 'explain', orderId], env)
   assert.match(text.out, /by key:key_\w+, through explain-me/)
   assert.match(text.out, /order of 1 IP isp-static for \$/)
-  assert.match(text.out, /catalogue [0-9a-f]{12}: CatalogImported at position \d+/)
+  assert.match(text.out, /catalogue [0-9a-f]{12}: CatalogImported at position pos_0_\d+/)
 })
 
 test('a balance is explained by its last lines, an entry by its request', async (t) => {
@@ -54,7 +55,7 @@ test('a balance is explained by its last lines, an entry by its request', async 
   )
   assert.equal(all.balanceMicros, '-84997000')
   const last = await run('ledger', 'explain', 'acc_one', '--limit', '1')
-  assert.match(last.out, /is at -84\.997000 as of position \d+ .*; the last 1 of its 3 lines:/)
+  assert.match(last.out, /is at -84\.997000 as of position pos_0_\d+ .*; the last 1 of its 3 lines:/)
   const entry = JSON.parse((await run('ledger', 'explain', '5', '--json')).out)
   assert.deepEqual(
     entry.chain.map((link: { type: string }) => link.type),
@@ -63,17 +64,17 @@ test('a balance is explained by its last lines, an entry by its request', async 
   const near = await run('ledger', 'explain', '5', '--limit', '1')
   assert.match(
     near.out,
-    /^the event at position 5 and its request\n\n2 more events left out: --limit shows more\n5 {2}/,
+    /^the event at position pos_0_5 and its request\n\n2 more events left out: --limit shows more\npos_0_5 {2}/,
   )
   assert.deepEqual(
     JSON.parse((await run('ledger', 'explain', '5', '--limit', '2', '--json')).out).chain.map(
-      ({ position }: { position: number }) => position,
+      ({ position }: { position: string }) => parsePosition(position),
     ),
     [5, 6],
   )
   for (const [what, message] of [
     ['ord_nothing', /no event names the order ord_nothing/],
-    ['999999', /position 999999 is past the end/],
+    ['pos_0_999999', /position pos_0_999999 is past the end/],
     ['assets:nothing', /no book has an account assets:nothing; .* an order is ord_…, an entry the position/],
     ['', /no book has an account ""; .* an order is ord_…/],
   ] as const) {

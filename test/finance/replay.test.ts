@@ -66,11 +66,15 @@ test('a replay says what the journal says, and needs none of its tables', async 
 })
 
 for (const [what, args, message] of [
-  ['a moment that is none', ['--until', 'soon'], /position of the log such as/],
-  ['a position past the end', ['--until', '999999'], /position 999999 is past the end/],
+  ['a moment that is none', ['--until', 'soon'], /a position such as pos_0_1284/],
+  ['a position past the end', ['--until', '999999'], /position pos_0_999999 is past the end/],
   ['a time to come', ['--until', '2026-12-25'], /2026-12-25T00:00:00.000Z is still to come/],
-  ['an unknown account', ['--account', 'assets:nothing'], /no entry up to position \d+ names assets:nothing/],
-  ['an unknown book', ['--book', 'ours'], /no entry up to position \d+ names the book ours/],
+  [
+    'an unknown account',
+    ['--account', 'assets:nothing'],
+    /no entry up to position pos_0_\d+ names assets:nothing/,
+  ],
+  ['an unknown book', ['--book', 'ours'], /no entry up to position pos_0_\d+ names the book ours/],
 ] as const)
   test(`wrong use of a replay exits with 2: ${what}`, async (t) => {
     const { run } = await ledgerWorld(t, [registerReplay])

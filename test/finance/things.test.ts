@@ -6,6 +6,7 @@ import type { Format } from '../../src/books/exports/format.ts'
 import { thingWord } from '../../src/books/finance/trail.ts'
 import { decode } from '../../src/platform/eventstore/codec.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
+import { parsePosition } from '../../src/terms/position.ts'
 import { playBusiness } from '../audit/business.ts'
 import { allEvents } from '../audit/world.ts'
 import { deskOf } from '../resellers/desk.ts'
@@ -117,7 +118,7 @@ test('every thing that the log names by an id is explained by it', async (t) => 
       const { code, err, json } = await run('ledger', 'explain', id, '--limit', '1000')
       assert.equal(code, 0, `${id}: ${err}`)
       assert.equal(json.leftOut, 0, id)
-      const chain = json.chain.map(({ position }: { position: number }) => position)
+      const chain = json.chain.map(({ position }: { position: string }) => parsePosition(position))
       const wanted = events.filter(
         ({ stream, data }) =>
           stream === `${home[prefix]}-${id}` ||

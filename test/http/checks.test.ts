@@ -83,7 +83,7 @@ describe('The checks before a handler', () => {
     )
     assert.equal(status, 201)
     assert.deepEqual(body, { orderId: 'ord_1', quantity: 5, customer: 'customer 7' })
-    assert.equal(headers.get('x-farebox-position'), '42')
+    assert.equal(headers.get('x-farebox-position'), 'pos_0_42')
   })
 
   test('limit an address before they look at its key, and a key before its scope', async (t) => {
@@ -349,8 +349,13 @@ describe('The checks before a handler', () => {
     const { client } = await sampleServer(t)
     const read = (position: string) =>
       client.get('/api/v1/orders/ord_1', { key: 'buyer-key', headers: { 'x-farebox-position': position } })
-    assert.equal((await read('42')).body.quantity, 42)
-    assert.equal((await read('soon')).body.code, 'invalid_parameter')
+    assert.equal((await read('pos_0_42')).body.quantity, 42)
+    assert.equal((await read('42')).body.quantity, 42, 'as answers carried it before tokens')
+    for (const position of ['soon', 'pos_1_42', '42, 42']) {
+      const { body } = await read(position)
+      assert.equal(body.code, 'invalid_parameter')
+      assert.match(body.error, /such as pos_0_1284, as an answer carried it/)
+    }
     const headers = { 'x-farebox-position': 'soon' }
     const write = await client.call('DELETE', '/api/v1/orders/ord_1', { key: 'buyer-key', headers })
     assert.equal(write.body.code, 'invalid_parameter', 'a write may read before it writes')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decode } from '../../src/platform/eventstore/codec.ts'
+import { positionToken } from '../../src/terms/position.ts'
 import { ledgerStream } from '../../src/terms/streams.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -150,7 +151,7 @@ test('what a reseller reads of its customers, margins and statement', async (t) 
     for (const line of body.lines) {
       const event = events.get(line.eventId)
       assert.ok(event)
-      assert.deepEqual([event.position, event.type], [line.position, line.eventType])
+      assert.deepEqual([positionToken(event.position), event.type], [line.position, line.eventType])
       const data = event.data as { amountMicros: number; costMicros: number; orderId?: string }
       const sign = line.type === 'sale' ? 1 : -1
       assert.deepEqual(

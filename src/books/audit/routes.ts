@@ -2,7 +2,9 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
+import { positionField } from '../../platform/http/position-field.ts'
 import { type Route, route } from '../../platform/http/route.ts'
+import { positionToken } from '../../terms/position.ts'
 import { listSeals } from './queries.ts'
 import { listVerifications, type Verification } from './runs.ts'
 import { findingText } from './verify/finding.ts'
@@ -48,7 +50,7 @@ const Verifications = z
           outcome: z.enum(['running', 'clean', 'differs', 'failed']),
           result: z
             .object({
-              position: z.int().min(0).meta({ description: 'Up to this position of the log.' }),
+              position: positionField('Up to this position of the log.'),
               events: z.int().min(0),
               seals: z.int().min(0),
               sealedThrough: z
@@ -60,7 +62,7 @@ const Verifications = z
               groups: z.array(
                 z.object({
                   group: z.string(),
-                  position: z.int().min(0),
+                  position: positionField('How far the group was compared.'),
                   tables: z.int().min(0),
                   rows: z.int().min(0),
                 }),
@@ -98,13 +100,13 @@ const verificationExample = {
   finishedAt: '2026-11-21T02:30:05.000Z',
   outcome: 'clean',
   result: {
-    position: 1284,
+    position: positionToken(1284),
     events: 1284,
     seals: 1,
     sealedThrough: 1280,
     unsealed: 4,
     digest,
-    groups: [{ group: 'hot', position: 1284, tables: 14, rows: 3120 }],
+    groups: [{ group: 'hot', position: positionToken(1284), tables: 14, rows: 3120 }],
     findingCount: 0,
     findings: [],
   },
@@ -113,13 +115,13 @@ const verificationExample = {
 const shown = ({ result, ...run }: Verification): z.input<typeof Verifications>['verifications'][number] => ({
   ...run,
   result: result && {
-    position: result.position,
+    position: positionToken(result.position),
     events: result.events,
     seals: result.seals.seals,
     sealedThrough: result.seals.sealedThrough,
     unsealed: result.seals.unsealed,
     digest: result.seals.digest,
-    groups: [...result.groups],
+    groups: result.groups.map((group) => ({ ...group, position: positionToken(group.position) })),
     findingCount: result.findingCount,
     findings: result.findings.map(findingText),
   },

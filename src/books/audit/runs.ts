@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { Actor } from '../../platform/eventstore/event.ts'
-import type { Finding } from './verify/finding.ts'
+import { positionToken } from '../../terms/position.ts'
+import { type Finding, findingJson } from './verify/finding.ts'
 import type { GroupSummary } from './verify/rederive.ts'
 import { scratchSchema } from './verify/scratch.ts'
 import type { SealSummary } from './verify/seal-check.ts'
@@ -32,6 +33,14 @@ export type VerificationResult = {
   /** The first ones. */
   readonly findings: readonly Finding[]
 }
+
+/** As it is shown outside: positions are tokens. */
+export const resultJson = <Result extends VerificationResult>(result: Result) => ({
+  ...result,
+  position: positionToken(result.position),
+  groups: result.groups.map((group) => ({ ...group, position: positionToken(group.position) })),
+  findings: result.findings.map(findingJson),
+})
 
 /** Findings that are kept of each run, the first ones. */
 const keptFindings = 20

@@ -7,8 +7,9 @@ import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.t
 import { ledgerCommand } from '../../platform/cli/group.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
+import { positionToken } from '../../terms/position.ts'
 import { readPublicKey, readSeals } from './read-files.ts'
-import { listVerifications, recordEnd, recordStart, type Verification } from './runs.ts'
+import { listVerifications, recordEnd, recordStart, resultJson, type Verification } from './runs.ts'
 import { sealKeyOf } from './seal-key.ts'
 import { findingText } from './verify/finding.ts'
 import { type VerifyOptions, type VerifyResult, verifyLog } from './verify/verify.ts'
@@ -22,14 +23,16 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
   const rows = compared.reduce((sum, group) => sum + group.rows, 0)
   return fields({
     events: result.events,
-    position: result.position,
+    position: positionToken(result.position),
     streams: result.streams,
     'sealed up to':
       seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${counted(seals.seals, 'seal')}`,
     'exported seals': seals.exported,
     'not sealed yet': seals.unsealed,
     'read tables': compared
-      .map(({ group, tables, position }) => `${group}: ${tables} tables at position ${position}`)
+      .map(
+        ({ group, tables, position }) => `${group}: ${tables} tables at position ${positionToken(position)}`,
+      )
       .join('; '),
     'rows compared': rows,
     digest: seals.digest,
@@ -101,7 +104,7 @@ const verify = async (context: CliContext, given: Given): Promise<CliOutput> => 
   } finally {
     bar.end()
   }
-  const json = { ...run, result }
+  const json = { ...run, result: resultJson(result) }
   if (result.findingCount > 0)
     throw new CliRefusal('log_differs', `${differenceText(result)}\n${resultText({ result })}`, json)
   return { json, text: `${resultText({ result })}\nnothing is wrong` }
@@ -155,7 +158,8 @@ Examples:
           ],
           'none was run yet; "ledger verify" runs one',
         )
-        return { json: { verifications, total }, text }
+        const shown = verifications.map((run) => ({ ...run, result: run.result && resultJson(run.result) }))
+        return { json: { verifications: shown, total }, text }
       }),
     )
 }

@@ -10,6 +10,7 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
 import { openPostgres } from '../../platform/postgres/open.ts'
 import { clientConfig } from '../../platform/postgres/pool.ts'
 import { fingerprintOf, keyNames, loadKeys } from '../../platform/vault/keys.ts'
+import { positionToken } from '../../terms/position.ts'
 import { fileSink, UnwritableFile } from '../exports/sink.ts'
 import { withExamples } from '../finance/cli-input.ts'
 import { createBackup } from './create.ts'
@@ -32,7 +33,7 @@ const create = async (context: CliContext, { out }: { readonly out: string }): P
   let step: ReturnType<typeof stepsOf> | null = null
   const client = await pool.connect()
   try {
-    const made = await createBackup(client, sink, {
+    const created = await createBackup(client, sink, {
       createdAt: isoTime(clock()),
       log: logHead,
       onProgress: (done, total) => {
@@ -40,6 +41,7 @@ const create = async (context: CliContext, { out }: { readonly out: string }): P
         step(done, done)
       },
     })
+    const made = { ...created, position: positionToken(created.position) }
     const { size } = await stat(out)
     const note = elsewhere ? '\nThe log is not in it: back EventStoreDB up as well (docs/operations.md).' : ''
     return {
@@ -104,7 +106,7 @@ const restore = async (migrations: Migrations, config: CliSettings, path: string
       await postgres.stop()
     }
     const { createdAt, log } = head
-    const told = { createdAt, rows, logId: log.logId, position: log.position }
+    const told = { createdAt, rows, logId: log.logId, position: positionToken(log.position) }
     return {
       json: told,
       text: `${fields(told)}\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nThen check it: npx farebox ledger verify`,

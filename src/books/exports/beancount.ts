@@ -1,3 +1,4 @@
+import { positionToken } from '../../terms/position.ts'
 import { type ExportHead, factsOf, type JournalWriter } from './format.ts'
 import { journalWriter, type Spelling } from './journal-writer.ts'
 
@@ -72,7 +73,7 @@ export const beancountWriter = ({ logId, book: only, gatewayOf }: ExportHead): J
     },
     entry: (entry, day) => {
       const facts = factsOf(entry).map(([name, value]) => `  ${name}: ${quoted(value)}\n`)
-      return `${day} * ${quoted(entry.type)}\n  position: ${entry.position}\n${facts.join('')}`
+      return `${day} * ${quoted(entry.type)}\n  position: ${quoted(positionToken(entry.position))}\n${facts.join('')}`
     },
     indent: '  ',
     end: (balances, day) =>

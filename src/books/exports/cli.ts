@@ -8,6 +8,7 @@ import { CliMisuse, type CliOutput, CliRefusal, fields } from '../../platform/cl
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { takeLock } from '../../platform/postgres/advisory-lock.ts'
 import { lockKeys } from '../../platform/postgres/lock-keys.ts'
+import { positionToken } from '../../terms/position.ts'
 import { accountStream } from '../../terms/streams.ts'
 import { momentAction, momentOption } from '../finance/cli-input.ts'
 import { type Moment, momentForms } from '../finance/moment.ts'
@@ -48,10 +49,13 @@ const openSink = async (out: string | undefined): Promise<Sink> => {
   }
 }
 
-const exported = (result: Exported, file: string | null): CliOutput => ({
-  json: { ...result, file },
-  text: file === null ? null : fields({ file, ...result }),
-})
+const exported = (made: Exported, file: string | null): CliOutput => {
+  const result = { ...made, position: positionToken(made.position) }
+  return {
+    json: { ...result, file },
+    text: file === null ? null : fields({ file, ...result }),
+  }
+}
 
 const runExport = async (context: CliContext, given: ExportGiven): Promise<CliOutput> => {
   const { format, out, book = null, until = null } = given
@@ -87,10 +91,13 @@ const importMisuse = (error: unknown, file: string): unknown => {
   return error
 }
 
-const imported = (result: Imported): CliOutput => ({
-  json: result,
-  text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nThen check it: npx farebox ledger verify`,
-})
+const imported = (made: Imported): CliOutput => {
+  const result = { ...made, position: positionToken(made.position) }
+  return {
+    json: result,
+    text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nThen check it: npx farebox ledger verify`,
+  }
+}
 
 const runImport = async ({ log, pool }: CliContext, path: string): Promise<CliOutput> => {
   const file = await openExport(path)

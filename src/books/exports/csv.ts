@@ -1,3 +1,4 @@
+import { positionToken } from '../../terms/position.ts'
 import { plainDollars } from '../finance/amounts.ts'
 import { csvField } from '../finance/csv.ts'
 import { type ExportHead, type JournalWriter, legsByBook } from './format.ts'
@@ -28,7 +29,7 @@ export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter 
   head: () => `${columns.join(',')}\n`,
   entry: (entry) => {
     const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
-    const before = `${position},${at},${eventId},${csvField(type)}`
+    const before = `${positionToken(position)},${at},${eventId},${csvField(type)}`
     const after = `USD,${accountId},${orderId ?? ''},${customerId ?? ''},${depositId ?? ''},${csvField(reference)}`
     let text = ''
     for (const legs of legsByBook(entry, only).values())

@@ -1,3 +1,4 @@
+import { positionToken } from '../../terms/position.ts'
 import { type ExportHead, factsOf, type JournalWriter } from './format.ts'
 import { journalWriter, type Spelling } from './journal-writer.ts'
 
@@ -42,7 +43,7 @@ export const hledgerWriter = ({ logId, book: only, gatewayOf }: ExportHead): Jou
       return { name, opening: `account ${name}  ; ${tags}\n` }
     },
     entry: (entry, day) =>
-      `${day} * (${entry.position}) ${entry.type}\n${factsOf(entry).map(comment).join('')}`,
+      `${day} * (${positionToken(entry.position)}) ${entry.type}\n${factsOf(entry).map(comment).join('')}`,
     indent: '    ',
     end: (balances, day) => {
       if (balances.size === 0) return ''

@@ -76,5 +76,5 @@ export const { checkBook, namedAccount } = accountsBy(words)
 /** `namedAccount` of a command that takes orders and positions, too. */
 export const { namedAccount: namedOrOther } = accountsBy({
   ...words,
-  besides: `; an order is ord_…, an entry the position of its event, e.g. 1284; these ids are taken too: ${thingIds}`,
+  besides: `; an order is ord_…, an entry the position of its event, e.g. pos_0_1284; these ids are taken too: ${thingIds}`,
 })

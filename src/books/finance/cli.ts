@@ -72,7 +72,7 @@ const registerTrialBalance = (ledger: Command, cli: Cli): void => {
   withExamples(command, [
     'npx farebox ledger trial-balance --as-of 2026-11-01',
     'npx farebox ledger trial-balance --from 2026-10-01 --to 2026-11-01 --book service --format csv',
-    'npx farebox ledger trial-balance --as-of 1284 --depth 2',
+    'npx farebox ledger trial-balance --as-of pos_0_1284 --depth 2',
   ])
 }
 

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
 import { ledgerCommand } from '../../platform/cli/group.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
+import { parsePosition, positionToken } from '../../terms/position.ts'
 import { amountWriter } from './amounts.ts'
 import { openReader } from './cli.ts'
 import { momentAction, momentOption, namedOrOther, withExamples } from './cli-input.ts'
@@ -42,7 +43,7 @@ const explainAccount = async (
   return output(
     explanation,
     `${found.account} in the book ${found.book} is at ${amountWriter([closing])(closing)} ${spanText(span, false)}; ${shown}:`,
-    { ...found, position: span.position, lines: totals.lines, ...sumsJson(totals) },
+    { ...found, position: positionToken(span.position), lines: totals.lines, ...sumsJson(totals) },
   )
 }
 
@@ -65,7 +66,7 @@ export const registerExplain = (program: Command, cli: Cli): void => {
       'after',
       `
 An account is named as in the trial balance; acc_… is its wallet, cus_… the credit of a customer. The ids of things begin
-with ${thingIds}. A position is the number of an event in the log.`,
+with ${thingIds}. A position is an event's place in the log, such as pos_0_1284.`,
     )
     .action(
       momentAction(cli, async (context, what: string, options: Given) => {
@@ -77,12 +78,13 @@ with ${thingIds}. A position is the number of an event in the log.`,
           if (!explanation) throw nothing(`no event names the ${word} ${what}`)
           return output(explanation, `${word} ${what}`, word === 'order' ? { orderId: what } : { id: what })
         }
-        if (/^\d{1,16}$/.test(what)) {
-          const position = Number(what)
+        const position = parsePosition(what)
+        if (position !== null) {
+          const token = positionToken(position)
           refusePastTheEnd({ kind: 'position', position }, head, context.clock())
           const explanation = await explainEntry(context, position, options.limit)
-          if (!explanation) throw nothing(`the log has no event at position ${position}`)
-          return output(explanation, `the event at position ${position} and its request`, { position })
+          if (!explanation) throw nothing(`the log has no event at position ${token}`)
+          return output(explanation, `the event at position ${token} and its request`, { position: token })
         }
         return explainAccount(context, opened, what, options)
       }),
@@ -92,6 +94,6 @@ with ${thingIds}. A position is the number of an event in the log.`,
     'npx farebox ledger explain dep_0190d0a2c1d27f0e8f6e5c4b3a291807 --limit 100',
     'npx farebox ledger explain acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --as-of 2026-11-01',
     'npx farebox ledger explain revenue:orders:isp --limit 5',
-    'npx farebox ledger explain 1284',
+    'npx farebox ledger explain pos_0_1284',
   ])
 }

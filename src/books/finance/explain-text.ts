@@ -1,6 +1,7 @@
 import { counted } from '../../kernel/counted.ts'
 import type { RecordedEvent } from '../../platform/eventstore/event.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
+import { positionToken } from '../../terms/position.ts'
 import { amountWriter } from './amounts.ts'
 import { actorText } from './entries.ts'
 import type { Explanation, Link } from './explain.ts'
@@ -32,7 +33,7 @@ const linkText = ({ event, postings }: Link): string => {
   const order = orderIn(event)
   const write = amountWriter(postings.map(({ amountMicros }) => amountMicros))
   return [
-    `${event.position}  ${event.type}  ${event.stream} revision ${event.revision}`,
+    `${positionToken(event.position)}  ${event.type}  ${event.stream} revision ${event.revision}`,
     `    at ${recordedAt} by ${actorText(actor)}, through ${correlationId}${causationId === null ? '' : `, answering event ${causationId}`}`,
     `    ${[order && orderText(order), factsText(event)].filter((text) => text).join('; ')}`,
     ...postings.map(
@@ -50,12 +51,12 @@ export const explanationText = ({ chain, terms, leftOut }: Explanation): string 
     ...(terms.length === 0 ? [] : ['on these terms:']),
     ...terms.map(
       ({ what, event }) =>
-        `    ${what}: ${event.type} at position ${event.position}, ${event.metadata.recordedAt}, by ${actorText(event.metadata.actor)}, through ${event.metadata.correlationId}`,
+        `    ${what}: ${event.type} at position ${positionToken(event.position)}, ${event.metadata.recordedAt}, by ${actorText(event.metadata.actor)}, through ${event.metadata.correlationId}`,
     ),
   ].join('\n')
 
 const eventJson = (event: RecordedEvent) => ({
-  position: event.position,
+  position: positionToken(event.position),
   eventId: event.id,
   type: event.type,
   stream: event.stream,

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import { parsePosition, positionForm, positionToken } from '../../terms/position.ts'
 import { laterOf } from './entries.ts'
 
 /** A point of the log: a position, or an instant of accounting time. */
@@ -12,15 +13,12 @@ export type Moment =
 const time = z.union([z.iso.datetime({ offset: true }), z.iso.date()])
 
 /** What a moment may be written as, for messages and help. */
-export const momentForms =
-  'a position of the log such as 1284, a date such as 2026-11-21 (its midnight in UTC), or an instant such as 2026-11-21T02:30:00Z'
+export const momentForms = `${positionForm}, a date such as 2026-11-21 (its midnight in UTC), or an instant such as 2026-11-21T02:30:00Z`
 
-/** Digits are a position, everything else a date or an instant (ISO 8601); null for what is neither. */
+/** A position, a date or an instant (ISO 8601); null for what is none of these. */
 export const parseMoment = (text: string): Moment | null => {
-  if (/^\d{1,16}$/.test(text)) {
-    const position = Number(text)
-    return Number.isSafeInteger(position) ? { kind: 'position', position } : null
-  }
+  const position = parsePosition(text)
+  if (position !== null) return { kind: 'position', position }
   const parsed = time.safeParse(text)
   return parsed.success ? { kind: 'time', atMs: Date.parse(parsed.data) } : null
 }
@@ -37,7 +35,7 @@ export class PastTheEnd extends Error {
 export const refusePastTheEnd = (moment: Moment, head: number, nowMs: number): void => {
   if (moment.kind === 'position' && moment.position > head)
     throw new PastTheEnd(
-      `position ${moment.position} is past the end of the log, which is at ${head}; left out, all that is there by now is shown`,
+      `position ${positionToken(moment.position)} is past the end of the log, which is at ${positionToken(head)}; left out, all that is there by now is shown`,
     )
   if (moment.kind === 'time' && moment.atMs > nowMs)
     throw new PastTheEnd(

@@ -4,6 +4,7 @@ import { ledgerCommand } from '../../platform/cli/group.ts'
 import { CliMisuse } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { createCodec } from '../../platform/eventstore/codec.ts'
+import { positionToken } from '../../terms/position.ts'
 import { type Format, formatOption, inFormat, momentAction, momentOption, withExamples } from './cli-input.ts'
 import { accountName, bookForms } from './find-account.ts'
 import { withGateways } from './gateway-names.ts'
@@ -48,7 +49,7 @@ export const registerReplay = (program: Command, cli: Cli): void => {
         const { position, at, events, entries, sums } = done
         if (sums.length === 0 && (options.account !== undefined || options.book !== undefined))
           throw new CliMisuse(
-            `no entry up to position ${position} names ${options.account === undefined ? `the book ${options.book}` : accountName(options.account)}; without --account and --book all are listed`,
+            `no entry up to position ${positionToken(position)} names ${options.account === undefined ? `the book ${options.book}` : accountName(options.account)}; without --account and --book all are listed`,
             {},
             'not_found',
           )
@@ -65,6 +66,6 @@ export const registerReplay = (program: Command, cli: Cli): void => {
   withExamples(command, [
     'npx farebox ledger replay',
     'npx farebox ledger replay --until 2026-11-01 --account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
-    'npx farebox ledger replay --until 1284 --format csv',
+    'npx farebox ledger replay --until pos_0_1284 --format csv',
   ])
 }

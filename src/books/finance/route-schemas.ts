@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { pageShape } from '../../platform/http/paging.ts'
+import { positionField } from '../../platform/http/position-field.ts'
 import { integerQuery } from '../../platform/http/query.ts'
+import { positionToken } from '../../terms/position.ts'
 import { momentForms, parseMoment } from './moment.ts'
 
 const moment = (description: string) =>
@@ -49,11 +51,8 @@ const sums = {
 } as const
 
 const span = {
-  after: z
-    .int()
-    .min(0)
-    .meta({ description: 'The range starts after this position of the log; 0 without one.' }),
-  position: z.int().min(0).meta({ description: 'The position of the log that it ends with.' }),
+  after: positionField('The range starts after this position; without a range that is the start of the log.'),
+  position: positionField('The position of the log that it ends with.'),
   at: z.iso
     .datetime()
     .nullable()
@@ -99,7 +98,7 @@ export const AccountBalance = z
   .meta({ id: 'AccountBalance' })
 
 const entry = {
-  position: z.int().min(1).meta({ description: "The event's position in the log: the number of the entry." }),
+  position: positionField("The event's position in the log: the name of the entry."),
   at: z.iso.datetime().meta({ description: 'Accounting time.' }),
   type: z.string().meta({ description: 'The type of the event, e.g. `WalletDebited`.' }),
   accountId: z.string().meta({ description: 'In whose ledger the event stands.' }),
@@ -154,7 +153,12 @@ export const OrderEntries = z
   })
   .meta({ id: 'OrderEntries' })
 
-const spanExample = { after: 0, position: 1284, at: '2026-11-21T02:30:00.000Z', currency: 'USD' } as const
+const spanExample = {
+  after: positionToken(0),
+  position: positionToken(1284),
+  at: '2026-11-21T02:30:00.000Z',
+  currency: 'USD',
+} as const
 const sumsExample = {
   openingMicros: '0',
   debitMicros: '0',
@@ -166,7 +170,7 @@ const service = 'service'
 const revenue = { book: service, account: 'revenue:orders:isp', gateway: null, ...sumsExample } as const
 const wallet = 'liabilities:wallet:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b'
 const entryExample = {
-  position: 1284,
+  position: positionToken(1284),
   at: '2026-11-21T02:30:00.000Z',
   type: 'WalletDebited',
   accountId: 'acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',

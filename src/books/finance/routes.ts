@@ -10,6 +10,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { createGathered } from '../../platform/postgres/gathered.ts'
+import { positionToken } from '../../terms/position.ts'
 import { entriesOfOrder } from './journal-entries.ts'
 import { createMoments } from './moment.ts'
 import { createFinanceReader } from './reader.ts'
@@ -200,6 +201,7 @@ export const financeRoutes = ({
             orderId: id,
             entries: entries.map((entry) => ({
               ...entry,
+              position: positionToken(entry.position),
               postings: entry.postings.map((posting) => ({
                 ...posting,
                 amountMicros: String(posting.amountMicros),

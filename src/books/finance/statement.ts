@@ -1,4 +1,5 @@
 import { table } from '../../platform/cli/output.ts'
+import { positionToken } from '../../terms/position.ts'
 import { amountWriter, plainDollars } from './amounts.ts'
 import { csv } from './csv.ts'
 import { accountText } from './gateway-names.ts'
@@ -18,6 +19,7 @@ export type Statement = {
 
 const lineJson = ({ amountMicros, balanceMicros, ...line }: StatementLine) => ({
   ...line,
+  position: positionToken(line.position),
   amountMicros: String(amountMicros),
   balanceMicros: String(balanceMicros),
 })
@@ -51,7 +53,7 @@ export const statementCsv = ({ book, lines }: Statement): string =>
       'request',
     ],
     lines.map((line) => [
-      line.position,
+      positionToken(line.position),
       line.at,
       book,
       line.account,
@@ -88,7 +90,7 @@ export const statementText = ({ span, book, account, gateway, totals, lines }: S
     { ...none, what: 'OPENING', balance: totals.openingMicros },
     ...lines.map((line) => ({
       time: line.at,
-      position: String(line.position),
+      position: positionToken(line.position),
       what: purpose(line),
       amount: line.amountMicros,
       balance: line.balanceMicros,

@@ -1,4 +1,5 @@
 import { table } from '../../platform/cli/output.ts'
+import { positionToken } from '../../terms/position.ts'
 import { amountWriter, plainDollars } from './amounts.ts'
 import { csv } from './csv.ts'
 import { accountText } from './gateway-names.ts'
@@ -55,8 +56,8 @@ const accountJson = (sums: AccountSums) => ({
 })
 
 export const spanJson = ({ after, position, at }: Span) => ({
-  after,
-  position,
+  after: positionToken(after),
+  position: positionToken(position),
   at,
   currency: 'USD' as const,
 })
@@ -149,10 +150,12 @@ export const sumsTable = (accounts: readonly AccountSums[], ranged: boolean): st
 }
 
 const ofPosition = ({ position, at }: Span): string =>
-  at === null ? `position ${position}` : `position ${position} (${at})`
+  at === null ? `position ${positionToken(position)}` : `position ${positionToken(position)} (${at})`
 
 export const spanText = (span: Span, ranged: boolean): string =>
-  ranged ? `after position ${span.after} up to ${ofPosition(span)}` : `as of ${ofPosition(span)}`
+  ranged
+    ? `after position ${positionToken(span.after)} up to ${ofPosition(span)}`
+    : `as of ${ofPosition(span)}`
 
 export const trialBalanceText = (span: Span, books: readonly BookSums[], ranged: boolean): string =>
   books.length === 0

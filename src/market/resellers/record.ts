@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import type { CustomerRow } from '../../../projections/customers.ts'
+import { positionField } from '../../platform/http/position-field.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
+import { positionToken } from '../../terms/position.ts'
 import type { CustomerRecord } from '../customers/vault.ts'
 
 const cents = z.int()
@@ -126,7 +128,7 @@ const Line = z
     currency,
     eventId: z.string().meta({ description: 'The event that moved the money.' }),
     eventType: z.enum(['CustomerCharged', 'CustomerRefunded']),
-    position: z.int().meta({ description: "The event's place in the log." }),
+    position: positionField("The event's place in the log."),
   })
   .meta({ id: 'StatementLine' })
 
@@ -159,5 +161,5 @@ export const lineExample: z.infer<typeof Line> = {
   currency: 'USD',
   eventId: '0199f3b2-c1d0-7a3e-9b1f-2c4d5e6f7a8b',
   eventType: 'CustomerCharged',
-  position: 4711,
+  position: positionToken(4711),
 }

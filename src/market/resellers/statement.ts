@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { MarginLineRow } from '../../../projections/margins.ts'
 import { csvRow } from '../../books/finance/csv.ts'
 import type { Scope } from '../../terms/holder.ts'
+import { positionToken } from '../../terms/position.ts'
 import { type Margin, type Period, totalMargin } from './margins.ts'
 
 /** Lines of one answer at most. */
@@ -25,8 +26,8 @@ export type StatementLine = {
   readonly currency: 'USD'
   readonly eventId: string
   readonly eventType: 'CustomerCharged' | 'CustomerRefunded'
-  /** Where the event stands in the log. */
-  readonly position: number
+  /** Where the event is in the log: a token. */
+  readonly position: string
 }
 
 type Row = MarginLineRow & { readonly ref: string | null }
@@ -52,7 +53,7 @@ const lineOf = (row: Row): StatementLine => {
     currency: 'USD',
     eventId: row.event_id,
     eventType: sale ? 'CustomerCharged' : 'CustomerRefunded',
-    position: row.position,
+    position: positionToken(row.position),
   }
 }
 

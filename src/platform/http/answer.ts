@@ -1,3 +1,4 @@
+import { positionToken } from '../../terms/position.ts'
 import type { ApiError } from './errors.ts'
 import { errorBody } from './errors.ts'
 import type { HttpReply } from './exchange.ts'
@@ -23,7 +24,7 @@ export const baseHeaders = (requestId: string): Readonly<Record<string, string>>
 
 const ownHeaders = (reply: HttpReply, route: Route | null, answer: Answer): void => {
   if (route?.cors) reply.header('access-control-allow-origin', '*')
-  if (typeof answer.position === 'number') reply.header('x-farebox-position', String(answer.position))
+  if (typeof answer.position === 'number') reply.header('x-farebox-position', positionToken(answer.position))
   if (answer.headers !== undefined) reply.headers(answer.headers)
 }
 

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { ownIdForm, ownIdOf } from '../../terms/own-id.ts'
+import { parsePosition, positionForm } from '../../terms/position.ts'
 import { refuse } from './errors.ts'
 
 const printableAscii = /^[\x20-\x7e]{1,255}$/
-const digits = /^\d{1,16}$/
 
 /**
  * Headers that say which service is asked and by whom. Of two a proxy may act on the one and this service on the other, so
@@ -82,14 +82,14 @@ export const customerQueryOf = (query: unknown): string | null => {
 }
 
 /**
- * `X-Farebox-Position`: the log position of a write that the client wants to read, or null when left out.
+ * `X-Farebox-Position`: the position of a write that the client wants to read, or null when left out.
  * @throws invalid_parameter
  */
 export const positionOf = (request: IncomingMessage): number | null => {
   const value = request.headers['x-farebox-position']
   if (value === undefined) return null
-  const position = typeof value === 'string' && digits.test(value) ? Number(value) : Number.NaN
-  if (!Number.isSafeInteger(position))
-    throw refuse('invalid_parameter', 'X-Farebox-Position must be a whole number, as an answer carried it')
+  const position = typeof value === 'string' ? parsePosition(value) : null
+  if (position === null)
+    throw refuse('invalid_parameter', `X-Farebox-Position must be ${positionForm}, as an answer carried it`)
   return position
 }

@@ -1,4 +1,5 @@
 import type { StoredEvent } from '../../../platform/eventstore/port.ts'
+import { positionToken } from '../../../terms/position.ts'
 
 /** What a verification asks of the log. */
 export type Check =
@@ -80,7 +81,7 @@ export const findingText = (finding: Finding): string => {
   switch (finding.where) {
     case 'event': {
       const { ordinal, position, eventId, type, stream, revision } = finding.event
-      return `${finding.check}: event ${ordinal} (${eventId}, ${type}, ${stream} revision ${revision}, position ${position}): ${finding.problem}`
+      return `${finding.check}: event ${ordinal} (${eventId}, ${type}, ${stream} revision ${revision}, position ${positionToken(position)}): ${finding.problem}`
     }
     case 'events':
       return `${finding.check}: events ${finding.fromOrdinal} to ${finding.throughOrdinal}: ${finding.problem}`
@@ -94,6 +95,12 @@ export const findingText = (finding: Finding): string => {
       return finding satisfies never
   }
 }
+
+/** As people and programs outside see it: its position a token. */
+export const findingJson = (finding: Finding) =>
+  finding.where === 'event'
+    ? { ...finding, event: { ...finding.event, position: positionToken(finding.event.position) } }
+    : finding
 
 /** Checks by how near they tell what happened, nearest first: of findings about one event the first says it best. */
 const checks: readonly Check[] = [

@@ -1,3 +1,4 @@
+import { positionToken } from '../../../terms/position.ts'
 import type { ResponseDeclaration, Responses, Route } from '../route.ts'
 import type { Components } from './components.ts'
 import { createComponents } from './components.ts'
@@ -34,9 +35,10 @@ const headerSchemas: Readonly<Record<string, Json>> = {
     example: 1,
   },
   'X-Farebox-Position': {
-    description: 'The position of the write in the log. Send it with a read that must show the write.',
-    schema: { type: 'integer', minimum: 0 },
-    example: 1284,
+    description:
+      'Where the write is in the log. Opaque: send it back as it came, with a read that must show the write.',
+    schema: { type: 'string' },
+    example: positionToken(1284),
   },
 }
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { positionToken } from '../../../terms/position.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
 import type { Route } from '../route.ts'
 
@@ -74,8 +75,8 @@ const sharedParameters: Readonly<Record<string, Json>> = {
     in: 'header',
     description:
       'The value of this header in the answer of a write: what is read then shows that write, on whichever process it lands. Writes of the same account through the same process always show.',
-    schema: { type: 'integer', minimum: 0 },
-    example: 1284,
+    schema: { type: 'string' },
+    example: positionToken(1284),
   },
 }
 

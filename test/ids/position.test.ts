@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { parsePosition, positionToken } from '../../src/terms/position.ts'
+
+test('a position reads back from its token, and from the digits that stood in its place before', () => {
+  fc.assert(
+    fc.property(fc.maxSafeNat(), (position) => {
+      assert.equal(parsePosition(positionToken(position)), position)
+      assert.equal(parsePosition(String(position)), position)
+    }),
+  )
+})
+
+test('nothing reads a token as a number, so nobody counts with it', () => {
+  fc.assert(
+    fc.property(fc.maxSafeNat(), (position) => {
+      const token = positionToken(position)
+      assert.ok(Number.isNaN(Number(token)) && Number.isNaN(Number.parseFloat(token)))
+      assert.match(token, /^pos_0_\d+$/)
+    }),
+  )
+})
+
+for (const text of [
+  '',
+  'soon',
+  '-1',
+  '1.5',
+  '1e3',
+  ' 1',
+  '0:1284',
+  'pos_1_1284',
+  'pos_00_1284',
+  'pos_0_',
+  'pos_0_-1',
+  'POS_0_1',
+  'pos_0_1 ',
+  '9007199254740992',
+  'pos_0_9007199254740992',
+  '12345678901234567',
+])
+  test(`${JSON.stringify(text)} names no position of this log`, () => assert.equal(parsePosition(text), null))
