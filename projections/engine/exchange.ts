@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Session } from '../../src/platform/postgres/session.ts'
 import { type Checkpoint, readCheckpoint } from './checkpoint.ts'
 import { definitionsOf } from './definition.ts'
 import type { ReadModel } from './read-model.ts'
-import type { Session } from './session.ts'
 import { qualified } from './table-sql.ts'
 
 /** Where new tables stand: what their group's checkpoint becomes. */

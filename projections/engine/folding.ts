@@ -1,8 +1,8 @@
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import type { Session } from '../../src/platform/postgres/session.ts'
 import { foldBatch } from './fold-batch.ts'
 import type { ReadModel } from './read-model.ts'
 import { createRowCache } from './row-cache.ts'
-import type { Session } from './session.ts'
 import { createBatchWriter } from './write-batch.ts'
 
 /** Folds events into the tables of a schema that were empty before the first of them. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import { boundSilence, openSession, type Session } from '../../src/platform/postgres/session.ts'
 import { type Checkpoint, readCheckpoint, tablesExist } from './checkpoint.ts'
 import { compareDefinitions } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
@@ -8,7 +9,6 @@ import { PoisonEvent } from './fold-batch.ts'
 import { tryLock, unlock } from './locks.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
-import { boundSilence, openSession, type Session } from './session.ts'
 import { holdTenure, type TenureContext } from './tenure.ts'
 
 /**

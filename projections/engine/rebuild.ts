@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
+import { openSession, type Session } from '../../src/platform/postgres/session.ts'
 import {
   type Checkpoint,
   ensureCheckpoint,
@@ -15,7 +16,6 @@ import { exchangeTables, type Settled } from './exchange.ts'
 import { tryLock } from './locks.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { createReplay, type Replay } from './replay.ts'
-import { openSession, type Session } from './session.ts'
 import { createIndexSql, createTableSql } from './table-sql.ts'
 
 export type RebuildPhase = 'fold' | 'index' | 'catch up' | 'compare' | 'switch'

@@ -1,9 +1,9 @@
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
+import type { Session } from '../../src/platform/postgres/session.ts'
 import { UndecodableEvent } from './feed.ts'
 import { createFolding } from './folding.ts'
 import type { ReadModel } from './read-model.ts'
-import type { Session } from './session.ts'
 
 /** Folds the log from its start into the empty tables of a schema. */
 export type Replay = {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openSession } from '../../projections/engine/session.ts'
 import { writeInt8 } from '../../src/kernel/binary.ts'
 import { type CopyColumn, copyRows } from '../../src/platform/postgres/copy-rows.ts'
 import { inOneTrip, type Step } from '../../src/platform/postgres/in-one-trip.ts'
+import { openSession } from '../../src/platform/postgres/session.ts'
 import fc from '../support/fast-check.ts'
 import { testDatabase } from '../support/postgres.ts'
 

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { ensureCheckpoint, readCheckpoint } from '../../projections/engine/checkpoint.ts'
 import type { Table } from '../../projections/engine/read-model.ts'
-import { openSession } from '../../projections/engine/session.ts'
 import { createTableSql } from '../../projections/engine/table-sql.ts'
 import { createBatchWriter } from '../../projections/engine/write-batch.ts'
+import { openSession } from '../../src/platform/postgres/session.ts'
 import { testDatabase } from '../support/postgres.ts'
 
 const tableOf = (name: string): Table => ({

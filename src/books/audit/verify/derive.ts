@@ -1,9 +1,9 @@
 import { PoisonEvent } from '../../../../projections/engine/fold-batch.ts'
 import { createFolding, type Folding } from '../../../../projections/engine/folding.ts'
 import type { ReadModel } from '../../../../projections/engine/read-model.ts'
-import type { Session } from '../../../../projections/engine/session.ts'
 import { createTableSql } from '../../../../projections/engine/table-sql.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
+import type { Session } from '../../../platform/postgres/session.ts'
 import type { UnreadableEvent } from './read-events.ts'
 
 /** Models folded into a scratch schema, up to the first event that they cannot take. */

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { openSession, type Session } from '../../../../projections/engine/session.ts'
+import { openSession, type Session } from '../../../platform/postgres/session.ts'
 
 /** A schema for what a verification derives, which is gone with it. */
 export type Scratch = {

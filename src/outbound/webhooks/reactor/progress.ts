@@ -3,7 +3,7 @@ import type pg from 'pg'
 
 /**
  * How far the reactor has come, as far as this process knows: who reads deliveries waits for it. The position rises,
- * until a connection to Postgres ends: the reactor's commits do not wait for the disk (projections/engine/session.ts), so
+ * until a connection to Postgres ends: the reactor's commits do not wait for the disk (src/platform/postgres/session.ts), so
  * a crash of Postgres takes the last ones back.
  */
 export type QueueProgress = {

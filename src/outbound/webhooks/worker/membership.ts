@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import { openSession, type Session } from '../../../../projections/engine/session.ts'
+import { openSession, type Session } from '../../../platform/postgres/session.ts'
 
 /** Advisory locks of workers are a class of their own: its two numbers are this and the worker's. */
 const lockClass = 72_309_001

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { breakWhenSilent } from '../../src/platform/postgres/silence.ts'
+import { breakWhenSilent } from './silence.ts'
 
 /** A connection of its own: an advisory lock and the writes that it covers live and die with it. */
 export type Session = {
