@@ -100,7 +100,7 @@ const factName =
 /** Facts under names of their own. */
 const moreFacts: Readonly<Record<string, readonly string[]>> = {
   'books/finance': ['entries'],
-  'gateway/lines': ['targeting'],
+  'gateway/lines': ['targeting', 'targeting-rules', 'username'],
   'market/catalog': [
     'availability',
     'catalog',

@@ -33,3 +33,16 @@ export type Line = {
   /** Id of a stored targeting, which `parse` cannot resolve by itself; null when everything stood in the name. */
   readonly set: string | null
 }
+
+/** Any exit at all: what a username without targeting asks for. */
+export const anywhere: Targeting = {
+  country: null,
+  state: null,
+  city: null,
+  isp: null,
+  asn: null,
+  os: null,
+  strict: true,
+  udp: false,
+  not: { countries: [], states: [], cities: [], asns: [] },
+}

@@ -82,10 +82,12 @@ export type Route = {
   readonly stickyMinutesLeft: number | null
   /** Call once: how dialling ended. `failed` is about the exit itself, never about the target behind it. */
   done(outcome: 'connected' | 'failed' | 'unused', latencyMs: number): void
+  /** Call once when the connection through the exit is over, also when it was never made: its place is free again. */
+  close(): void
 }
 
 export type Exits = {
-  /** Denied: 465 nothing matches, 568 the pinned exit fails, 503 all are at their capacity. */
+  /** Denied: 403 no exit was ever at the place, 465 nothing matches, 568 the pinned exit fails, 503 all are at their capacity. */
   route(request: {
     readonly holder: string
     readonly line: Line
