@@ -62,6 +62,8 @@ export const house = [
       'outbound/messaging',
       'outbound/webhooks',
       'gateway/proxy',
+      'gateway/budget',
+      'gateway/access',
     ],
   },
   {
