@@ -51,16 +51,49 @@ export const newEventId = (): string => randomUUIDv7()
 export const compactUuid = (uuid: string): string =>
   uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18) + uuid.slice(19, 23) + uuid.slice(24)
 
-/** A fresh id such as `acc_0199…`: the prefix and 32 hex digits that sort by time. */
-export const newId = <Id extends string>(prefix: string): Id =>
-  `${prefix}_${compactUuid(randomUUIDv7())}` as Id
+/**
+ * An id of another home than log 0: a uuid v8 (RFC 9562 section 5.8) whose last three digits are the log's number. Ids
+ * of customers are keyed hashes with any digit there; nothing is stored under them alone, so they have no home.
+ */
+const homedId = /^(?!cus)[a-z]{3}_[0-9a-f]{12}8[0-9a-f]{3}[89ab][0-9a-f]{12}([0-9a-f]{3})$/
+const versionPlace = 16
+const homeDigits = 3
+
+/** How many logs ids can tell apart. */
+export const maxHomes = 16 ** homeDigits
+
+/**
+ * The number of the log that an account, or what belongs to one, lives in. All ids of versions 5 and 7 are of log 0,
+ * and so is every id today (docs/decisions/0046-doors-to-many-logs.md).
+ */
+export const homeOfId = (id: string): number => {
+  // Few ids get past this: the pattern costs more than the rest of a derived id's home.
+  if (id[versionPlace] !== '8') return 0
+  const digits = homedId.exec(id)?.[1]
+  return digits === undefined ? 0 : Number.parseInt(digits, 16)
+}
+
+/** The same id in another log: 0 to 4,095. An account gets its log when it is created and never changes it. */
+export const withHome = <Id extends string>(id: Id, home: number): Id => {
+  if (home === 0) return id
+  const last = home.toString(16).padStart(homeDigits, '0')
+  return `${id.slice(0, versionPlace)}8${id.slice(versionPlace + 1, -homeDigits)}${last}` as Id
+}
+
+/**
+ * A fresh id such as `acc_0199…`: the prefix and 32 hex digits that sort by time.
+ * @param owner The account that it belongs to, or something of that account: it lives in the same log
+ */
+export const newId = <Id extends string>(prefix: string, owner = ''): Id =>
+  withHome(`${prefix}_${compactUuid(randomUUIDv7())}` as Id, homeOfId(owner))
 
 /**
  * An id that the same parts always give, such as the order of one account's `Idempotency-Key`.
- * The parts are framed as a JSON array, so that no two lists of parts read alike.
+ * The parts are framed as a JSON array, so that no two lists of parts read alike. The first part is the owner: the
+ * account, or something of it, whose log the id lives in.
  */
 export const deriveId = <Id extends string>(prefix: string, parts: readonly (string | number)[]): Id =>
-  `${prefix}_${uuidV5(JSON.stringify(parts))}` as Id
+  withHome(`${prefix}_${uuidV5(JSON.stringify(parts))}` as Id, homeOfId(String(parts[0])))
 
 /** One order a key for ever (design section 5): the order that this account's `Idempotency-Key` names. */
 export const orderIdOf = (account: AccountId, idempotencyKey: string): OrderId =>

@@ -1,4 +1,11 @@
-import type { AccountId, NoticeId, OrderId, PlanId, SubscriptionId } from '../kernel/ids.ts'
+import {
+  type AccountId,
+  homeOfId,
+  type NoticeId,
+  type OrderId,
+  type PlanId,
+  type SubscriptionId,
+} from '../kernel/ids.ts'
 import type { Period } from './month.ts'
 
 declare const brand: unique symbol
@@ -35,23 +42,53 @@ export const periodStream = (period: Period): StreamName => named(`period-${peri
 /** Who may read the books over HTTP. */
 export const financeStream: StreamName = named('finance')
 
+/**
+ * Which log a stream lives in, once there are many (docs/scale.md): that of the account which owns it, the market's, or
+ * the log of what the whole service shares.
+ */
+export type Home =
+  | { readonly of: 'account'; readonly log: number }
+  /** Accounts compete for the same address, so one stream must decide between them all. */
+  | { readonly of: 'market' }
+  /** One for all accounts: what everybody is sold or told, and what closes or opens the books. */
+  | { readonly of: 'control' }
+  /** A log's own: each has one. */
+  | { readonly of: 'each' }
+
+/** The home of every kind of stream, by the beginning of its name. A new kind of stream gets a line. */
+const homes: Readonly<Record<string, Home['of']>> = {
+  'ledger-': 'account',
+  'account-': 'account',
+  'order-': 'account',
+  'plan-': 'account',
+  'terms-': 'account',
+  'deposit-': 'account',
+  'subscription-': 'account',
+  'webhooks-': 'account',
+  'delivery-': 'account',
+  'scrape-': 'account',
+  'stock-': 'market',
+  'address-': 'market',
+  catalog: 'control',
+  'notice-': 'control',
+  'period-': 'control',
+  finance: 'control',
+  seal: 'each',
+}
+
 /** The prefixes that are ours: the filter of a subscription on a server that holds other streams too. */
-export const streamPrefixes: readonly string[] = [
-  'ledger-',
-  'account-',
-  'order-',
-  'plan-',
-  'stock-',
-  'address-',
-  'catalog',
-  'terms-',
-  'deposit-',
-  'subscription-',
-  'webhooks-',
-  'delivery-',
-  'scrape-',
-  'notice-',
-  'seal',
-  'period-',
-  'finance',
-]
+export const streamPrefixes: readonly string[] = Object.keys(homes)
+
+/** The id that a name ends with; what follows it in the name of a delivery begins with a dot. */
+const idIn = (stream: StreamName, prefix: string): string => stream.slice(prefix.length).split('.', 1)[0]!
+
+/**
+ * Read from the name alone: an id of an account, or of what belongs to one, carries its log (`homeOfId`).
+ * @throws when the name was not made here
+ */
+export const homeOf = (stream: StreamName): Home => {
+  const prefix = streamPrefixes.find((each) => stream.startsWith(each))
+  if (prefix === undefined) throw new Error(`the stream ${stream} has no home`)
+  const of = homes[prefix]!
+  return of === 'account' ? { of, log: homeOfId(idIn(stream, prefix)) } : { of }
+}

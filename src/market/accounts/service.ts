@@ -121,7 +121,7 @@ export const createAccounts = ({
     ) => AccountDecision,
   ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>> => {
     const key = generateKey()
-    const keyId = newId<KeyId>('key')
+    const keyId = newId<KeyId>('key', accountId)
     await storeKey(pool, { hash: hashKey(key), keyId, accountId })
     const fresh = { keyId, displayPrefix: displayPrefixOf(key) }
     const result = await change(name, accountId, cause, (state, nowMs) => decide(state, fresh, nowMs))

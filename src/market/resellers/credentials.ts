@@ -59,7 +59,7 @@ export const createResellerCredentials = ({
   const kept = new LRUCache<string, ResellerGateway | ResellerBot>({ max: maxKept })
 
   const store = async (row: Omit<Row, 'sealed'>, secrets: object): Promise<string> => {
-    const reference = newId<string>('crd')
+    const reference = newId<string>('crd', row.reseller_id)
     const sealed = vault.seal(Buffer.from(JSON.stringify(secrets)), contextOf(reference, row))
     await pool.query(
       `insert into vault.reseller_credentials (reference, reseller_id, purpose, provider, sealed)

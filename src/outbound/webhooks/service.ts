@@ -138,7 +138,7 @@ export const createWebhooks = (deps: {
 
   return {
     register: async ({ accountId, url, events }, cause) => {
-      const endpointId = newId<string>('whs')
+      const endpointId = newId<string>('whs', accountId)
       const secret = newSecret()
       const result = await withValues(endpointId, [url, secret], ([urlId, secretId]) =>
         decideOn('register-webhook', { accountId }, cause, (state) =>
