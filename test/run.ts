@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -38,6 +39,7 @@ const server = process.env.FAREBOX_TEST_DATABASE_URL ? null : await startTestSer
 
 const url = process.env.FAREBOX_TEST_DATABASE_URL ?? server?.url
 // Half of a process's start is the reading of its modules: the files and the hundreds of processes that they start share it.
+process.env.FAREBOX_TEST_RUN = randomBytes(6).toString('hex')
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/farebox-tests')
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())

@@ -36,30 +36,53 @@ const withClient = async <Value>(url: string, use: (client: pg.Client) => Promis
   }
 }
 
+const withPool = async <Value>(url: string, use: (pool: pg.Pool) => Promise<Value>): Promise<Value> => {
+  const pool = createPool({ url, applicationName: 'farebox-test-template' })
+  try {
+    return await use(pool)
+  } finally {
+    await pool.end()
+  }
+}
+
 const templateName = `farebox_template_${createHash('sha256')
   .update(JSON.stringify(Object.entries(allMigrations)))
   .digest('hex')
   .slice(0, 16)}`
 
-/** The template is migrated under another name, so that it is whole when it can be found. */
-const ensureTemplate = (server: string): Promise<void> =>
-  withClient(server, async (admin) => {
+/**
+ * A database that others are cloned from, filled by the first test that needs it. It is filled under another name, so
+ * that it is whole when it can be found.
+ * @returns what `fill` said of it, as JSON in the comment of the database
+ */
+export const ensureTemplate = async (
+  name: string,
+  fill: (half: { readonly url: string }) => Promise<unknown>,
+): Promise<unknown> => {
+  const server = await serverUrl()
+  return withClient(server, async (admin) => {
     await admin.query('select pg_advisory_lock(7230900)')
-    const found = await admin.query('select 1 from pg_database where datname = $1', [templateName])
-    if (found.rowCount) return
-    const half = `${templateName}_half`
+    const found = await admin.query<{ comment: string }>(
+      `select shobj_description(oid, 'pg_database') as comment from pg_database where datname = $1`,
+      [name],
+    )
+    if (found.rows[0]) return JSON.parse(found.rows[0].comment)
+    const half = `${name}_half`
     await admin.query(`drop database if exists ${half}`)
     await admin.query(`create database ${half}`)
-    const pool = createPool({ url: withDatabase(server, half), applicationName: 'farebox-test-template' })
-    try {
-      await migrate(pool, allMigrations)
-    } finally {
-      await pool.end()
-    }
-    await admin.query(`alter database ${half} rename to ${templateName}`)
+    const filled = (await fill({ url: withDatabase(server, half) })) ?? null
+    await admin.query(`comment on database ${half} is ${pg.escapeLiteral(JSON.stringify(filled))}`)
+    await admin.query(`alter database ${half} rename to ${name}`)
+    return filled
+  })
+}
+
+const migrated = ({ url }: { readonly url: string }) =>
+  withPool(url, async (pool) => {
+    await migrate(pool, allMigrations)
   })
 
-let template: Promise<void> | null = null
+let template: Promise<unknown> | null = null
 
 /** A database name on the test server that nothing is in yet; dropped with the test, whoever is connected then. */
 export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise<{ url: string }> => {
@@ -78,7 +101,7 @@ export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise
  * processes on `url` as the test needs.
  */
 export const testDatabase = async (t: TestContext): Promise<{ url: string; pool: pg.Pool }> => {
-  template ??= ensureTemplate(await serverUrl())
+  template ??= ensureTemplate(templateName, migrated)
   await template
   const { url } = await emptyDatabase(t, templateName)
   const pool = createPool({ url, applicationName: 'farebox-test' })

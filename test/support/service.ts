@@ -12,6 +12,7 @@ import { demoEnv } from './demo-env.ts'
 import { startEventStore } from './eventstore-server.ts'
 import { type HttpClient, httpClientOf } from './http.ts'
 import { testDatabase } from './postgres.ts'
+import { seededDatabase } from './seeded.ts'
 import { until } from './until.ts'
 
 export type Service = {
@@ -64,11 +65,10 @@ export const startService = async (
   let farebox: Farebox | null = null
   // The first that is registered runs first: before the database goes.
   t.after(() => farebox?.close())
-  const { url } = await testDatabase(t)
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-test-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
   const env = {
-    ...demoEnv(url, dataDir),
+    ...(logInPostgres ? await seededDatabase(t, dataDir) : demoEnv((await testDatabase(t)).url, dataDir)),
     LOG_LEVEL: 'fatal',
     PORT: '0',
     ...(await logSettings(t)),

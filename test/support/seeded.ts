@@ -1,0 +1,59 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { openFarebox, roles } from '../../src/app/compose.ts'
+import { readConfig } from '../../src/app/config.ts'
+import { type DemoFile, readDemoFile, writeDemoFile } from '../../src/app/demo/file.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
+import { demoEnv, demoKeys } from './demo-env.ts'
+import { emptyDatabase, ensureTemplate } from './postgres.ts'
+
+type Seed = { readonly keys: ReturnType<typeof demoKeys>; readonly demo: DemoFile }
+
+/** The code may change between two runs on one server: each run seeds anew. */
+const templateName = `farebox_seeded_${process.env.FAREBOX_TEST_RUN ?? process.pid}`
+
+const inFolder = async <Value>(use: (dataDir: string) => Promise<Value>): Promise<Value> => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'farebox-seed-'))
+  try {
+    return await use(dataDir)
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}
+
+/** What the first start of a service does: the demo is made, sealed and folded into every read table. */
+const seed = ({ url }: { readonly url: string }): Promise<Seed> =>
+  inFolder(async (dataDir) => {
+    const keys = demoKeys()
+    const config = readConfig({ ...demoEnv(url, dataDir, keys), PORT: '0', FAREBOX_SEAL_SECONDS: '1' })
+    const farebox = await openFarebox({
+      config,
+      roles,
+      systemClock: Date.now,
+      monotonicMs: () => performance.now(),
+      logger: createLogger('fatal'),
+      kill: () => process.kill(process.pid, 'SIGKILL'),
+    })
+    await farebox.projecting.caughtUp(60_000)
+    await farebox.close()
+    const demo = await readDemoFile(dataDir)
+    if (demo === null) throw new Error('the template has no demo')
+    return { keys, demo }
+  })
+
+let seeded: Promise<Seed> | null = null
+
+/**
+ * A database on which a service has started once, as settings for the next one: a start on it finds the demo made and the
+ * read tables folded, and is ready in a fraction of the time. All of a run share the log's id, the keys and the demo's
+ * accounts. `demo.json` is put into the folder.
+ */
+export const seededDatabase = async (t: TestContext, dataDir: string) => {
+  seeded ??= ensureTemplate(templateName, seed) as Promise<Seed>
+  const { keys, demo } = await seeded
+  const { url } = await emptyDatabase(t, templateName)
+  await writeDemoFile(dataDir, demo)
+  return demoEnv(url, dataDir, keys)
+}
