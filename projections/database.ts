@@ -3,6 +3,7 @@ import type { BalanceRow, TransactionRow } from './balances.ts'
 import type { CatalogRow } from './catalog.ts'
 import type { CustomerRow } from './customers.ts'
 import type { DepositCountRow, DepositRow } from './deposits.ts'
+import type { ExitRow } from './exits.ts'
 import type {
   JournalAccountRow,
   JournalClockRow,
@@ -59,4 +60,5 @@ export type ReadDatabase = {
   'read.low_traffic': LowTrafficRow
   'read.subscriptions': SubscriptionRow
   'read.open_periods': OpenPeriodRow
+  'read.exits': ExitRow
 }

@@ -4,6 +4,7 @@ import { catalog } from './catalog.ts'
 import { customers } from './customers.ts'
 import { deposits } from './deposits.ts'
 import type { ReadModelGroup } from './engine/read-model.ts'
+import { exits } from './exits.ts'
 import { journal } from './journal.ts'
 import { lowTraffic } from './low-traffic.ts'
 import { margins } from './margins.ts'
@@ -40,6 +41,7 @@ export const hot: ReadModelGroup = {
     deposits,
     lowTraffic,
     subscriptions,
+    exits,
   ],
 }
 

@@ -9,6 +9,7 @@ import { registerExplain } from '../books/finance/explain-cli.ts'
 import { registerReplay } from '../books/finance/replay-cli.ts'
 import { registerFinanceTokens } from '../books/finance/tokens-cli.ts'
 import { registerPeriods } from '../books/periods/cli.ts'
+import { registerExits } from '../gateway/exits/cli.ts'
 import { registerAccounts } from '../market/accounts/cli.ts'
 import { registerKeys } from '../market/accounts/keys-cli.ts'
 import { registerCatalog } from '../market/catalog/cli.ts'
@@ -35,6 +36,7 @@ export const rooms = [
   registerCustomers,
   registerCatalog,
   registerStock,
+  registerExits,
   registerOrders,
   registerPlans,
   registerProxies,

@@ -3,6 +3,7 @@ import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as audit } from '../books/audit/migrations.ts'
 import { migrations as finance } from '../books/finance/migrations.ts'
 import { migrations as gatewayLeases } from '../gateway/budget/migrations.ts'
+import { migrations as exitLogins } from '../gateway/exits/vault.ts'
 import { migrations as accounts } from '../market/accounts/migrations.ts'
 import { migrations as customers } from '../market/customers/migrations.ts'
 import { migrations as labels } from '../market/labels/migrations.ts'
@@ -79,6 +80,7 @@ const rooms: readonly Migrations[] = [
   kept,
   idsByBytes,
   gatewayLeases,
+  exitLogins,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

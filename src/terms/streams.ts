@@ -39,6 +39,8 @@ export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${no
 export const sealStream: StreamName = named('seal')
 /** The books of a month, `yyyy-mm`: it is closed once for ever. */
 export const periodStream = (period: Period): StreamName => named(`period-${period}`)
+/** The ways out of the proxy gateway. */
+export const exitsStream: StreamName = named('exits')
 /** Who may read the books over HTTP. */
 export const financeStream: StreamName = named('finance')
 
@@ -73,6 +75,7 @@ const homes: Readonly<Record<string, Home['of']>> = {
   'notice-': 'control',
   'period-': 'control',
   finance: 'control',
+  exits: 'control',
   seal: 'each',
 }
 

@@ -29,6 +29,7 @@ export const house = [
       'outbound/notices',
       'outbound/webhooks',
       'gateway/lines',
+      'gateway/exits',
       'books/finance',
       'books/periods',
       'books/audit',
@@ -62,6 +63,7 @@ export const house = [
       'outbound/messaging',
       'outbound/webhooks',
       'gateway/proxy',
+      'gateway/exits',
       'gateway/budget',
       'gateway/access',
     ],
@@ -88,6 +90,7 @@ export const house = [
       'books/exports',
       'books/audit',
       'books/backup',
+      'gateway/exits',
     ],
   },
   { floor: 'app', rooms: ['app', 'entry points'] },
@@ -102,7 +105,7 @@ const factName =
 /** Facts under names of their own. */
 const moreFacts: Readonly<Record<string, readonly string[]>> = {
   'books/finance': ['entries'],
-  'gateway/lines': ['targeting', 'targeting-rules', 'username'],
+  'gateway/lines': ['targeting', 'slug', 'targeting-rules', 'username'],
   'market/catalog': [
     'availability',
     'catalog',

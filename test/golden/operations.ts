@@ -7,12 +7,21 @@ import { decideTokenIssue, decideTokenRevocation } from '../../src/books/finance
 import { financeTokenFold } from '../../src/books/finance/token-fold.ts'
 import { decideClose, decideCutOff } from '../../src/books/periods/decide.ts'
 import { periodFold } from '../../src/books/periods/fold.ts'
+import { decideImport, decideState } from '../../src/gateway/exits/decide.ts'
+import { exitsFold } from '../../src/gateway/exits/fold.ts'
+import { parseExits } from '../../src/gateway/exits/import-file.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { NoticeId } from '../../src/kernel/ids.ts'
 import { decideExpiration, decidePublication } from '../../src/outbound/notices/decide.ts'
 import { noticeFold } from '../../src/outbound/notices/fold.ts'
 import type { Period } from '../../src/terms/month.ts'
-import { financeStream, noticeStream, periodStream, sealStream } from '../../src/terms/streams.ts'
+import {
+  exitsStream,
+  financeStream,
+  noticeStream,
+  periodStream,
+  sealStream,
+} from '../../src/terms/streams.ts'
 import type { History } from './acts.ts'
 
 /** What operators and auditors do: notices, finance tokens, a closed month, seals by one key and by the next. */
@@ -49,6 +58,17 @@ export const makeOperations = ({ written, write, fact, state, now }: History): v
   issue('ftk_golden_revoked', null)
   const revocation = decideTokenRevocation(tokens(), 'ftk_golden_revoked')
   if (revocation.outcome === 'decided') fact(financeStream, ...revocation.events)
+
+  const file = parseExits(`
+    {"id":"us-dal-1","kind":"socks5","host":"198.18.0.77","port":1080,"username":"u","password":"p","country":"us","state":"Texas","city":"Dallas","isp":"Comcast Cable","asn":7922,"os":"windows","udp":true}
+    {"id":"v6","kind":"prefix","prefix":"2001:db8:1::/48","country":"nl","family":"ipv6","capacity":500}
+    {"id":"pool","kind":"template","protocol":"http","host":"gw.example","port":7000,"username":"u-{country}[-{city}]","covers":[{"country":"de","cities":[{"name":"Berlin"}]},{"country":"jp"}]}`)
+  if (!file.ok) throw new Error('the exits are refused')
+  const exits = () => state(exitsStream, exitsFold)
+  const terms = file.exits.map((exit) => ({ ...exit.terms, credentialId: exit.login && 'exc_golden' }))
+  fact(exitsStream, ...decideImport(exits(), terms).events)
+  fact(exitsStream, ...decideState(exits(), ['us-dal-1'], 'drained').events)
+  fact(exitsStream, ...decideState(exits(), ['v6'], 'removed').events)
 
   const period = '2026-11' as Period
   const month = () => state(periodStream(period), periodFold)

@@ -1,0 +1,56 @@
+import type { ExitEvent, ExitState, ExitTerms } from '../src/gateway/exits/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
+import type { ReadModel, Table } from './engine/read-model.ts'
+
+/** One exit, removed ones too: a place where one once stood is no misspelt one. Its login stands in the vault. */
+export type ExitRow = {
+  readonly exit_id: string
+  readonly state: ExitState
+  readonly terms: ExitTerms
+  /** The event that changed it last: whoever holds the exits in memory reads what came later. */
+  readonly revision: number
+}
+
+const exitsTable: Table<ExitRow> = {
+  name: 'exits',
+  columns: {
+    exit_id: { type: 'text' },
+    state: { type: 'text' },
+    terms: { type: 'jsonb' },
+    revision: { type: 'bigint' },
+  },
+  key: ['exit_id'],
+  indexes: ['revision'],
+}
+
+const isExitEvent = (event: RecordedEvent): event is RecordedEvent<ExitEvent> =>
+  event.type === 'ExitsImported' || event.type === 'ExitsStateChanged'
+
+const idsOf = (event: ExitEvent): readonly string[] =>
+  event.type === 'ExitsImported' ? event.data.exits.map(({ exitId }) => exitId) : event.data.exitIds
+
+/** The exits of the gateway, each as its last event left it. */
+export const exits: ReadModel = {
+  name: 'exits',
+  version: 1,
+  tables: [exitsTable],
+  reads: (event) =>
+    isExitEvent(event) ? idsOf(event).map((exitId) => ({ table: exitsTable.name, key: [exitId] })) : [],
+  apply: (event, rows) => {
+    if (!isExitEvent(event)) return
+    const { revision } = event
+    if (event.type === 'ExitsImported') {
+      for (const terms of event.data.exits) {
+        const before = rows.get(exitsTable, [terms.exitId])?.state ?? 'live'
+        const state = before === 'removed' ? 'live' : before
+        rows.put(exitsTable, { exit_id: terms.exitId, state, terms, revision })
+      }
+      return
+    }
+    for (const exitId of event.data.exitIds) {
+      const row = rows.get(exitsTable, [exitId])
+      if (!row) throw new Error(`exit ${exitId} changed its state before it was imported`)
+      rows.put(exitsTable, { ...row, state: event.data.state, revision })
+    }
+  },
+}

@@ -1,0 +1,50 @@
+import type { ExitEvent, ExitState, ExitTerms } from './events.ts'
+import type { ExitsState } from './fold.ts'
+
+/** Exits in one event: about 100 KiB, far below the 1 MiB of an append. */
+export const exitsAtOnce = 200
+
+export type ImportAnswer = {
+  readonly added: readonly string[]
+  readonly changed: readonly string[]
+  readonly unchanged: readonly string[]
+}
+
+export type StateAnswer =
+  | { readonly status: 'changed'; readonly changed: readonly string[] }
+  | { readonly status: 'refused'; readonly unknown: readonly string[] }
+
+export type ExitDecision<Answer> = { readonly events: readonly ExitEvent[]; readonly answer: Answer }
+
+/** Adds exits and replaces those that differ; the same again gives no event. */
+export const decideImport = (state: ExitsState, exits: readonly ExitTerms[]): ExitDecision<ImportAnswer> => {
+  const isNew = ({ exitId }: ExitTerms): boolean => (state.get(exitId)?.state ?? 'removed') === 'removed'
+  const isSame = (terms: ExitTerms): boolean =>
+    JSON.stringify(state.get(terms.exitId)?.terms) === JSON.stringify(terms)
+  const written = exits.filter((terms) => isNew(terms) || !isSame(terms))
+  const ids = (some: readonly ExitTerms[]): readonly string[] => some.map(({ exitId }) => exitId)
+  return {
+    events: written.length === 0 ? [] : [{ type: 'ExitsImported', data: { exits: written } }],
+    answer: {
+      added: ids(exits.filter(isNew)),
+      changed: ids(written.filter((terms) => !isNew(terms))),
+      unchanged: ids(exits.filter((terms) => !isNew(terms) && isSame(terms))),
+    },
+  }
+}
+
+/** Drains exits, takes them back or removes them; refused as a whole when one is unknown. The state it has gives no event. */
+export const decideState = (
+  state: ExitsState,
+  exitIds: readonly string[],
+  to: ExitState,
+): ExitDecision<StateAnswer> => {
+  const unknown = exitIds.filter((exitId) => (state.get(exitId)?.state ?? 'removed') === 'removed')
+  if (unknown.length > 0) return { events: [], answer: { status: 'refused', unknown } }
+  const changed = [...new Set(exitIds)].filter((exitId) => state.get(exitId)?.state !== to)
+  return {
+    events:
+      changed.length === 0 ? [] : [{ type: 'ExitsStateChanged', data: { exitIds: changed, state: to } }],
+    answer: { status: 'changed', changed },
+  }
+}

@@ -1,0 +1,73 @@
+/** What a supplier's username and password may be made of. */
+export const placeholders = [
+  'country',
+  'COUNTRY',
+  'state',
+  'city',
+  'isp',
+  'asn',
+  'os',
+  'session',
+  'lifetime',
+] as const
+export type Placeholder = (typeof placeholders)[number]
+export type TemplateValues = Readonly<Partial<Record<Placeholder, string>>>
+
+/** A text, a placeholder, or a part that stands only where all of its placeholders have a value. */
+type Part = string | { readonly placeholder: Placeholder } | { readonly optional: readonly Part[] }
+
+const known: ReadonlySet<string> = new Set(placeholders)
+
+const formOf = (template: string): { readonly parts: readonly Part[] } | { readonly problem: string } => {
+  const outer: Part[] = []
+  let inner: Part[] | null = null
+  for (const [piece] of template.matchAll(/\{[^{}]*\}|[[\]{}]|[^[\]{}]+/g)) {
+    if (piece === '[') {
+      if (inner !== null) return { problem: 'no [ within [ ]' }
+      inner = []
+    } else if (piece === ']') {
+      if (inner === null) return { problem: 'a [ before each ]' }
+      outer.push({ optional: inner })
+      inner = null
+    } else if (piece.startsWith('{') || piece === '}') {
+      const name = piece.slice(1, -1)
+      if (!known.has(name))
+        return { problem: `placeholders of ${placeholders.map((p) => `{${p}}`).join(' ')}` }
+      ;(inner ?? outer).push({ placeholder: name as Placeholder })
+    } else (inner ?? outer).push(piece)
+  }
+  return inner === null ? { parts: outer } : { problem: 'a ] behind each [' }
+}
+
+/** What a template should be instead, or null when it is well formed. */
+export const templateProblem = (template: string): string | null => {
+  const form = formOf(template)
+  return 'problem' in form ? form.problem : null
+}
+
+const isMissing = (part: Part, values: TemplateValues): boolean =>
+  typeof part === 'object' && 'placeholder' in part && values[part.placeholder] === undefined
+
+const fill = (parts: readonly Part[], values: TemplateValues): string =>
+  parts
+    .map((part) => {
+      if (typeof part === 'string') return part
+      if ('placeholder' in part) return values[part.placeholder] ?? ''
+      return part.optional.some((inner) => isMissing(inner, values)) ? '' : fill(part.optional, values)
+    })
+    .join('')
+
+/** A template made ready, and the placeholders that it has. */
+export type Template = { readonly uses: ReadonlySet<Placeholder>; fill(values: TemplateValues): string }
+
+/** @throws RangeError on one that `templateProblem` refuses */
+export const createTemplate = (template: string): Template => {
+  const form = formOf(template)
+  if ('problem' in form) throw new RangeError(`a template takes ${form.problem}`)
+  const used = (parts: readonly Part[]): Placeholder[] =>
+    parts.flatMap((part) => {
+      if (typeof part === 'string') return []
+      return 'placeholder' in part ? [part.placeholder] : used(part.optional)
+    })
+  return { uses: new Set(used(form.parts)), fill: (values) => fill(form.parts, values) }
+}
