@@ -95,7 +95,9 @@ test('a batch that was written and whose answer is lost is unknown; the same ite
     appended: [{ revision: 4, position: written.at(-1)!.position }],
   })
   assert.deepEqual(await streamOf(direct, stream), written)
-  assert.deepEqual(troubles, ['the connection of the appends broke'])
+  // The hint to other processes may be lost with the answer, and then that is told as well.
+  const ofAppends = troubles.filter((what) => what !== 'the log could not be announced')
+  assert.deepEqual(ofAppends, ['the connection of the appends broke'])
   await gapless(pool)
 })
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { AppendItem } from '../../src/platform/eventstore/port.ts'
 import { cutBatch, maxBatchBytes, maxBatchItems } from '../../src/platform/eventstore/postgres/cut.ts'
@@ -157,6 +157,53 @@ test('all subscriptions of a process share one listening connection, which ends 
   await log.close()
   await Promise.all(followers)
   await until(async () => (await listening()) === 0)
+})
+
+/** Another process that waits for events, and how many it has by now. */
+const follower = async (t: TestContext, url: string, pollMs: number) => {
+  const log = await openLog(url, { pollMs })
+  t.after(() => log.close())
+  const seen = { events: 0 }
+  const follow = async () => {
+    for await (const batch of log.subscribeAll({ after: 0, signal: new AbortController().signal }))
+      seen.events += batch.length
+  }
+  void follow()
+  return seen
+}
+
+test('other processes hear of an append after its commit, and need no poll for it', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const log = await openLog(url)
+  t.after(() => log.close())
+  const seen = await follower(t, url, 600_000)
+  // Until it listens, its first look at the log is all that it has.
+  await until(async () => {
+    await log.append(freshStream(), 'noStream', someEvents(1))
+    return seen.events > 1
+  })
+  for (let n = 0; n < 3; n += 1) {
+    await log.append(freshStream(), 'noStream', someEvents(1))
+    await until(async () => seen.events === (await log.head()), { timeoutMs: 5_000 })
+  }
+  const { rows } = await pool.query(
+    "select proname from pg_proc where pronamespace = 'log'::regnamespace and prosrc like '%notify%'",
+  )
+  assert.deepEqual(rows, [], 'nothing notifies inside the transaction of an append')
+})
+
+test('an append that nobody announced is found by the poll', async (t) => {
+  const { url, pool } = await testDatabase(t)
+  const seen = await follower(t, url, 20)
+  for (const position of [1, 2]) {
+    await pool.query('update log.head set last_position = last_position + 1')
+    await pool.query(
+      `insert into log.events (position, stream, revision, id, type, data, metadata)
+       values ($1::bigint, $2::text, 0, gen_random_uuid(), 'Tested', '{}', '{}')`,
+      [position, freshStream()],
+    )
+    await until(() => seen.events === position)
+  }
 })
 
 test('closing writes what waits, then takes nothing more', async (t) => {

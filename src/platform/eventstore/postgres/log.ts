@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { AppendRejected, LogUnavailable, OutcomeUnknown, WrongExpectedRevision } from '../errors.ts'
 import type { Append, Appended, EventLog, ItemOutcome } from '../port.ts'
+import { createAnnouncer } from './announcer.ts'
 import { type BatchReport, createGroupCommit } from './group-commit.ts'
 import { createNewestSeen } from './newest-seen.ts'
 import { createReads } from './reads.ts'
@@ -66,11 +67,15 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
   const reads = createReads(pool, seen)
   const recent = createRecent()
   const waker = createWaker({ connection, pollMs, onTrouble })
+  const announcer = createAnnouncer(pool, onTrouble)
   const sender = createSender({
     connection,
     statementTimeoutMs,
     answerTimeoutMs,
-    onHead: waker.saw,
+    onHead: (position) => {
+      waker.saw(position)
+      announcer.tell(position)
+    },
     onLanded: recent.landed,
     seen,
     onSetBack: options.onSetBack ?? (() => undefined),
@@ -87,7 +92,7 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
   const close = async (): Promise<void> => {
     closing.abort()
     await commit.close()
-    await Promise.all([sender.close(), waker.close()])
+    await Promise.all([sender.close(), waker.close(), announcer.idle()])
   }
   let closed: Promise<void> | null = null
 

@@ -12,8 +12,8 @@ export type Recent = {
   /** Tells of a batch on its way; it settles once `landed` was told, if it landed. */
   sending(batch: Promise<unknown>): void
   /**
-   * Waits, some milliseconds at most, for a batch on its way that may stand right after a position. The NOTIFY of a
-   * process's own batch often arrives before the answer that `landed` waits for: a subscription woken by it finds the
+   * Waits, some milliseconds at most, for a batch on its way that may stand right after a position. The poll of the head
+   * often shows a process its own batch before the answer that `landed` waits for: a subscription woken by it finds the
    * events here a moment later.
    */
   settled(position: number): Promise<void>
