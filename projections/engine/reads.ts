@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { growingTo } from '../../src/kernel/growing.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { ledgerStream } from '../../src/terms/streams.ts'
@@ -42,7 +43,7 @@ export type ReadsOptions = {
 const maxAccounts = 50_000
 
 export const createReads = ({ progress, log, group, timeoutMs = 2000 }: ReadsOptions): Reads => {
-  const appended = new LRUCache<AccountId, number>({ max: maxAccounts })
+  const appended = new LRUCache<AccountId, number>(growingTo(maxAccounts))
 
   const waitFor = async (position: number, deadlineMs: number): Promise<void> => {
     if (await progress.reached(group, position, Math.max(0, deadlineMs - performance.now()))) return

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { growingTo } from '../../src/kernel/growing.ts'
 import type { Row } from './table-sql.ts'
 
 /** Rows as committed, by table and `keyText`; null is a row known to be absent, undefined is not known. */
@@ -20,7 +21,7 @@ export const createRowCache = (options: { maxRows: number; complete: boolean }):
   const leftOut = new Set<string>()
   const isComplete = (table: string): boolean => complete && !leftOut.has(table)
   const rows = new LRUCache<string, Row>({
-    max: options.maxRows,
+    ...growingTo(options.maxRows),
     dispose: (_row, _key, reason) => {
       if (reason === 'evict') complete = false
     },

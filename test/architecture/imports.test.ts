@@ -56,11 +56,16 @@ describe('the structure of the source', () => {
           if (!typeOnly) read.add(to)
       return read
     }
-    const entries = ['src/main.ts', 'src/app/open-context.ts', 'src/app/program.ts', 'src/app/cli-rooms.ts']
+    const entries = [
+      'src/app/compose.ts',
+      'src/app/open-context.ts',
+      'src/app/program.ts',
+      'src/app/cli-rooms.ts',
+    ]
     const rare = ['@eventstore/db-client', 'stripe']
     const ofTheServer = ['fastify', 'undici', 'prom-client']
     for (const entry of entries) {
-      const unwanted = entry === 'src/main.ts' ? rare : [...rare, ...ofTheServer]
+      const unwanted = entry === 'src/app/compose.ts' ? rare : [...rare, ...ofTheServer]
       const read = startReads(entry)
       assert.ok(read.has('pg') || read.has('commander'), `${entry} was followed to packages`)
       assert.deepEqual(

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import { growingTo } from '../../kernel/growing.ts'
 import type { KeyId } from '../../kernel/ids.ts'
 import type { Directory } from '../../platform/http/auth.ts'
 import { refuseUntil } from '../../platform/http/errors.ts'
@@ -45,7 +46,7 @@ export const createDirectory = ({
   ...deps
 }: DirectoryOptions): Directory => {
   const findCaller = createFindCaller(deps)
-  const callers = new LRUCache<string, Kept>({ max: maxCallers })
+  const callers = new LRUCache<string, Kept>(growingTo(maxCallers))
   const unknown = new LRUCache<string, number>({ max: maxUnknown })
   const lookUps = new Map<string, Promise<FoundKey | null>>()
 

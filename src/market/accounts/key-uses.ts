@@ -3,6 +3,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { growingTo } from '../../kernel/growing.ts'
 import type { KeyId } from '../../kernel/ids.ts'
 import { startPoller } from '../../platform/work/poller.ts'
 
@@ -31,7 +32,7 @@ export const startKeyUses = (deps: {
   readonly logger: Logger
 }): KeyUses => {
   const { pool, clock, logger } = deps
-  const written = new LRUCache<KeyId, number>({ max: maxKeys })
+  const written = new LRUCache<KeyId, number>(growingTo(maxKeys))
   let noted = new Map<KeyId, number>()
 
   const write = async (): Promise<void> => {

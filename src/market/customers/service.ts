@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
+import { growingTo } from '../../kernel/growing.ts'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import type { MasterKey } from '../../platform/vault/master-key.ts'
 import type { CustomerIdOf } from '../../terms/own-id.ts'
@@ -28,7 +29,7 @@ export const createCustomers = ({
 }): Customers => {
   const idOf = createCustomerIds(master)
   /** Relations that this process has seen, so that only a customer's first order here asks the vault. */
-  const kept = new LRUCache<CustomerId, true>({ max: maxKept })
+  const kept = new LRUCache<CustomerId, true>(growingTo(maxKept))
   return {
     idOf,
     ensure: async (accountId, ref) => {

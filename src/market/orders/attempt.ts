@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { growingTo } from '../../kernel/growing.ts'
 import { heldPlanId } from '../../kernel/ids.ts'
 import { ledgerFold } from '../../money/ledger/fold.ts'
 import type { CommandOutcome, CommandRunner, Decision } from '../../platform/eventstore/commands/command.ts'
@@ -34,7 +35,7 @@ export const createAttempt = (deps: { readonly log: EventLog; readonly runner: C
   // An old key's order is found by the conflict on its stream. Without atomic items the debit, which the wallet forgets
   // after seven days, would have landed a second time by then.
   const orderAssumed = log.atomicItems === true ? ({ assume: 'absent' } as const) : {}
-  const heldPlans = new LRUCache<string, number>({ max: maxHeldPlans })
+  const heldPlans = new LRUCache<string, number>(growingTo(maxHeldPlans))
 
   const ask = async (request: OrderRequest, draft: OrderDraft, mode: AttemptMode) => {
     const { accountId, dailyCapCents } = request.caller

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../kernel/clock.ts'
+import { growingTo } from '../../kernel/growing.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import type { Alarms } from './decide.ts'
 import type { createTrafficCounters, TrafficBatch } from './traffic-counters.ts'
@@ -52,7 +53,7 @@ export const createTrafficReports = (deps: {
   readonly clock: Clock
 }): TrafficReports => {
   const { counters, clock } = deps
-  const counted = new LRUCache<PlanId, true>({ max: maxKnownPlans })
+  const counted = new LRUCache<PlanId, true>(growingTo(maxKnownPlans))
 
   const begin: TrafficReports['begin'] = async (planIds) => {
     const fresh = planIds.filter((planId) => !counted.has(planId))

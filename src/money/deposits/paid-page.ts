@@ -46,6 +46,5 @@ export const paidPageRoute: Route = pageRoute({
   path: paidPath,
   operationId: 'getPaidPage',
   summary: 'Where payers land',
-  html: page.html,
-  policy: pagePolicy({ style }),
+  page: async () => ({ html: page.html, policy: pagePolicy({ style }) }),
 })

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../kernel/clock.ts'
+import { growingTo } from '../../kernel/growing.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { publicOutgoing, sandboxOutgoing } from '../../platform/outgoing/send.ts'
 import type { MasterKey } from '../../platform/vault/master-key.ts'
@@ -64,7 +65,7 @@ export const createGateways = (deps: {
   const sandbox = sandboxUrl === null || local === null ? null : { baseUrl: sandboxUrl, send: local.send }
   const own = serviceGateways(config, sandboxUrl)
   // Being made or made, so that one gateway has one adapter: what it may have under way is counted there.
-  const adapters = new LRUCache<string, Promise<PaymentGateway | null>>({ max: maxAdapters })
+  const adapters = new LRUCache<string, Promise<PaymentGateway | null>>(growingTo(maxAdapters))
 
   const adapterOf = ({ gatewayId, credentials }: StoredGateway): Promise<PaymentGateway | null> => {
     const known = adapters.get(gatewayId)

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { MonotonicClock } from '../../kernel/clock.ts'
+import { growingTo } from '../../kernel/growing.ts'
 
 /** A token bucket: `burst` requests at once, `perSecond` in the long run. Whole numbers of at least 1. */
 export type Rate = { readonly burst: number; readonly perSecond: number }
@@ -41,7 +42,7 @@ const maxSubjects = 100_000
 
 /** A limiter of this process. */
 export const createRateLimiter = (rate: Rate, monotonicMs: MonotonicClock): RateLimiter => {
-  const states = new LRUCache<string, number>({ max: maxSubjects })
+  const states = new LRUCache<string, number>(growingTo(maxSubjects))
   return {
     take(subject, cost = 1) {
       const result = gcra(states.get(subject), Math.floor(monotonicMs()), cost, rate)

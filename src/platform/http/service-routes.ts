@@ -3,14 +3,15 @@ import { docsPage } from './docs/page.ts'
 import { pageRoute } from './docs/page-route.ts'
 import { fixedText } from './fixed-text.ts'
 import { jsonText } from './json-bytes.ts'
-import { openApiDocument } from './openapi/document.ts'
+import { onDemand } from './on-demand.ts'
+import { type OpenApiDocument, openApiDocumentBesides } from './openapi/document.ts'
 import type { WebhookDeclaration } from './openapi/webhooks.ts'
 import type { Route } from './route.ts'
 import { route } from './route.ts'
 
 /** `GET /openapi.json`: the interface description of the given routes. */
-const openApiRoute = (text: string): Route => {
-  const document = fixedText(text)
+const openApiRoute = (made: () => Promise<OpenApiDocument>): Route => {
+  const document = onDemand(async () => fixedText(jsonText(await made())))
   return route({
     method: 'GET',
     path: '/openapi.json',
@@ -25,23 +26,22 @@ const openApiRoute = (text: string): Route => {
     responses: {
       200: {
         description: 'The document.',
-        text: { mediaType: 'application/json', example: text },
+        text: { mediaType: 'application/json', example: '{}' },
       },
       304: { description: 'The document is the one that If-None-Match names.' },
     },
     errors: [],
-    handler: async ({ headers }) => document(headers),
+    handler: async ({ headers }) => (await document())(headers),
   })
 }
 
 /** `GET /docs`: the same for people, one page without a single request elsewhere. */
-const docsRoute = (html: string, policy: string): Route =>
+const docsRoute = (page: Parameters<typeof pageRoute>[0]['page']): Route =>
   pageRoute({
     path: '/docs',
     operationId: 'getDocumentation',
     summary: 'The documentation',
-    html,
-    policy,
+    page,
   })
 
 /** `GET /`: the address that the start printed leads to the documentation. */
@@ -60,18 +60,20 @@ const rootRoute: Route = route({
   handler: async () => ({ status: 302, headers: { location: '/docs' } }),
 })
 
-/** The interface description, the documentation page and the guides of the given routes, and of what is sent to receivers. */
+/**
+ * The interface description, the documentation page and the guides of the given routes, and of what is sent to receivers.
+ * They are made when they are asked for: a start need not wait for them.
+ */
 export const documentationRoutes = (
   routes: readonly Route[],
   webhooks: readonly WebhookDeclaration[] = [],
 ): readonly Route[] => {
-  const document = openApiDocument(routes, { webhooks })
+  const document = onDemand(() => openApiDocumentBesides(routes, { webhooks }))
   const guides = readGuides()
-  const { html, policy } = docsPage(document, guides)
   return [
     rootRoute,
-    openApiRoute(jsonText(document)),
-    docsRoute(html, policy),
+    openApiRoute(document),
+    docsRoute(async () => docsPage(await document(), guides)),
     ...guideRoutes([...guides.callers, ...guides.operators]),
   ]
 }

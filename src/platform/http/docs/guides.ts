@@ -61,8 +61,7 @@ export const guideRoutes = (guides: readonly Guide[]): readonly Route[] => {
       path: guidePath(guide.name),
       operationId: `getGuide${guide.name.charAt(0).toUpperCase()}${guide.name.slice(1)}`,
       summary: guide.title,
-      html: pageOf(guide, served),
-      policy: pagePolicy({ style }),
+      page: async () => ({ html: pageOf(guide, served), policy: pagePolicy({ style }) }),
     }),
   )
 }

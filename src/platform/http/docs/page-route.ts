@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { fixedText } from '../fixed-text.ts'
+import { onDemand } from '../on-demand.ts'
 import { type Route, route } from '../route.ts'
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
@@ -15,15 +16,18 @@ export const pagePolicy = ({ style, script }: { readonly style: string; readonly
     "frame-ancestors 'none'",
   ].join('; ')
 
-/** A page for people, the same for all, under its policy. */
+/** A page for people, the same for all, under its policy; made when somebody looks at it first. */
 export const pageRoute = (page: {
   readonly path: string
   readonly operationId: string
   readonly summary: string
-  readonly html: string
-  readonly policy: string
+  /** Called by the first request. */
+  readonly page: () => Promise<{ readonly html: string; readonly policy: string }>
 }): Route => {
-  const html = fixedText(page.html)
+  const made = onDemand(async () => {
+    const { html, policy } = await page.page()
+    return { html: fixedText(html), policy }
+  })
   return route({
     method: 'GET',
     path: page.path,
@@ -40,8 +44,9 @@ export const pageRoute = (page: {
     },
     errors: [],
     handler: async ({ headers }) => {
+      const { html, policy } = await made()
       const answer = html(headers)
-      return { ...answer, headers: { ...answer.headers, 'content-security-policy': page.policy } }
+      return { ...answer, headers: { ...answer.headers, 'content-security-policy': policy } }
     },
   })
 }

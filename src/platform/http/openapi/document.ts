@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { positionToken } from '../../../terms/position.ts'
 import type { ResponseDeclaration, Responses, Route } from '../route.ts'
 import type { Components } from './components.ts'
@@ -134,13 +135,18 @@ const operationOf = (route: Route, components: Components): Json => {
   }
 }
 
-const pathsOf = (routes: readonly Route[], components: Components): OpenApiDocument['paths'] =>
-  Object.fromEntries(
-    [...Map.groupBy(routes, ({ path }) => path as string)].map(([path, group]) => [
-      path,
-      Object.fromEntries(group.map((route) => [route.method.toLowerCase(), operationOf(route, components)])),
-    ]),
-  )
+function* pathsOf(
+  routes: readonly Route[],
+  components: Components,
+): Generator<undefined, OpenApiDocument['paths']> {
+  const paths: Record<string, Record<string, Json>> = {}
+  for (const route of routes) {
+    const operation = { [route.method.toLowerCase()]: operationOf(route, components) }
+    paths[route.path] = { ...paths[route.path], ...operation }
+    yield
+  }
+  return paths
+}
 
 /** The known groups in the order in which a reader needs them, then the others. */
 const tagsOf = (routes: readonly Route[]): readonly Json[] => {
@@ -149,11 +155,14 @@ const tagsOf = (routes: readonly Route[]): readonly Json[] => {
   return [...new Set(names)].map((name) => ({ name, description: tagDescriptions[name] ?? name }))
 }
 
-/** The interface description (OpenAPI 3.1.0, version 1.0.0), made from the route declarations alone. */
-export const openApiDocument = (all: readonly Route[], options: DocumentOptions = {}): OpenApiDocument => {
+/** Pauses after each operation: all of them take a tenth of a second of the main thread. */
+function* documentSteps(
+  all: readonly Route[],
+  options: DocumentOptions,
+): Generator<undefined, OpenApiDocument> {
   const routes = options.forTests ? all : all.filter(({ hidden }) => hidden !== true)
   const components = createComponents(options.forTests === true)
-  const paths = pathsOf(routes, components)
+  const paths = yield* pathsOf(routes, components)
   const responses = sharedResponses(components)
   const webhooks = webhooksPart(options.webhooks ?? [], components)
   return {
@@ -185,5 +194,27 @@ export const openApiDocument = (all: readonly Route[], options: DocumentOptions 
         Bearer: { type: 'http', scheme: 'bearer', description: 'The same key as a bearer token.' },
       },
     },
+  }
+}
+
+/** The interface description (OpenAPI 3.1.0, version 1.0.0), made from the route declarations alone. */
+export const openApiDocument = (routes: readonly Route[], options: DocumentOptions = {}): OpenApiDocument => {
+  const steps = documentSteps(routes, options)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+/** The same, made between requests: none of them waits for more than one operation. */
+export const openApiDocumentBesides = async (
+  routes: readonly Route[],
+  options: DocumentOptions = {},
+): Promise<OpenApiDocument> => {
+  const steps = documentSteps(routes, options)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+    await setImmediate()
   }
 }
