@@ -64,4 +64,40 @@ export const migrations: Migrations = {
     end
     $$;
   `,
+  '1403_gateway_usage': `
+    create table work.gateway_sessions (
+      plan_id text not null collate "C",
+      session_id text not null collate "C",
+      used_bytes bigint not null,
+      ends_at timestamptz not null,
+      primary key (plan_id, session_id)
+    ) with (fillfactor = 50);
+    create index gateway_sessions_end on work.gateway_sessions (ends_at);
+    create table work.plan_hours (
+      plan_id text not null collate "C",
+      hour timestamptz not null,
+      bytes_up bigint not null,
+      bytes_down bigint not null,
+      connections bigint not null,
+      primary key (plan_id, hour)
+    ) with (fillfactor = 50);
+    create table work.plan_failures (
+      plan_id text not null collate "C",
+      hour timestamptz not null,
+      error text not null collate "C",
+      count bigint not null,
+      primary key (plan_id, hour, error)
+    ) with (fillfactor = 50);
+    create table work.plan_hosts (
+      plan_id text not null collate "C",
+      day date not null,
+      host text not null collate "C",
+      bytes bigint not null,
+      connections bigint not null,
+      primary key (plan_id, day, host)
+    ) with (fillfactor = 50);
+    create index plan_hosts_day on work.plan_hosts (day);
+    -- Plans whose owners do not want the hosts to be counted.
+    create table work.plans_without_hosts (plan_id text primary key collate "C");
+  `,
 }

@@ -1,0 +1,284 @@
+import type { Logger } from 'pino'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import type { PlanId } from '../../kernel/ids.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import type { Budgets } from '../budget/budgets.ts'
+import { booksAway } from '../budget/denials.ts'
+import type { SessionCap, SessionCaps } from '../budget/session-caps.ts'
+import type { Usage } from '../budget/usage.ts'
+import { anywhere, type Line, type Targeting } from '../lines/targeting.ts'
+import { baseOf, parseUsername } from '../lines/username.ts'
+import type { Access, Admission, Denied, Exit, Knock, Spending } from '../proxy/ports.ts'
+import { refuseBeyond } from './admission.ts'
+import {
+  accountBlocked,
+  credentialRotated,
+  noCredentials,
+  planEnded,
+  rentalEnded,
+  tokenRefused,
+  tooManyConnections,
+  wrongCredentials,
+} from './denials.ts'
+import type { Logins } from './logins.ts'
+import { type Passwords, rotationGraceMs } from './passwords.ts'
+import type { KnownPlan, PlanDirectory } from './plan-directory.ts'
+import type { Rental, Rentals } from './rentals.ts'
+import type { Throttle } from './throttle.ts'
+import { createOpenTunnels, createTunnel } from './tunnels.ts'
+
+export type AccessParts = {
+  readonly logins: Logins
+  /** Made by `directory`, which is told what to do with each plan that it reads. */
+  readonly directory: (onRead: (plan: KnownPlan) => void) => PlanDirectory
+  readonly rentals: Rentals
+  readonly credentials: Credentials
+  readonly passwords: Passwords
+  readonly throttle: Throttle
+  readonly budgets: Budgets
+  readonly sessionCaps: SessionCaps
+  readonly usage: Usage
+  /** The plan that an address may use without credentials; null: none. */
+  readonly whitelisted: (source: string) => Promise<PlanId | null>
+  /** The targeting that a `-set-` token names; null: none, or another plan's. */
+  readonly targetingOfSet: (planId: PlanId, set: string) => Promise<Targeting | null>
+  /** The way out of a rented address. */
+  readonly exitOf: (rental: Rental) => Promise<Exit>
+  /** Tunnels that one plan may have open in this process. */
+  readonly maxTunnels: number
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly logger: Pick<Logger, 'warn'>
+}
+
+const refreshMs = 500
+const bytesPerMegabyte = 1_000_000
+const minuteMs = 60_000
+
+const denied = (answer: Denied | object): answer is Denied => 'denied' in answer && answer.denied === true
+
+/** Who may connect, and with what; watches over those who did. */
+export const startAccess = (parts: AccessParts): Access & { stop(): Promise<void> } => {
+  const { credentials, passwords, budgets, clock, logger } = parts
+  const open = createOpenTunnels()
+  const stopping = new AbortController()
+  /** Rentals that tunnels are open on, by their id. */
+  const openRentals = new Map<string, { readonly ip: string; tunnels: number }>()
+
+  const ofPlan = ({ blocked, expiresAtMs }: KnownPlan): Denied | null => {
+    if (blocked) return accountBlocked
+    return expiresAtMs !== null && expiresAtMs <= clock() ? planEnded : null
+  }
+
+  /** What a plan's new state means for its open tunnels. */
+  const watch = (plan: KnownPlan): void => {
+    const over = ofPlan(plan)
+    if (over) budgets.deny(plan.planId, over)
+    const { generation, rotatedAtMs } = plan
+    const graceOver = rotatedAtMs !== null && clock() >= rotatedAtMs + rotationGraceMs
+    const oldest = graceOver ? generation : generation - 1
+    open.cut(plan.planId, (of) => of < oldest, credentialRotated)
+  }
+  const directory = parts.directory(watch)
+
+  const wrong = async (source: string): Promise<Denied> => {
+    await parts.throttle.wrong(source, stopping.signal)
+    return wrongCredentials
+  }
+
+  /** The plan of a knock and the generation of its password; what a foreign plan is like shows in nothing. */
+  const planOf = async (
+    knock: Knock,
+  ): Promise<{ readonly plan: KnownPlan; readonly generation: number } | Denied> => {
+    const { credentials: given, source } = knock
+    if (given === null) {
+      const planId = await parts.whitelisted(source)
+      const plan = planId && (await directory.find(planId))
+      return plan ? { plan, generation: plan.generation } : noCredentials
+    }
+    const planId = await parts.logins.planOf(baseOf(given.username))
+    const plan = planId && (await directory.find(planId))
+    if (!plan) {
+      passwords.nobody(given.password)
+      return wrong(source)
+    }
+    const generation = passwords.generationOf({ ...plan, id: plan.planId }, given.password, clock())
+    return generation === null ? wrong(source) : { plan, generation }
+  }
+
+  const lineOf = async (knock: Knock, plan: KnownPlan): Promise<Line | Denied> => {
+    const base = credentials.of(plan.planId, 0).username
+    const parsed = parseUsername(knock.credentials?.username ?? base)
+    if (!parsed.ok) return tokenRefused(parsed.problem.token, parsed.problem.detail)
+    const { line } = parsed
+    if (line.set === null) return refuseBeyond(line, plan.targeting) ?? line
+    const targeting = await parts.targetingOfSet(plan.planId, line.set)
+    if (targeting === null)
+      return tokenRefused(`set-${line.set}`, 'this plan has no such set: generate the line again')
+    const whole = { ...line, targeting }
+    return refuseBeyond(whole, plan.targeting) ?? whole
+  }
+
+  const capOf = async (line: Line, planId: PlanId): Promise<SessionCap | null> => {
+    if (line.limitMegabytes === null || line.session === null) return null
+    return parts.sessionCaps.open({
+      planId,
+      sessionId: line.session.id,
+      limitBytes: line.limitMegabytes * bytesPerMegabyte,
+      lifetimeMs: line.session.lifetimeMinutes * minuteMs,
+    })
+  }
+
+  const admitToPlan = async (knock: Knock): Promise<Admission | Denied> => {
+    const found = await planOf(knock)
+    if (denied(found)) return found
+    const { plan, generation } = found
+    const { planId } = plan
+    const over = ofPlan(plan)
+    if (over) return over
+    const fail = (answer: Denied): Denied => {
+      parts.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
+      return answer
+    }
+    const line = await lineOf(knock, plan)
+    if (denied(line)) return fail(line)
+    if (open.of(planId) >= parts.maxTunnels) return fail(tooManyConnections(parts.maxTunnels))
+    const cap = await capOf(line, planId)
+    const entered = await budgets.enter({ planId, bytesPerSecond: plan.bytesPerSecond })
+    if (entered.denied) return fail(entered)
+    const tunnel = createTunnel(entered.spending, cap)
+    if (cap?.spent()) {
+      entered.leave()
+      return fail((await tunnel.spending.more()) ?? booksAway)
+    }
+    open.add(planId, generation, tunnel)
+    let closed = false
+    return {
+      denied: false,
+      holder: planId,
+      accountId: plan.accountId,
+      line,
+      dedicated: null,
+      spending: tunnel.spending,
+      close: ({ error, host }) => {
+        if (closed) return
+        closed = true
+        open.remove(planId, tunnel)
+        entered.leave()
+        const { up, down } = tunnel.passed()
+        if (up + down !== 0) parts.usage.traffic(planId, up, down)
+        parts.usage.ended({ planId, error, host: plan.countsHosts ? host : null, bytes: tunnel.total() })
+      },
+    }
+  }
+
+  const ofRental = ({ blocked, expiresAtMs }: Rental): Denied | null => {
+    if (blocked) return accountBlocked
+    return expiresAtMs <= clock() ? rentalEnded : null
+  }
+
+  const admitToRental = async (knock: Knock, rental: Rental): Promise<Admission | Denied> => {
+    const { proxyId, ip } = rental
+    const { credentials: given, source } = knock
+    if (given === null) return noCredentials
+    const { username } = credentials.of(proxyId, 0)
+    const right = passwords.generationOf(
+      { id: proxyId, generation: 0, rotatedAtMs: null },
+      given.password,
+      clock(),
+    )
+    if (right === null || given.username !== username) return wrong(source)
+    const over = ofRental(rental)
+    if (over) return over
+    if (open.of(proxyId) >= parts.maxTunnels) return tooManyConnections(parts.maxTunnels)
+    const tunnel = createTunnel(unmetered(), null)
+    const exit = await parts.exitOf(rental)
+    open.add(proxyId, 0, tunnel)
+    const among = openRentals.get(proxyId) ?? { ip, tunnels: 0 }
+    among.tunnels += 1
+    openRentals.set(proxyId, among)
+    let closed = false
+    return {
+      denied: false,
+      holder: proxyId,
+      accountId: rental.accountId,
+      line: { base: username, targeting: anywhere, session: null, limitMegabytes: null, set: null },
+      dedicated: exit,
+      spending: tunnel.spending,
+      close: () => {
+        if (closed) return
+        closed = true
+        open.remove(proxyId, tunnel)
+        among.tunnels -= 1
+        if (among.tunnels === 0) openRentals.delete(proxyId)
+      },
+    }
+  }
+
+  /** Cuts the tunnels of rentals that are over. */
+  const watchRentals = async (): Promise<void> => {
+    for (const [proxyId, { ip }] of openRentals) {
+      const rental = await parts.rentals.at(ip)
+      const over = rental?.proxyId === proxyId ? ofRental(rental) : rentalEnded
+      if (over) open.cut(proxyId, () => true, over)
+    }
+  }
+
+  const round = async (): Promise<void> => {
+    open.tell(parts.usage)
+    const works = [
+      directory.refresh(budgets.open()),
+      watchRentals(),
+      parts.sessionCaps.flush(),
+      parts.usage.flush(),
+    ]
+    const failed = (await Promise.allSettled(works)).find((outcome) => outcome.status === 'rejected')
+    if (failed) throw failed.reason
+  }
+
+  let failing = false
+  const failed = (err: unknown): void => {
+    if (!failing)
+      logger.warn(
+        { err },
+        'plans and rentals cannot be read: what was known half a minute ago is used until then',
+      )
+    failing = true
+  }
+  let running: Promise<void> | null = null
+  const timer = setInterval(() => {
+    running ??= round()
+      .then(() => {
+        failing = false
+      }, failed)
+      .finally(() => {
+        running = null
+      })
+  }, refreshMs)
+
+  return {
+    admit: async (knock) => {
+      try {
+        const rental = await parts.rentals.at(knock.dialled)
+        return rental === null ? await admitToPlan(knock) : await admitToRental(knock, rental)
+      } catch (err) {
+        failed(err)
+        return booksAway
+      }
+    },
+    stop: async () => {
+      stopping.abort()
+      clearInterval(timer)
+      await running
+      await round().catch((err) => logger.warn({ err }, 'the last statistics of this process are lost'))
+    },
+  }
+}
+
+/** A dedicated address passes what it likes. */
+const unmetered = (): Spending => ({
+  take: (wanted) => wanted,
+  giveBack: () => undefined,
+  more: async () => null,
+  ended: new AbortController().signal,
+})

@@ -1,0 +1,16 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/**
+ * Which plan a username names. Usernames are derived from plans by a secret, one way, so they are looked up here. Whatever
+ * is missing is made again from the plans: the table is an index, and no more.
+ */
+export const migrations: Migrations = {
+  '1402_gateway_logins': `
+    create table work.gateway_logins (
+      username text primary key collate "C",
+      plan_id text not null collate "C",
+      started_at timestamptz not null
+    );
+    create index gateway_logins_started on work.gateway_logins (started_at);
+  `,
+}
