@@ -2,6 +2,7 @@ import { migrations as kept } from '../../projections/engine/answers/migrations.
 import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as audit } from '../books/audit/migrations.ts'
 import { migrations as finance } from '../books/finance/migrations.ts'
+import { migrations as gatewayLogins } from '../gateway/access/migrations.ts'
 import { migrations as gatewayLeases } from '../gateway/budget/migrations.ts'
 import { migrations as exitLogins } from '../gateway/exits/vault.ts'
 import { migrations as accounts } from '../market/accounts/migrations.ts'
@@ -81,6 +82,7 @@ const rooms: readonly Migrations[] = [
   idsByBytes,
   gatewayLeases,
   exitLogins,
+  gatewayLogins,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

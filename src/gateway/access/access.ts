@@ -58,7 +58,13 @@ const minuteMs = 60_000
 const denied = (answer: Denied | object): answer is Denied => 'denied' in answer && answer.denied === true
 
 /** Who may connect, and with what; watches over those who did. */
-export const startAccess = (parts: AccessParts): Access & { stop(): Promise<void> } => {
+export const startAccess = (
+  parts: AccessParts,
+): Access & {
+  /** Writes what was noted until now. */
+  flush(): Promise<void>
+  stop(): Promise<void>
+} => {
   const { credentials, passwords, budgets, clock, logger } = parts
   const open = createOpenTunnels()
   const stopping = new AbortController()
@@ -266,6 +272,7 @@ export const startAccess = (parts: AccessParts): Access & { stop(): Promise<void
         return booksAway
       }
     },
+    flush: round,
     stop: async () => {
       stopping.abort()
       clearInterval(timer)

@@ -83,7 +83,10 @@ const lowFromBytes = (totalBytes: number): number =>
   totalBytes - Math.floor((totalBytes * thresholdPct) / 100)
 
 /** What a plan's counter is to look out for. */
-export const alarmsOf = ({ plan }: PlanState, nowMs: number): Alarms => {
+export const alarmsOf = (
+  { plan }: { readonly plan: Pick<Held, 'totalBytes' | 'usedBytes' | 'expiresAtMs'> | null },
+  nowMs: number,
+): Alarms => {
   if (!plan) return { bytes: null, atMs: null }
   const { totalBytes, usedBytes, expiresAtMs } = plan
   const steps = totalBytes === null ? [] : [lowFromBytes(totalBytes), totalBytes]

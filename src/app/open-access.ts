@@ -1,0 +1,85 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { type AccessParts, startAccess } from '../gateway/access/access.ts'
+import { createLogins } from '../gateway/access/logins.ts'
+import { createPasswords } from '../gateway/access/passwords.ts'
+import { createPlanDirectory } from '../gateway/access/plan-directory.ts'
+import { createRentals } from '../gateway/access/rentals.ts'
+import { createThrottle } from '../gateway/access/throttle.ts'
+import { startBudgets } from '../gateway/budget/budgets.ts'
+import { createLeases } from '../gateway/budget/leases.ts'
+import { createSessionCaps } from '../gateway/budget/session-caps.ts'
+import { createUsage } from '../gateway/budget/usage.ts'
+import type { Access } from '../gateway/proxy/ports.ts'
+import type { Clock, MonotonicClock } from '../kernel/clock.ts'
+import { readCountedPlan } from '../market/plans/counted-plan.ts'
+import { createTrafficCounters } from '../market/plans/traffic-counters.ts'
+import { createTrafficReports } from '../market/plans/traffic-reports.ts'
+import { createCredentials } from '../platform/vault/credentials.ts'
+import type { Keys } from '../platform/vault/keys.ts'
+
+export type GatewayBooks = {
+  readonly access: Access
+  /** Reports what was sold and noted until now. */
+  flush(): Promise<void>
+  /** Ends the leases and writes what is not written; call it when no tunnel is open. */
+  stop(): Promise<void>
+}
+
+/**
+ * Who may use this gateway process, and what they may pass. It reads and counts on Postgres; it neither reads nor writes
+ * the log.
+ */
+export const openAccess = (
+  deps: {
+    readonly pool: pg.Pool
+    readonly keys: Keys
+    /** Names this process once and for all. */
+    readonly worker: string
+    readonly clock: Clock
+    readonly monotonicMs: MonotonicClock
+    readonly logger: Logger
+    readonly maxTunnels: number
+    /** Told that plans passed an alarm, so that the log hears of them. */
+    readonly onAlarm?: () => void
+  } & Pick<AccessParts, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
+): GatewayBooks => {
+  const { pool, worker, clock, monotonicMs, logger } = deps
+  const credentials = createCredentials(deps.keys.master)
+  const budgets = startBudgets({
+    reports: createTrafficReports({
+      counters: createTrafficCounters(pool),
+      plan: (planId) => readCountedPlan(pool, planId, clock()),
+      clock,
+    }),
+    leases: createLeases(pool, worker),
+    worker,
+    monotonicMs,
+    logger,
+    ...(deps.onAlarm && { onAlarm: deps.onAlarm }),
+  })
+  const usage = createUsage({ pool, clock, worker })
+  const access = startAccess({
+    ...deps,
+    credentials,
+    passwords: createPasswords(credentials),
+    logins: createLogins({ pool, credentials, monotonicMs }),
+    directory: (onRead) => createPlanDirectory({ pool, monotonicMs, onRead }),
+    rentals: createRentals({ pool, monotonicMs }),
+    throttle: createThrottle(monotonicMs),
+    sessionCaps: createSessionCaps({ pool, clock }),
+    budgets,
+    usage,
+  })
+  return {
+    access,
+    flush: async () => {
+      await budgets.flush()
+      await access.flush()
+    },
+    stop: async () => {
+      await budgets.stop()
+      await access.stop()
+    },
+  }
+}

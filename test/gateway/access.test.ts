@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, type TestContext, test } from 'node:test'
+import { openAccess } from '../../src/app/open-access.ts'
+import type { Admission, Denied, Knock } from '../../src/gateway/proxy/ports.ts'
+import type { PlanId } from '../../src/kernel/ids.ts'
+import { createAccounts } from '../../src/market/accounts/service.ts'
+import { planFold } from '../../src/market/plans/fold.ts'
+import { createLogger } from '../../src/platform/http/logging.ts'
+import { planStream } from '../../src/terms/streams.ts'
+import { type Service, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { buyTraffic, usedBytesOf } from './budget-world.ts'
+
+const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+
+describe('who may use the gateway', () => {
+  let service: Service
+  let plan: PlanId
+  let offsetMs = 0
+  const ends: (() => unknown)[] = []
+  let gateway: ReturnType<typeof openAccess>
+  const whitelist = new Map<string, PlanId>()
+
+  before(async () => {
+    const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
+    service = await startService(held, {}, { clockOffsetMs: () => offsetMs })
+    const { core } = service.farebox
+    plan = await buyTraffic(service, 2)
+    gateway = openAccess({
+      pool: core.pool,
+      keys: core.keys,
+      worker: 'access-test',
+      clock: core.clock,
+      monotonicMs: () => performance.now(),
+      logger: createLogger('silent'),
+      maxTunnels: 3,
+      whitelisted: async (source) => whitelist.get(source) ?? null,
+      targetingOfSet: async () => null,
+      exitOf: async ({ ip }) => ({
+        exitId: 'own',
+        via: { kind: 'direct', localAddress: ip },
+        sandbox: true,
+        udp: true,
+      }),
+    })
+    ends.unshift(() => gateway.stop())
+  })
+  after(async () => {
+    for (const end of ends) await end()
+  })
+
+  const credentialOf = async (planId: string) => {
+    const { body } = await service.buyer.get(`/api/v1/plans/${planId}`)
+    return body.connection as { username: string; password: string }
+  }
+  const knock = (credentials: Knock['credentials'], over: Partial<Knock> = {}) =>
+    gateway.access.admit({
+      credentials,
+      source: '203.0.113.9',
+      dialled: '127.0.0.1',
+      protocol: 'connect',
+      ...over,
+    })
+  const admitted = (answer: Admission | Denied): Admission => {
+    assert.ok(!answer.denied, JSON.stringify(answer))
+    return answer
+  }
+  const refused = (answer: Admission | Denied): readonly [number, string] => {
+    assert.ok(answer.denied)
+    return [answer.status, answer.error]
+  }
+
+  test('the line of a plan that was bought a moment ago is let in', async () => {
+    const { username, password } = await credentialOf(plan)
+    const admission = admitted(
+      await knock({ username: `${username}-country-us-city-dallas-session-a1-lifetime-5`, password }),
+    )
+    assert.equal(admission.holder, plan)
+    assert.equal(admission.line.targeting.city, 'dallas')
+    assert.deepEqual(admission.line.session, { id: 'a1', lifetimeMinutes: 5 })
+    admission.close({ error: null, host: null })
+  })
+
+  test('what passes is counted, and shows in the plan', async () => {
+    const before = await usedBytesOf(service, plan)
+    const { username, password } = await credentialOf(plan)
+    const admission = admitted(await knock({ username, password }))
+    assert.equal(admission.spending.take(700, 'up'), 700)
+    assert.equal(admission.spending.take(1_300, 'down'), 1_300)
+    admission.spending.giveBack(300, 'down')
+    admission.close({ error: null, host: 'example.com' })
+    await gateway.flush()
+    assert.equal(await usedBytesOf(service, plan), before + 1_700)
+    const { rows } = await service.farebox.core.pool.query(
+      'select bytes_up, bytes_down from work.plan_hours where plan_id = $1',
+      [plan],
+    )
+    assert.deepEqual(rows, [{ bytes_up: 700, bytes_down: 1_000 }])
+    const hosts = await service.farebox.core.pool.query(
+      'select host, bytes, connections from work.plan_hosts',
+    )
+    assert.deepEqual(hosts.rows, [{ host: 'example.com', bytes: 1_700, connections: 1 }])
+  })
+
+  test('wrong credentials of every kind get one answer', async () => {
+    const { username, password } = await credentialOf(plan)
+    const answers = [
+      await knock({ username, password: `${password}x` }),
+      await knock({ username, password: '' }),
+      await knock({ username: 'nobodysname123', password }),
+      await knock({ username: '', password }),
+      await knock({ username: `${username.slice(0, -1)}-country-us`, password }),
+    ]
+    for (const answer of answers) assert.deepEqual(answer, answers[0])
+    assert.deepEqual(refused(answers[0]!), [407, 'wrong_credentials'])
+    assert.deepEqual(refused(await knock(null)), [407, 'credentials_required'])
+  })
+
+  test('a wrong password tells nothing of a line that would be refused', async () => {
+    const { username } = await credentialOf(plan)
+    const answer = await knock({ username: `${username}-nonsense-1`, password: 'wrong' })
+    assert.deepEqual(refused(answer), [407, 'wrong_credentials'])
+  })
+
+  test('whoever guesses is slowed down, and whoever knows is not', async () => {
+    const { username, password } = await credentialOf(plan)
+    const source = '203.0.113.77'
+    for (let n = 0; n < 20; n += 1) await knock({ username, password: `guess${n}` }, { source })
+    const startedMs = performance.now()
+    const slowed = knock({ username, password: 'guess' }, { source })
+    admitted(await knock({ username, password }, { source })).close({ error: null, host: null })
+    assert.ok(performance.now() - startedMs < 500)
+    await slowed
+    assert.ok(performance.now() - startedMs >= 900)
+  })
+
+  test('a token that is not accepted is named, and so is one that the product does not sell', async () => {
+    const { username, password } = await credentialOf(plan)
+    const answer = await knock({ username: `${username}-state-texas-city-dallas-country-us`, password })
+    assert.ok(answer.denied)
+    assert.equal(answer.status, 403)
+    assert.match(answer.detail, /^state-texas: /)
+    const set = await knock({ username: `${username}-set-abcdefgh`, password })
+    assert.deepEqual(refused(set), [403, 'targeting_refused'])
+    const { body } = await service.buyer.post(
+      '/api/v1/orders',
+      { product_id: 'residential-unlimited', quantity: 1 },
+      { headers: { 'Idempotency-Key': 'unlimited' } },
+    )
+    await until(async () => (await service.buyer.get(`/api/v1/plans/${body.planId}`)).status === 200)
+    const unlimited = await credentialOf(body.planId)
+    const beyond = await knock({ ...unlimited, username: `${unlimited.username}-country-us-os-mac` })
+    assert.deepEqual(refused(beyond), [403, 'targeting_refused'])
+    admitted(await knock({ ...unlimited, username: `${unlimited.username}-country-us` })).close({
+      error: null,
+      host: null,
+    })
+  })
+
+  test('an address on a whitelist needs no credentials, and credentials that are sent win', async () => {
+    whitelist.set('198.51.100.4', plan)
+    admitted(await knock(null, { source: '198.51.100.4' })).close({ error: null, host: null })
+    const answer = await knock({ username: 'nobodysname123', password: 'x' }, { source: '198.51.100.4' })
+    assert.deepEqual(refused(answer), [407, 'wrong_credentials'])
+  })
+
+  test('one connection more than a plan may have open is turned away until one closes', async () => {
+    const { username, password } = await credentialOf(plan)
+    const open = [0, 1, 2].map(async () => admitted(await knock({ username, password })))
+    const [first, ...others] = await Promise.all(open)
+    const answer = await knock({ username, password })
+    assert.deepEqual(refused(answer), [503, 'too_many_connections'])
+    first!.close({ error: null, host: null })
+    others.push(admitted(await knock({ username, password })))
+    for (const admission of others) admission.close({ error: null, host: null })
+  })
+
+  test('a session with a cap passes exactly that, and another id passes more', async () => {
+    const { username, password } = await credentialOf(plan)
+    const line = (id: string) => ({ username: `${username}-session-${id}-lifetime-60-limit-2`, password })
+    const admission = admitted(await knock(line('s1')))
+    let passed = 0
+    for (let denied: Denied | null = null; denied === null; denied = await admission.spending.more()) {
+      passed += admission.spending.take(1_500_000, 'down')
+      assert.ok(passed <= 2_000_000)
+    }
+    assert.equal(passed, 2_000_000)
+    assert.equal((await admission.spending.more())?.status, 467)
+    admission.close({ error: null, host: null })
+    assert.deepEqual(refused(await knock(line('s1'))), [467, 'session_limit_reached'])
+    admitted(await knock(line('s2'))).close({ error: null, host: null })
+  })
+
+  test('after a rotation the former password works for two minutes, and then its tunnels are cut', async () => {
+    const { core } = service.farebox
+    const former = await credentialOf(plan)
+    const admission = admitted(await knock(former))
+    const stream = planStream(plan)
+    const rotated = { type: 'PlanCredentialRotated', data: { generation: 1 } } as const
+    await core.runner.run({
+      name: 'rotate',
+      streams: { plan: { stream, fold: planFold } },
+      decide: () => ({ appends: [{ stream, events: [rotated] }], answer: null }),
+      ...cause,
+    })
+    const current = await until(async () => {
+      const now = await credentialOf(plan)
+      return now.password === former.password ? null : now
+    })
+    assert.equal(current.username, former.username)
+    for (const credentials of [former, current])
+      await until(async () => {
+        const answer = await knock(credentials)
+        if (!answer.denied) answer.close({ error: null, host: null })
+        return !answer.denied
+      })
+    offsetMs += 121_000
+    await until(() => admission.spending.ended.aborted, { what: 'the cut' })
+    assert.equal((admission.spending.ended.reason as Denied).error, 'credential_rotated')
+    admission.close({ error: 'credential_rotated', host: null })
+    assert.deepEqual(refused(await knock(former)), [407, 'wrong_credentials'])
+    admitted(await knock(current)).close({ error: null, host: null })
+  })
+
+  test('a block cuts the tunnels of the account within a second or so, and lets none in', async () => {
+    const { username, password } = await credentialOf(plan)
+    const admission = admitted(await knock({ username, password }))
+    const { core } = service.farebox
+    const accounts = createAccounts(core)
+    const { rows } = await core.pool.query('select account_id from read.plans where plan_id = $1', [plan])
+    const [{ account_id: accountId }] = rows
+    await accounts.block(accountId, 'test', cause)
+    await until(() => admission.spending.ended.aborted, { what: 'the cut' })
+    assert.equal((admission.spending.ended.reason as Denied).error, 'account_blocked')
+    admission.close({ error: 'account_blocked', host: null })
+    assert.deepEqual(refused(await knock({ username, password })), [407, 'account_blocked'])
+    await accounts.unblock(accountId, cause)
+    await until(async () => !(await knock({ username, password })).denied, { what: 'entry' })
+  })
+
+  test('a rented address lets its own credentials in, and dials out from itself', async () => {
+    const { body: order } = await service.buyer.post(
+      '/api/v1/orders',
+      { product_id: 'isp-static', quantity: 1, fulfillment_meta: { country: 'USA', period_days: 30 } },
+      { headers: { 'Idempotency-Key': 'rental' } },
+    )
+    const found = await until(async () => {
+      const { body } = await service.buyer.get(`/api/v1/proxies?order_id=${order.orderId}`)
+      return body.proxies?.[0] ?? false
+    })
+    const { ip, username, password } = found as { ip: string; username: string; password: string }
+    const admission = admitted(await knock({ username, password }, { dialled: ip }))
+    assert.deepEqual(admission.dedicated?.via, { kind: 'direct', localAddress: ip })
+    assert.equal(admission.spending.take(5e9, 'down'), 5e9)
+    const line = await credentialOf(plan)
+    assert.deepEqual(refused(await knock(line, { dialled: ip })), [407, 'wrong_credentials'])
+    assert.deepEqual(refused(await knock({ username, password })), [407, 'wrong_credentials'])
+    offsetMs += 31 * 86_400_000
+    await until(() => admission.spending.ended.aborted, { what: 'the end of the rental' })
+    admission.close({ error: null, host: null })
+    const over = await knock({ username, password }, { dialled: ip })
+    assert.equal(refused(over)[0], 407)
+  })
+})
