@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { PlanId } from '../../src/kernel/ids.ts'
+import { refundOrder } from '../../src/market/orders/refund-service.ts'
+import { createMeter } from '../../src/market/plans/metering.ts'
 import fc from '../support/fast-check.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -9,7 +12,7 @@ import { buyTraffic, leasesOf, startWorker, totalBytesOf, usedBytesOf, type Work
 const speedOf = (planId: PlanId, bytesPerSecond: number | null = null) => ({ planId, bytesPerSecond })
 
 /** A tunnel that takes pieces until nothing more is sold; the bytes that it took, and why it ended. */
-const takeAll = async (worker: Worker, planId: PlanId, piece: () => number) => {
+const takeAll = async (worker: Worker, planId: PlanId, piece: () => number, pauseMs = 0) => {
   const entered = await worker.budgets.enter(speedOf(planId))
   let taken = 0
   if (entered.denied) return { taken, denied: entered }
@@ -17,6 +20,7 @@ const takeAll = async (worker: Worker, planId: PlanId, piece: () => number) => {
     const wanted = piece()
     const bytes = entered.spending.take(wanted, 'down')
     taken += bytes
+    if (pauseMs > 0) await sleep(pauseMs)
     if (bytes === wanted) continue
     const denied = await entered.spending.more()
     if (denied === null) continue
@@ -97,6 +101,38 @@ describe('a plan sold by traffic', () => {
     assert.equal(await entered.spending.more(), null)
     assert.equal(entered.spending.take(1_000, 'up'), 1_000)
     entered.leave()
+  })
+
+  test('is counted to the byte before a refund takes back what is left, while tunnels run', async (t) => {
+    const { core } = service.farebox
+    const { body } = await service.buyer.post(
+      '/api/v1/orders',
+      { product_id: 'residential-basic', quantity: 5 },
+      { headers: { 'Idempotency-Key': 'refunded' } },
+    )
+    const worker = startWorker(t, service)
+    const selling = takeAll(worker, body.planId, () => 1_000_000, 5)
+    await until(async () => (await usedBytesOf(service, body.planId)) > 50_000_000)
+    const answer = await refundOrder(
+      { ...core, settleTraffic: createMeter(core).settle },
+      {
+        orderId: body.orderId,
+        refundId: 'ref_running',
+        request: { kind: 'whole' },
+        actor: { kind: 'operator', name: 'test' },
+        correlationId: 'test',
+      },
+    )
+    assert.equal(answer?.kind, 'refunded')
+    const { taken, denied } = await selling
+    assert.equal(denied.status, 466)
+    await worker.budgets.flush()
+    await until(async () => (await totalBytesOf(service, body.planId)) === taken)
+    assert.equal(
+      await usedBytesOf(service, body.planId),
+      taken,
+      'what is left was refunded, and no more was sold',
+    )
   })
 
   test('is lost to a worker that was cut off for a minute: others sell the bytes that it had on lease', async (t) => {

@@ -68,6 +68,8 @@ export const startBudgets = (deps: {
   let timer: NodeJS.Timeout | undefined
   let dueAtMs = Number.POSITIVE_INFINITY
   let running: Promise<void> | null = null
+  /** A round was asked for while one was running that may not have seen why. */
+  let again = false
   let failing = false
   let renewedMs = monotonicMs()
   let stopped = false
@@ -77,7 +79,11 @@ export const startBudgets = (deps: {
     if (stopped || atMs >= dueAtMs) return
     dueAtMs = atMs
     clearTimeout(timer)
-    timer = setTimeout(() => void round(), inMs)
+    timer = setTimeout(() => {
+      dueAtMs = Number.POSITIVE_INFINITY
+      if (running) again = true
+      else void round()
+    }, inMs)
   }
 
   const gather = (): Batch => {
@@ -169,7 +175,8 @@ export const startBudgets = (deps: {
         for (const budget of budgets.values()) budget.expireWaiters()
         if (budgets.size === 0 && unanswered === null) return
         const starving = [...budgets.values()].some((budget) => budget.starves())
-        schedule(failing || starving ? againMs : roundMs)
+        schedule(again && !failing ? gatherMs : failing || starving ? againMs : roundMs)
+        again = false
       })
     return running
   }

@@ -9,6 +9,7 @@ import { planStream } from '../../terms/streams.ts'
 import { alarmsOf, decideMetering, meteringIntervalMs, remainingBytes } from './decide.ts'
 import type { PlanEvent } from './events.ts'
 import { type PlanState, planFold } from './fold.ts'
+import { recallLeases } from './recall-leases.ts'
 import {
   type Counter,
   createTrafficCounters,
@@ -46,7 +47,11 @@ export type Meter = {
     readonly reportId: string
     readonly bytes: number
   }): Promise<MeterAnswer>
-  /** Writes the plan's counter to the log before something is decided on what is left of it. */
+  /**
+   * Writes the plan's counter to the log before something is decided on what is left of it. Gateways sell nothing of the
+   * plan for some seconds after it.
+   * @throws CommandOverload when a gateway does not give back what it holds
+   */
   settle(planId: PlanId): Promise<void>
   /** Writes what is due to the log; the number of plans looked at. */
   sweep(): Promise<number>
@@ -156,7 +161,10 @@ export const createMeter = (deps: {
       const usedBytes = answer.usedBytes.get(planId) ?? 0
       return { metered: true, usedBytes, remainingBytes: remainingBytes({ ...state.plan, usedBytes }) }
     },
-    settle: (planId) => log([planId], true),
+    settle: async (planId) => {
+      await recallLeases(pool, planId)
+      await log([planId], true)
+    },
     sweep: async () => {
       const found = await due()
       if (found.length > 0)
