@@ -10,6 +10,7 @@ import { createLiveStock } from '../../projections/live-stock.ts'
 import { auditRoutes } from '../books/audit/routes.ts'
 import { createFinanceDirectory } from '../books/finance/find-reader.ts'
 import { financeRoutes } from '../books/finance/routes.ts'
+import { planUsageRoutes } from '../gateway/budget/usage-routes.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { createDirectory } from '../market/accounts/directory.ts'
@@ -169,6 +170,7 @@ export const createApi = (parts: ApiParts): Api => {
     ...catalogRoutes(shared),
     ...orderRoutes(shared),
     ...planRoutes({ ...shared, gateway: config.gateway }),
+    ...planUsageRoutes(shared),
     ...proxyRoutes(shared),
     ...webhookRoutes({
       ...shared,

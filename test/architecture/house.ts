@@ -82,6 +82,7 @@ export const house = [
       'market/orders',
       'market/plans',
       'market/proxies',
+      'gateway/budget',
       'market/subscriptions',
       'outbound/notices',
       'outbound/webhooks',

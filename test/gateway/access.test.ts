@@ -102,6 +102,48 @@ describe('who may use the gateway', () => {
     assert.deepEqual(hosts.rows, [{ host: 'example.com', bytes: 1_700, connections: 1 }])
   })
 
+  test('its owner reads what a plan did by the hour and the day, and why what failed did', async () => {
+    const { username, password } = await credentialOf(plan)
+    await knock({ username: `${username}-nonsense-1`, password })
+    await gateway.flush()
+    for (const bucket of ['hour', 'day']) {
+      const { status, body } = await service.buyer.get(`/api/v1/plans/${plan}/usage?bucket=${bucket}`)
+      assert.equal(status, 200)
+      const sum = (of: 'bytesUp' | 'bytesDown' | 'failures') =>
+        body.buckets.reduce((bytes: number, one: Record<typeof of, number>) => bytes + one[of], 0)
+      assert.deepEqual([sum('bytesUp'), sum('bytesDown'), sum('failures')], [700, 1_000, 1])
+      assert.equal(body.failures[0].reason, 'targeting_refused')
+      assert.match(body.failures[0].howToFix, /geo lists/)
+    }
+    const { body } = await service.buyer.get(`/api/v1/plans/${plan}/usage`)
+    assert.deepEqual(body.hosts, [{ host: 'example.com', bytes: 1_700, connections: 1 }])
+    for (const [query, status] of [
+      ['bucket=week', 400],
+      ['from=2026-11-22&to=2026-11-21', 400],
+      ['bucket=hour&from=2026-01-01&to=2026-11-21', 400],
+    ] as const)
+      assert.equal((await service.buyer.get(`/api/v1/plans/${plan}/usage?${query}`)).status, status, query)
+    assert.equal((await service.reseller.get(`/api/v1/plans/${plan}/usage`)).status, 404)
+  })
+
+  test('hosts are forgotten and counted no more when its owner says so', async () => {
+    const off = await service.buyer.call('PATCH', `/api/v1/plans/${plan}/usage`, {
+      json: { countsHosts: false },
+    })
+    assert.deepEqual([off.body.countsHosts, off.body.hosts], [false, []])
+    const { username, password } = await credentialOf(plan)
+    await until(async () => {
+      const admission = admitted(await knock({ username, password }))
+      admission.spending.take(10, 'up')
+      admission.close({ error: null, host: 'example.org' })
+      await gateway.flush()
+      const { body } = await service.buyer.get(`/api/v1/plans/${plan}/usage`)
+      if (body.hosts.length === 0) return true
+      await service.buyer.call('PATCH', `/api/v1/plans/${plan}/usage`, { json: { countsHosts: false } })
+      return false
+    })
+  })
+
   test('wrong credentials of every kind get one answer', async () => {
     const { username, password } = await credentialOf(plan)
     const answers = [
