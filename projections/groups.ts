@@ -23,6 +23,7 @@ import { webhooks } from './webhooks.ts'
 /** What a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
 export const hot: ReadModelGroup = {
   name: 'hot',
+  held: ['catalog', 'reseller_terms', 'accounts', 'keys'],
   models: [
     balances,
     customers,

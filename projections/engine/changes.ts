@@ -1,60 +1,44 @@
-import type { TableChange } from './fold-batch.ts'
-import type { Row } from './table-sql.ts'
-
-/** Whom a batch's rows are about: accounts, and tables with rows that are of no account; or anything. */
-export type Subjects = ReadonlySet<string> | 'all'
-
-/** Counts changes of read tables by whom they are about, so that what was read from them can be told to be current. */
-export type ChangeCounter = {
-  /** A number that rises with every change of rows of an account, or of a table with rows that belong to none (`notices`). */
-  version(subject: string): number
-  /** Rows about these are about to be written, or have just been. */
-  changed(subjects: Subjects): void
-  /** Anything may have changed. */
-  changedAll(): void
+/** What tells that rows of some tables, which this process holds in memory, may have changed. */
+export type Watch = {
+  /**
+   * A number that rises with each change that this process is told of; read it before the rows. Null while this process
+   * has not seen the group's checkpoint for a second: then it may have missed any change.
+   */
+  version(): number | null
+  /** Calls the listener with each change. Returns the way to unsubscribe. */
+  onChange(listener: () => void): () => void
 }
 
-/** Subjects remembered at once; beyond that, all of them count as changed. */
-const defaultMaxSubjects = 100_000
-
-const accountColumn = 'account_id'
-
-/** Whom these changes are about. */
-export const subjectsOf = (tables: readonly TableChange[]): Subjects => {
-  const subjects = new Set<string>()
-  /** A row with null in place of an account is of none, and so its table's. */
-  const add = (name: string, rows: readonly Row[]): void => {
-    for (const row of rows) subjects.add((row[accountColumn] as string | null) ?? name)
-  }
-  for (const { table, inserted, put, removed } of tables)
-    if (accountColumn in table.columns) {
-      // Only the key of a removed row is at hand. Rows of accounts are rarely removed.
-      if (removed.length > 0) return 'all'
-      add(table.name, inserted)
-      add(table.name, put)
-    } else if (inserted.length + put.length + removed.length > 0) subjects.add(table.name)
-  return subjects
+/** Told of changes to the tables of one group, it tells whoever watches them. */
+export type Changes = {
+  /** Rows of these tables were written, or of any. */
+  changed(tables: Iterable<string> | 'any'): void
+  /** Rises with each change of one of these tables. */
+  version(tables: readonly string[]): number
+  onChange(tables: readonly string[], listener: () => void): () => void
 }
 
-export const createChangeCounter = (maxSubjects = defaultMaxSubjects): ChangeCounter => {
+export const createChanges = (): Changes => {
   const versions = new Map<string, number>()
+  const listeners = new Set<{ readonly tables: readonly string[]; readonly tell: () => void }>()
   let last = 0
-  /** The version of every subject that is not in the map. */
-  let rest = 0
-
-  const changedAll = (): void => {
-    rest = ++last
-    versions.clear()
-  }
+  /** When all tables changed last. */
+  let any = 0
 
   return {
-    version: (subject) => versions.get(subject) ?? rest,
-    changed: (subjects) => {
-      if (subjects === 'all') return changedAll()
+    changed: (tables) => {
       last += 1
-      for (const subject of subjects) versions.set(subject, last)
-      if (versions.size > maxSubjects) changedAll()
+      const written = tables === 'any' ? null : new Set(tables)
+      if (written === null) any = last
+      else for (const table of written) versions.set(table, last)
+      for (const listener of listeners)
+        if (written === null || listener.tables.some((table) => written.has(table))) listener.tell()
     },
-    changedAll,
+    version: (tables) => Math.max(any, ...tables.map((table) => versions.get(table) ?? 0)),
+    onChange: (tables, tell) => {
+      const listener = { tables, tell }
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
   }
 }

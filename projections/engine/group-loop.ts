@@ -6,6 +6,7 @@ import { type Checkpoint, readCheckpoint, tablesExist } from './checkpoint.ts'
 import { compareDefinitions } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
 import { PoisonEvent } from './fold-batch.ts'
+import { hearHints, stopHearing } from './hints.ts'
 import { tryLock, unlock } from './locks.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
@@ -148,13 +149,14 @@ export const runGroup = async (
       return tablesFit(session, signal)
     }
     adopted = true
-    progress.advance(group.name, checkpoint)
+    progress.looked(group.name, checkpoint)
     progress.setUsable(group.name, true)
     return true
   }
 
   const stand = async (session: Session, signal: AbortSignal): Promise<void> => {
     let locked = false
+    let hears = false
     while (!signal.aborted) {
       if (!(await tablesFit(session, signal))) {
         if (locked) await unlock(session.client, lockName)
@@ -166,9 +168,13 @@ export const runGroup = async (
       if (!locked) {
         backoffMs = firstBackoffMs
         setState(group.name, 'standby')
+        if (!hears && group.held) await hearHints(session.client, group.name, progress)
+        hears = true
         await pause(standbyMs, signal)
         continue
       }
+      if (hears) await stopHearing(session.client)
+      hears = false
       setState(group.name, 'owner')
       progress.setOwned(group.name, true)
       try {

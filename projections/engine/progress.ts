@@ -1,5 +1,6 @@
 import type pg from 'pg'
-import { type ChangeCounter, createChangeCounter, type Subjects } from './changes.ts'
+import type { MonotonicClock } from '../../src/kernel/clock.ts'
+import { type Changes, createChanges, type Watch } from './changes.ts'
 import type { Checkpoint } from './checkpoint.ts'
 
 type Waiter = { readonly position: number; resolve(reached: boolean): void }
@@ -11,7 +12,13 @@ type GroupProgress = {
   waiters: Set<Waiter>
   /** Told when somebody starts to wait. */
   listeners: Set<() => void>
-  readonly changes: ChangeCounter
+  readonly changes: Changes
+  /** Up to which checkpoint its changes were told. */
+  told: { position: number; epoch: number }
+  /** When this process last knew all changes up to a checkpoint that it saw, milliseconds. */
+  seenMs: number
+  /** How often the position rose by another owner's hand. */
+  moves: number
 }
 
 /**
@@ -24,23 +31,20 @@ export type Progress = {
   /** Resolves true when the group is past a position, false when `timeoutMs` passed first. */
   reached(group: string, position: number, timeoutMs: number): Promise<boolean>
   advance(group: string, to: Pick<Checkpoint, 'position' | 'epoch'>): void
-  /** As `advance`, by the owner: its changes were told. */
+  /** As `advance`, by the owner: it tells its changes itself. */
   advanceOwn(group: string, position: number): void
+  /** As `advance`, by who looks at the checkpoint twice a second: a step that no hint told of counts as any change. */
+  looked(group: string, checkpoint: Pick<Checkpoint, 'position' | 'epoch'>): void
   /** The connection that told where the group is has ended: readers that wait ask Postgres again. */
   forget(group: string): void
-  /** The owner is about to write rows about these, or has written them. */
-  changed(group: string, subjects: Subjects): void
+  /** Rows of these tables were committed: by the owner here, or so another one says. */
+  changed(group: string, tables: Iterable<string> | 'any'): void
   /**
-   * A number that changes with every change of rows of these subjects: accounts, and tables whose rows belong to no
-   * account. As long as it stays the same, reading again would give the same. Null where this process does not see every
-   * change, because another one folds the group.
+   * Watches tables of a group. The owner here tells before readers see its position. Of another owner a hint tells, and
+   * half a second later at the latest its checkpoint; with `exact` each step of its position counts, so that what was
+   * waited for is in what is read.
    */
-  versionOf(group: string, subjects: readonly string[]): number | null
-  /**
-   * The last epoch that is known. Another one says that the tables may be others now: rows that were read before, at
-   * whatever position, may have been wrong and made anew.
-   */
-  epoch(group: string): number
+  watch(group: string, tables: readonly string[], options?: { readonly exact?: true }): Watch
   /** Tells as soon as somebody in this process waits for the group, at once when somebody does. Returns the way to unsubscribe. */
   onAwaited(group: string, listener: () => void): () => void
   /** Who moves the checkpoint: this process (it will say so), or another (then it is asked for). */
@@ -55,6 +59,8 @@ export type Progress = {
 const pollMs = 5
 /** The owner here tells of each step, so this poll only catches what happens around a change of owner. */
 const ownedPollMs = 250
+/** A process that has not seen a checkpoint for this long does not know of changes; it looks twice a second. */
+const unseenMs = 1_000
 
 /**
  * Waits for checkpoints. The owner tells each commit at once; for groups of other processes one query every 5 ms
@@ -64,7 +70,10 @@ const ownedPollMs = 250
 export const createProgress = (options: {
   readonly pool: pg.Pool
   readonly groups: readonly string[]
+  /** Default `performance.now`. */
+  readonly monotonicMs?: MonotonicClock
 }): Progress => {
+  const { monotonicMs = () => performance.now() } = options
   const groups = new Map<string, GroupProgress>(
     options.groups.map((name) => [
       name,
@@ -75,7 +84,10 @@ export const createProgress = (options: {
         owned: false,
         waiters: new Set<Waiter>(),
         listeners: new Set<() => void>(),
-        changes: createChangeCounter(),
+        changes: createChanges(),
+        told: { position: 0, epoch: 0 },
+        seenMs: Number.NEGATIVE_INFINITY,
+        moves: 0,
       },
     ]),
   )
@@ -89,14 +101,27 @@ export const createProgress = (options: {
     for (const waiter of group.waiters) if (group.position >= waiter.position) waiter.resolve(true)
   }
   const moveTo = (group: GroupProgress, position: number): void => {
-    if (position > group.position) group.position = position
+    if (position > group.position) {
+      if (!group.owned) group.moves += 1
+      group.position = position
+    }
     settle(group)
   }
   const advance: Progress['advance'] = (name, { position, epoch }) => {
     const group = groupNamed(name)
-    // Somebody else folded, or made the tables: what changed is not known here.
-    if (position > group.position || epoch !== group.epoch) group.changes.changedAll()
     group.epoch = epoch
+    // Another owner, or other tables: what changed is not known here.
+    if (epoch !== group.told.epoch) looked(name, { position, epoch })
+    else moveTo(group, position)
+  }
+  const looked: Progress['looked'] = (name, { position, epoch }) => {
+    const group = groupNamed(name)
+    const { told } = group
+    const missed = position !== told.position || epoch !== told.epoch
+    group.epoch = epoch
+    group.told = { position, epoch }
+    group.seenMs = monotonicMs()
+    if (missed) group.changes.changed('any')
     moveTo(group, position)
   }
 
@@ -166,17 +191,25 @@ export const createProgress = (options: {
       }
     },
     advance,
-    advanceOwn: (name, position) => moveTo(groupNamed(name), position),
-    forget: (name) => forget(groupNamed(name)),
-    changed: (name, subjects) => groupNamed(name).changes.changed(subjects),
-    versionOf: (name, subjects) => {
-      const { owned, usable, changes } = groupNamed(name)
-      if (!owned || !usable) return null
-      let version = 0
-      for (const subject of subjects) version = Math.max(version, changes.version(subject))
-      return version
+    advanceOwn: (name, position) => {
+      const group = groupNamed(name)
+      group.told = { ...group.told, position }
+      group.seenMs = monotonicMs()
+      moveTo(group, position)
     },
-    epoch: (name) => groupNamed(name).epoch,
+    looked,
+    forget: (name) => forget(groupNamed(name)),
+    changed: (name, tables) => groupNamed(name).changes.changed(tables),
+    watch: (name, tables, { exact } = {}) => {
+      const group = groupNamed(name)
+      return {
+        version: () =>
+          !group.usable || monotonicMs() - group.seenMs > unseenMs
+            ? null
+            : group.changes.version(tables) + (exact ? group.moves : 0),
+        onChange: (listener) => group.changes.onChange(tables, listener),
+      }
+    },
     onAwaited: (name, listener) => {
       const { waiters, listeners } = groupNamed(name)
       listeners.add(listener)
@@ -186,12 +219,13 @@ export const createProgress = (options: {
     setOwned: (name, owned) => {
       const group = groupNamed(name)
       group.owned = owned
-      group.changes.changedAll()
     },
     setUsable: (name, usable) => {
       const group = groupNamed(name)
+      const became = usable && !group.usable
       group.usable = usable
-      group.changes.changedAll()
+      // Tables that were made anew may say something else.
+      if (became) group.changes.changed('any')
       settle(group)
     },
     close: () => void options.pool.off('remove', forgetAll),

@@ -75,4 +75,6 @@ export type ReadModelGroup = {
   readonly gatherMs?: number
   /** Events after which a batch is written; left out: as the runner says. */
   readonly maxBatch?: number
+  /** Tables that processes hold in memory: the owner hints all of them at each change. Rows that rarely change. */
+  readonly held?: readonly string[]
 }

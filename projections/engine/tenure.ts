@@ -3,11 +3,11 @@ import { type GiveWay, patienceMs, patientWhile } from '../../src/kernel/lulls.t
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import type { Session } from '../../src/platform/postgres/session.ts'
-import { subjectsOf } from './changes.ts'
 import { raiseEpoch, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
 import { type Fold, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
 import type { Gate } from './gate.ts'
+import { sendHint } from './hints.ts'
 import type { Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
 import { createRowCache } from './row-cache.ts'
@@ -55,12 +55,18 @@ const maxRead = 1_000
 /** How soon an owner with nothing to fold learns that another program exchanged its tables. */
 const fenceCheckMs = 500
 
-/** Aborts its signal when the group's epoch is no longer this one. */
-const watchFence = (session: Session, group: string, epoch: number, isBusy: () => boolean) => {
+/** Aborts its signal when the group's epoch is no longer this one; else this owner is seen to be current. */
+const watchFence = (
+  session: Session,
+  group: string,
+  epoch: number,
+  { isBusy, current }: { readonly isBusy: () => boolean; readonly current: () => void },
+) => {
   const fenced = new AbortController()
   const look = async (): Promise<void> => {
     const checkpoint = await readCheckpoint(session.client, group)
     if (checkpoint?.epoch !== epoch) fenced.abort(new Error(`group ${group} is at another epoch`))
+    else current()
   }
   let looking: Promise<void> | null = null
   const timer = setInterval(() => {
@@ -106,8 +112,13 @@ const openWindow = (progress: Progress, group: string, waitMs: number): Window =
   }
 }
 
+const rowsOf = ({ inserted, put, removed }: TableChange): number =>
+  inserted.length + put.length + removed.length
+
+const hasRows = (change: TableChange): boolean => rowsOf(change) > 0
+
 const countRows = (tables: readonly TableChange[]): number =>
-  tables.reduce((sum, { inserted, put, removed }) => sum + inserted.length + put.length + removed.length, 0)
+  tables.reduce((sum, change) => sum + rowsOf(change), 0)
 
 /**
  * Folds the log into the group's tables as their only writer, until the signal, an error of the connection (thrown),
@@ -167,9 +178,6 @@ export const holdTenure = async (
     await lull()
     const { position: to, id: lastEvent } = fold.last as RecordedEvent
     const changes = fold.changes()
-    // Told before and after: what is read meanwhile may be of either side.
-    const subjects = subjectsOf(changes.tables)
-    progress.changed(group.name, subjects)
     const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
     const written = writer.write(changes.tables, step)
     // It is awaited below; a failure while the point is passed is not unhandled.
@@ -178,8 +186,11 @@ export const holdTenure = async (
     if (!(await written)) return false
     changes.commit()
     position = to
-    progress.changed(group.name, subjects)
+    const tables = changes.tables.filter(hasRows).map(({ table }) => table.name)
+    progress.changed(group.name, tables)
     progress.advanceOwn(group.name, to)
+    const told = tables.filter((name) => group.held?.includes(name))
+    if (told.length > 0) await sendHint(session.client, group.name, told)
     onBatch?.({ group: group.name, events: fold.events, rows: countRows(changes.tables) })
     return true
   }
@@ -222,7 +233,10 @@ export const holdTenure = async (
   }
 
   progress.advance(group.name, checkpoint)
-  const fence = watchFence(session, group.name, epoch, () => busy)
+  const fence = watchFence(session, group.name, epoch, {
+    isBusy: () => busy,
+    current: () => progress.advanceOwn(group.name, position),
+  })
   try {
     return await foldOn(AbortSignal.any([signal, fence.signal]))
   } catch (error) {

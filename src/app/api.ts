@@ -1,9 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { Registry } from 'prom-client'
 import type { ReadDatabase } from '../../projections/database.ts'
-import { createKeptAnswers } from '../../projections/engine/answers/answers.ts'
-import { createKeptStore } from '../../projections/engine/answers/store.ts'
-import { createTouches } from '../../projections/engine/answers/touches.ts'
 import { createReads, type Reads } from '../../projections/engine/reads.ts'
 import { books, hot } from '../../projections/groups.ts'
 import { createLiveStock } from '../../projections/live-stock.ts'
@@ -59,7 +56,7 @@ import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
-import { createLivePrices } from './live-prices.ts'
+import type { LivePrices } from './live-prices.ts'
 import type { Payments } from './open-payments.ts'
 import type { Projecting } from './projecting.ts'
 import { readinessProbes } from './readiness.ts'
@@ -67,6 +64,7 @@ import { readinessProbes } from './readiness.ts'
 export type ApiParts = {
   readonly core: Core
   readonly projecting: Projecting
+  readonly prices: LivePrices
   readonly reads: Reads
   readonly payments: Payments
   /** Told that a payment callback waits in the inbox. */
@@ -111,9 +109,8 @@ const keyWaitMs = 2_000
 
 /** The HTTP server with every room's routes; it listens nowhere yet. */
 export const createApi = (parts: ApiParts): Api => {
-  const { core, projecting, reads, payments, registry, monotonicMs } = parts
+  const { core, projecting, prices, reads, payments, registry, monotonicMs } = parts
   const { config, pool, log, clock, logger } = core
-  const prices = createLivePrices(core)
   const webhookValues = createWebhookValues({ pool, vault: createVault(core.keys.master) })
   const resolve = createResolve()
   const rules: TargetRules = { allowLoopback: config.webhookAllowLoopback }
@@ -126,9 +123,7 @@ export const createApi = (parts: ApiParts): Api => {
   }
   const returnUrlOf = async (reseller: AccountId | null): Promise<string> =>
     (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService()
-  const store = createKeptStore({ clock })
   const keyUses = startKeyUses({ pool, clock, logger })
-  const touchesOf = createTouches(pool)
   const shared = {
     orders: createOrderService({
       ...core,
@@ -138,9 +133,10 @@ export const createApi = (parts: ApiParts): Api => {
     catalog: prices.catalog,
     stock: createSharedStock({
       source: createLiveStock({ pool, clock }),
-      position: () => projecting.progress.position(hot.name),
+      watch: projecting.progress.watch(hot.name, ['stock_levels', 'resting_addresses'], { exact: true }),
       clock,
       monotonicMs,
+      logger,
     }),
     customers: createCustomers({ pool, master: core.keys.master }),
     termsOf: prices.terms.termsOf,
@@ -154,12 +150,6 @@ export const createApi = (parts: ApiParts): Api => {
         RenewalDatabase
     >(pool),
     reads,
-    kept: createKeptAnswers({
-      store,
-      reads,
-      versionOf: (subjects) => projecting.progress.versionOf(hot.name, subjects),
-      touchesOf,
-    }),
     pool,
     clock,
   }
@@ -185,15 +175,9 @@ export const createApi = (parts: ApiParts): Api => {
     ...resellerFinanceRoutes({
       pool,
       reads: createReads({ progress: projecting.progress, log, group: books.name }),
-      store,
-      standing: () => ({
-        version: projecting.progress.position(books.name),
-        epoch: projecting.progress.epoch(books.name),
-      }),
-      touchesOf,
     }),
     ...noticeRoutes(shared),
-    ...financeRoutes({ pool, log, clock, progress: projecting.progress, store }),
+    ...financeRoutes({ pool, log, clock, progress: projecting.progress }),
     ...auditRoutes({ pool, log }),
     ...subscriptionRoutes({
       ...shared,
@@ -221,6 +205,7 @@ export const createApi = (parts: ApiParts): Api => {
       clockProblem: core.clockGuard.problem,
       onUse: keyUses.note,
       reached: (position) => projecting.progress.reached(hot.name, position, keyWaitMs),
+      watch: projecting.progress.watch(hot.name, ['accounts', 'keys']),
       monotonicMs,
     }),
     logger,
@@ -257,8 +242,8 @@ export const createApi = (parts: ApiParts): Api => {
           limits: null,
         })
   const stopping = new AbortController()
-  const following = prices.start(projecting, stopping.signal).catch((error) => {
-    logger.error({ err: error }, 'catalogue and terms cannot be followed')
+  const following = prices.start(stopping.signal).catch((error) => {
+    logger.error({ err: error }, 'catalogue and terms cannot be read')
     parts.fail(error)
   })
   return {

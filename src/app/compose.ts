@@ -17,6 +17,7 @@ import { type Core, openCore } from './core.ts'
 import type { DemoFile } from './demo/file.ts'
 import { seedDemo } from './demo/seed.ts'
 import { listen, urlOf } from './listen.ts'
+import { createLivePrices } from './live-prices.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
 import { openPayments } from './open-payments.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
@@ -92,6 +93,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   closing.add(projecting.stop)
   const reads = createReads({ progress: projecting.progress, log: opened.log, group: hot.name })
   const core: Core = { ...opened, runner: remembering(opened.runner, reads) }
+  const prices = createLivePrices(core, projecting)
   const webhookQueue = createQueueProgress(core.pool)
   registerGauges(registry, { ...core, projections: projecting })
   let baseUrl: string | null = null
@@ -103,7 +105,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     hooks,
   })
   const reactors = has('reactors')
-    ? startReactors(core, projecting, payments, { webhookQueue, monotonicMs, registry })
+    ? startReactors(core, projecting, payments, { prices, webhookQueue, monotonicMs, registry })
     : null
   if (reactors) {
     closing.add(reactors.stop)
@@ -130,6 +132,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     api = createApi({
       core,
       projecting,
+      prices,
       reads,
       webhookQueue,
       payments,

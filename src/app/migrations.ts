@@ -1,4 +1,4 @@
-import { migrations as kept } from '../../projections/engine/answers/migrations.ts'
+import { migrations as accountTouches } from '../../projections/account-touches.ts'
 import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as audit } from '../books/audit/migrations.ts'
 import { migrations as finance } from '../books/finance/migrations.ts'
@@ -78,7 +78,7 @@ const rooms: readonly Migrations[] = [
   deposits,
   traffic,
   subscriptions,
-  kept,
+  accountTouches,
   idsByBytes,
   gatewayLeases,
   exitLogins,

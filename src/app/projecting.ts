@@ -2,7 +2,9 @@ import type { Logger } from 'pino'
 import { readCheckpoint, refuseForeignLog } from '../../projections/engine/checkpoint.ts'
 import { createLogFeed, type LogFeed } from '../../projections/engine/feed.ts'
 import { outdatedModels } from '../../projections/engine/group-loop.ts'
+import { hearHints } from '../../projections/engine/hints.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../../projections/engine/runner.ts'
+import { openSession, type Session } from '../../projections/engine/session.ts'
 import { groups, hot } from '../../projections/groups.ts'
 import type { CrashHooks } from '../kernel/crash.ts'
 import { type Poller, startPoller } from '../platform/work/poller.ts'
@@ -29,15 +31,29 @@ export const tablesMade = async (
   return false
 }
 
-/** Whether another process has made all tables as this program knows them. */
-const follow = async (core: Core, runner: ProjectionRunner, logger: Logger): Promise<Poller> => {
+/**
+ * Whether another process has made all tables as this program knows them, how far it folds, and what it hints. Hints are
+ * heard over a connection of their own; while it is lost, each look tries again.
+ */
+const follow = async (
+  core: Core,
+  runner: ProjectionRunner,
+  logger: Logger,
+): Promise<Pick<Poller, 'stop'>> => {
+  let hearing: Session | null = null
+  const hear = async (): Promise<void> => {
+    if (hearing !== null && !hearing.ended.aborted) return
+    hearing = await openSession(core.pool, 'farebox hints')
+    for (const { name, held } of groups) if (held) await hearHints(hearing.client, name, runner.progress)
+  }
   const look = async (): Promise<void> => {
+    await hear().catch((error) => logger.warn({ err: error }, 'hints of changes are not heard'))
     for (const group of groups) {
       const checkpoint = await readCheckpoint(core.pool, group.name)
       const standing = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
       const usable =
         standing !== null && standing.outdated.length + standing.missing.length + standing.newer.length === 0
-      if (usable && checkpoint) runner.progress.advance(group.name, checkpoint)
+      if (usable && checkpoint) runner.progress.looked(group.name, checkpoint)
       runner.progress.setUsable(group.name, usable)
     }
   }
@@ -46,7 +62,13 @@ const follow = async (core: Core, runner: ProjectionRunner, logger: Logger): Pro
     if (checkpoint) await refuseForeignLog(name, checkpoint, core.log)
   }
   await look()
-  return startPoller({ name: 'follow-projections', intervalMs: followMs, work: look, logger })
+  const poller = startPoller({ name: 'follow-projections', intervalMs: followMs, work: look, logger })
+  return {
+    stop: async () => {
+      await poller.stop()
+      await hearing?.close()
+    },
+  }
 }
 
 /**

@@ -18,6 +18,7 @@ import { startMessageWorker } from '../outbound/messaging/worker.ts'
 import type { QueueProgress } from '../outbound/webhooks/reactor/progress.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { Core } from './core.ts'
+import type { LivePrices } from './live-prices.ts'
 import type { Payments } from './open-payments.ts'
 import { type Projecting, tablesMade } from './projecting.ts'
 import { startSubscriptions } from './start-subscriptions.ts'
@@ -33,6 +34,7 @@ export const startReactors = (
   projecting: Projecting,
   payments: Payments,
   parts: {
+    readonly prices: LivePrices
     readonly webhookQueue: QueueProgress
     readonly monotonicMs: MonotonicClock
     readonly registry: Registry
@@ -71,7 +73,7 @@ export const startReactors = (
           startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),
           startDisputeReactor({ ...payments, pool, clock, logger, firstLookMs }),
           startTrafficSweep({ meter: createMeter(core), clock, logger }),
-          startSubscriptions(core),
+          startSubscriptions(core, parts.prices),
         ]
       : [],
   )

@@ -7,12 +7,11 @@ import { createRenewals } from '../market/subscriptions/renewals.ts'
 import { createSubscriptions } from '../market/subscriptions/service.ts'
 import type { Poller } from '../platform/work/poller.ts'
 import type { Core } from './core.ts'
-import { createLivePrices } from './live-prices.ts'
+import type { LivePrices } from './live-prices.ts'
 
-/** The renewals with prices and terms of their own, read when something is due: they run without the HTTP server too. */
-export const startSubscriptions = (core: Core): Poller => {
+/** The renewals. They read the prices when something is due, for they run without the HTTP server too. */
+export const startSubscriptions = (core: Core, prices: LivePrices): Poller => {
   const { pool, clock } = core
-  const prices = createLivePrices(core)
   const orders = createOrderService({ ...core, complete: createCompletion(core), hosted: null })
   const market = {
     catalog: prices.catalog,

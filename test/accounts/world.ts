@@ -48,7 +48,8 @@ export const projectedWorld = async (t: TestContext, readsWaitMs = 20_000) => {
   })
   const reads = createReads({ progress: projections.progress, log, group: hot.name, timeoutMs: readsWaitMs })
   const reached = (position: number) => projections.progress.reached(hot.name, position, readsWaitMs)
-  return { ...world, logger, projections, reads, reached }
+  const watch = projections.progress.watch(hot.name, ['accounts', 'keys'])
+  return { ...world, logger, projections, reads, reached, watch }
 }
 
 /** An account with a key that may buy. */

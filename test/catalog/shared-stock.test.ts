@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { pino } from 'pino'
 import type { StockCount } from '../../src/market/catalog/availability.ts'
 import { createSharedStock } from '../../src/market/catalog/shared-stock.ts'
 
-/** A source whose looks a test ends one by one, and a position and clocks that it moves. */
+/** A source whose looks a test ends one by one, and a version and clocks that it moves. */
 const world = () => {
   const looks: PromiseWithResolvers<void>[] = []
-  const at = { available: 5, position: 1, nowMs: 0, clockMs: 1_790_000_000_000 }
+  const at = { available: 5, version: 1, nowMs: 0, clockMs: 1_790_000_000_000 }
   const stock = createSharedStock({
     source: {
       all: async () => {
@@ -18,10 +19,10 @@ const world = () => {
         return new Map([['isp-static', [count]]])
       },
     },
-    position: () => at.position,
+    watch: { version: () => at.version, onChange: () => () => undefined },
     clock: () => at.clockMs,
     monotonicMs: () => at.nowMs,
-    maxAgeMs: 100,
+    logger: pino({ level: 'silent' }),
   })
   const available = async () => (await stock.of('isp-static'))[0]?.available
   const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -56,7 +57,7 @@ test('a look is good until the read models move or it is too old', async () => {
   at.available = 3
   at.nowMs = 99
   assert.equal(await available(), 5)
-  at.position = 2
+  at.version = 2
   const moved = available()
   await finish(1)
   assert.equal(await moved, 3)
@@ -86,7 +87,7 @@ test('a look that was begun before the read models moved is not good afterwards'
   const { at, available, turn, finish } = world()
   const before = available()
   await turn()
-  at.position = 2
+  at.version = 2
   at.available = 1
   await finish(0)
   assert.equal(await before, 5)

@@ -3,10 +3,6 @@ import { type TestContext, test } from 'node:test'
 import { Kysely, PostgresDialect } from 'kysely'
 import { Registry } from 'prom-client'
 import type { ReadDatabase } from '../../projections/database.ts'
-import { createKeptAnswers } from '../../projections/engine/answers/answers.ts'
-import { createKeptStore } from '../../projections/engine/answers/store.ts'
-import { createTouches } from '../../projections/engine/answers/touches.ts'
-import { hot } from '../../projections/groups.ts'
 import { createDirectory } from '../../src/market/accounts/directory.ts'
 import { accountRoutes } from '../../src/market/accounts/routes.ts'
 import { walletRoutes } from '../../src/money/ledger/routes.ts'
@@ -22,13 +18,7 @@ const served = async (t: TestContext, readsWaitMs?: number) => {
   const world = await projectedWorld(t, readsWaitMs)
   const { pool, reads, logger } = world
   const db = new Kysely<ReadDatabase>({ dialect: new PostgresDialect({ pool }) })
-  const kept = createKeptAnswers({
-    store: createKeptStore({ clock: Date.now }),
-    reads,
-    versionOf: (subjects) => world.projections.progress.versionOf(hot.name, subjects),
-    touchesOf: createTouches(pool),
-  })
-  const routes = [...accountRoutes({ kept, db }), ...walletRoutes({ reads, kept, db })]
+  const routes = [...accountRoutes({ reads, db }), ...walletRoutes({ reads, db })]
   const server = createHttpServer({
     routes,
     customerIdOf: sampleCustomerId,

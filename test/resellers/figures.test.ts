@@ -85,7 +85,8 @@ const termsFor = async (product: Product, deal: Deal, periodDays: number) => {
   const terms = decision.events.reduce(evolveTerms, plainSettings)
   const rows = [{ reseller_id: reseller, terms, revision: 3, position: 1 }]
   const pool = { query: async () => ({ rows }) } as unknown as pg.Pool
-  const live = createLiveTerms({ pool, logger: {} as Logger })
+  const watch = { version: () => 0, onChange: () => () => undefined }
+  const live = createLiveTerms({ pool, watch, logger: {} as Logger })
   await live.refresh()
   return live.termsOf(caller, product)
 }

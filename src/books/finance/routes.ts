@@ -1,6 +1,5 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { KeptStore } from '../../../projections/engine/answers/store.ts'
 import type { Progress } from '../../../projections/engine/progress.ts'
 import { ReadsBehind } from '../../../projections/engine/reads.ts'
 import { books } from '../../../projections/groups.ts'
@@ -32,8 +31,7 @@ export type FinanceRoutesDeps = {
   readonly pool: pg.Pool
   readonly log: Pick<EventLog, 'readAll' | 'readStreams' | 'head'>
   readonly clock: Clock
-  readonly progress: Pick<Progress, 'reached' | 'epoch'>
-  readonly store: KeptStore
+  readonly progress: Pick<Progress, 'reached'>
   /** How long a request waits for the journal; default 2,000. */
   readonly timeoutMs?: number
 }
@@ -57,7 +55,6 @@ export const financeRoutes = ({
   log,
   clock,
   progress,
-  store,
   timeoutMs = 2000,
 }: FinanceRoutesDeps): readonly Route[] => {
   const reader = createFinanceReader({ pool, log, moments: createMoments({ pool, log, clock }) })
@@ -69,12 +66,6 @@ export const financeRoutes = ({
     const position = (await headOf('log')) ?? 0
     if (await progress.reached(books.name, position, timeoutMs)) return position
     throw new ReadsBehind('the journal has not come as far as the log; try again')
-  }
-
-  /** The same tables say the same at one position, so an answer is kept until the log goes on. */
-  const at = <Body>(position: number, as: readonly unknown[], body: () => Promise<Body>) => {
-    const standing = { version: position, epoch: progress.epoch(books.name), touches: 0 }
-    return store.answer(`finance ${JSON.stringify(as)}`, standing, async () => ({ body: await body() }))
   }
 
   return [
@@ -106,18 +97,13 @@ export const financeRoutes = ({
         const asked = askedOf(query)
         const filter = { book: query.book ?? null, depth: query.depth ?? null }
         const position = await head()
-        const body = await at(position, ['trial-balance', query], async () => {
-          await checkBook(pool, query.book)
-          const { span, books: found } = await reader
-            .trialBalance(asked, position, filter)
-            .catch(notPastTheEnd)
-          const { items, page } = pageOf(
-            found.flatMap(({ accounts }) => accounts),
-            query,
-          )
-          return { ...trialBalanceJson(span, found, items), ...page }
-        })
-        return { status: 200, body }
+        await checkBook(pool, query.book)
+        const { span, books: found } = await reader.trialBalance(asked, position, filter).catch(notPastTheEnd)
+        const { items, page } = pageOf(
+          found.flatMap(({ accounts }) => accounts),
+          query,
+        )
+        return { status: 200, body: { ...trialBalanceJson(span, found, items), ...page } }
       },
     }),
 
@@ -138,14 +124,12 @@ export const financeRoutes = ({
       handler: async ({ params: { account: given }, query }) => {
         const asked = askedOf(query)
         const position = await head()
-        const body = await at(position, ['account', given, query], async () => {
-          const { book, account } = await namedAccount(pool, given, { book: query.book, below: true })
-          const { span, accounts } = await reader
-            .account(asked, position, { book, account })
-            .catch(notPastTheEnd)
-          const { items, page } = pageOf(accounts, query)
-          return { ...accountBalanceJson(span, { book, accounts }, account, items), ...page }
-        })
+        const { book, account } = await namedAccount(pool, given, { book: query.book, below: true })
+        const { span, accounts } = await reader
+          .account(asked, position, { book, account })
+          .catch(notPastTheEnd)
+        const { items, page } = pageOf(accounts, query)
+        const body = { ...accountBalanceJson(span, { book, accounts }, account, items), ...page }
         return { status: 200, body }
       },
     }),
@@ -169,15 +153,12 @@ export const financeRoutes = ({
       handler: async ({ params: { account: given }, query }) => {
         const asked = askedOf(query)
         const position = await head()
-        const body = await at(position, ['statement', given, query], async () => {
-          const { book, account } = await namedAccount(pool, given, { book: query.book, below: false })
-          const statement = await reader
-            .statement(asked, position, { book, account, below: false }, query)
-            .catch(notPastTheEnd)
-          const page = { total: statement.totals.lines, limit: query.limit, offset: query.offset }
-          return { ...statementJson(statement), ...page }
-        })
-        return { status: 200, body }
+        const { book, account } = await namedAccount(pool, given, { book: query.book, below: false })
+        const statement = await reader
+          .statement(asked, position, { book, account, below: false }, query)
+          .catch(notPastTheEnd)
+        const page = { total: statement.totals.lines, limit: query.limit, offset: query.offset }
+        return { status: 200, body: { ...statementJson(statement), ...page } }
       },
     }),
 
@@ -194,22 +175,17 @@ export const financeRoutes = ({
       errors: [],
       handler: async ({ params: { id } }) => {
         const position = await head()
-        const body = await at(position, ['entries', id], async () => {
-          const entries = await entriesOfOrder(pool, id, position)
-          if (entries.length === 0) throw refuse('not_found', 'no entry names this order')
-          return {
-            orderId: id,
-            entries: entries.map((entry) => ({
-              ...entry,
-              position: positionToken(entry.position),
-              postings: entry.postings.map((posting) => ({
-                ...posting,
-                amountMicros: String(posting.amountMicros),
-              })),
-            })),
-          }
-        })
-        return { status: 200, body }
+        const found = await entriesOfOrder(pool, id, position)
+        if (found.length === 0) throw refuse('not_found', 'no entry names this order')
+        const entries = found.map((entry) => ({
+          ...entry,
+          position: positionToken(entry.position),
+          postings: entry.postings.map((posting) => ({
+            ...posting,
+            amountMicros: String(posting.amountMicros),
+          })),
+        }))
+        return { status: 200, body: { orderId: id, entries } }
       },
     }),
   ]

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../../projections/database.ts'
-import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
+import type { Reads } from '../../../projections/engine/reads.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 
 const Me = z
@@ -25,10 +25,10 @@ const example = {
 
 /** Who a key belongs to: spec.md "Account identity". */
 export const accountRoutes = ({
-  kept,
+  reads,
   db,
 }: {
-  readonly kept: KeptAnswers
+  readonly reads: Pick<Reads, 'settled'>
   readonly db: Kysely<ReadDatabase>
 }): readonly Route[] => [
   route({
@@ -43,19 +43,17 @@ export const accountRoutes = ({
     customer: 'unaffected',
     responses: { 200: { description: 'The account and the key.', body: Me, example } },
     errors: [],
-    handler: async ({ caller, scope, after }) => {
-      const { accountId: account, keyId, email, scopes, dailyCapCents } = caller
-      const as = `me ${keyId} ${scopes} ${dailyCapCents} ${email}`
-      const body = await kept.answer({ scope, as, after }, async () => {
-        // The caller may be half a second old, a cap that was just changed is shown at once.
-        const key = await db
-          .selectFrom('read.keys')
-          .select(['scopes', 'daily_cap_cents'])
-          .where('key_id', '=', keyId)
-          .executeTakeFirst()
-        const dailySpendCapCents = key ? key.daily_cap_cents : dailyCapCents
-        return { body: { userId: account, email, scopes: key?.scopes ?? scopes, dailySpendCapCents } }
-      })
+    handler: async ({ caller, after }) => {
+      const { accountId, keyId, email, scopes, dailyCapCents } = caller
+      await reads.settled(accountId, after ?? 0)
+      // The caller may be half a second old, a cap that was just changed is shown at once.
+      const key = await db
+        .selectFrom('read.keys')
+        .select(['scopes', 'daily_cap_cents'])
+        .where('key_id', '=', keyId)
+        .executeTakeFirst()
+      const dailySpendCapCents = key ? key.daily_cap_cents : dailyCapCents
+      const body = { userId: accountId, email, scopes: key?.scopes ?? scopes, dailySpendCapCents }
       return { status: 200, body }
     },
   }),

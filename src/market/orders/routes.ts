@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../../projections/database.ts'
-import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
+import type { Reads } from '../../../projections/engine/reads.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { DepositPagesDatabase } from '../../money/deposits/database.ts'
 import type { Caller } from '../../platform/http/auth.ts'
@@ -65,12 +65,6 @@ const Body = z.strictObject({
 
 const ordersPath = '/api/v1/orders'
 
-/** A reseller's own ids of its customers. */
-const madeOf = { outside: true } as const
-
-/** Its pay page is in the vault, whose changes are no event, and ends by the clock. */
-const isAwaiting = ({ status }: FoundOrder): boolean => status === 'awaiting_payment'
-
 /** Orders: spec.md "Orders", decisions.md "Orders". */
 export const orderRoutes = (deps: {
   readonly orders: OrderService
@@ -78,12 +72,12 @@ export const orderRoutes = (deps: {
   readonly stock: LiveStock
   readonly termsOf: TermsOf
   readonly customers: Customers
-  readonly kept: KeptAnswers
+  readonly reads: Pick<Reads, 'settled'>
   readonly db: Kysely<ReadDatabase & DepositPagesDatabase>
   readonly pool: pg.Pool
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, stock, kept, db, pool, clock } = deps
+  const { orders, catalog, stock, reads, db, pool, clock } = deps
   const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId, reseller }: Caller, found: readonly FoundOrder[]) => {
@@ -173,14 +167,11 @@ export const orderRoutes = (deps: {
       responses: { 200: { description: 'The order.', body: OrderRecord, example: orderExample } },
       errors: ['not_found'],
       handler: async ({ caller, scope, params, after }) => {
-        const asked = { ...madeOf, scope, as: `order ${caller.reseller} ${params.id}`, after }
-        const body = await kept.answer(asked, async () => {
-          const order = await findOrder(db, scope, params.id, clock())
-          if (!order) throw refuse('not_found', 'no order has this id')
-          const [record] = await recordsOf(caller, [order])
-          return { body: record!, fleeting: isAwaiting(order) }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, after ?? 0)
+        const order = await findOrder(db, scope, params.id, clock())
+        if (!order) throw refuse('not_found', 'no order has this id')
+        const [record] = await recordsOf(caller, [order])
+        return { status: 200, body: record! }
       },
     }),
 
@@ -213,19 +204,14 @@ export const orderRoutes = (deps: {
       errors: [],
       handler: async ({ caller, scope, query, after }) => {
         const { limit, offset, status, subscription_id: subscription } = query
-        const as = `orders ${caller.reseller} ${limit} ${offset} ${status} ${JSON.stringify(subscription)}`
-        const body = await kept.answer({ ...madeOf, scope, as, after }, async () => {
-          const orderIds =
-            subscription === undefined
-              ? undefined
-              : await orderIdsOfSubscription(db, caller.accountId, subscription)
-          const page = await listOrders(db, scope, { limit, offset, status, orderIds }, clock())
-          return {
-            body: { orders: await recordsOf(caller, page.orders), total: page.total, limit, offset },
-            fleeting: page.orders.some(isAwaiting),
-          }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, after ?? 0)
+        const orderIds =
+          subscription === undefined
+            ? undefined
+            : await orderIdsOfSubscription(db, caller.accountId, subscription)
+        const page = await listOrders(db, scope, { limit, offset, status, orderIds }, clock())
+        const orders = await recordsOf(caller, page.orders)
+        return { status: 200, body: { orders, total: page.total, limit, offset } }
       },
     }),
   ]

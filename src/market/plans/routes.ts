@@ -1,6 +1,5 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
@@ -43,17 +42,6 @@ const topUpExample = {
   plan: planExample,
 } as const
 
-/** Labels, counted traffic, a reseller's own ids of its customers. */
-const madeOf = { outside: true } as const
-
-/** When the next of these plans expires, milliseconds since the epoch. */
-const nextExpiryMs = (plans: readonly FoundPlan[], nowMs: number): number =>
-  Math.min(
-    ...plans.flatMap(({ expires_at: at }) =>
-      at === null || Date.parse(at) <= nowMs ? [] : [Date.parse(at)],
-    ),
-  )
-
 /** Plans (research: proxies, 2.1): reading, labelling and topping up. */
 export const planRoutes = (deps: {
   readonly orders: OrderService
@@ -61,14 +49,13 @@ export const planRoutes = (deps: {
   readonly termsOf: TermsOf
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
-  readonly kept: KeptAnswers
   readonly db: PlanQueries
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly gateway: Gateway
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, reads, kept, db, pool, credentials, gateway, clock } = deps
+  const { orders, catalog, reads, db, pool, credentials, gateway, clock } = deps
   const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId }: Caller, rows: readonly FoundPlan[]): Promise<PlanRecord[]> => {
@@ -90,14 +77,11 @@ export const planRoutes = (deps: {
   const recordOf = async (caller: Caller, row: FoundPlan): Promise<PlanRecord> =>
     (await recordsOf(caller, [row]))[0]!
 
-  const planAt = async (scope: Scope, planId: string): Promise<FoundPlan> => {
+  const planOf = async (scope: Scope, planId: string, after: number | null): Promise<FoundPlan> => {
+    await reads.settled(scope.accountId, after ?? 0)
     const plan = await findPlan(db, scope, planId)
     if (!plan) throw refuse('not_found', 'no plan has this id')
     return plan
-  }
-  const planOf = async (scope: Scope, planId: string, after: number | null): Promise<FoundPlan> => {
-    await reads.settled(scope.accountId, after ?? 0)
-    return planAt(scope, planId)
   }
 
   return [
@@ -127,20 +111,12 @@ export const planRoutes = (deps: {
       errors: [],
       handler: async ({ caller, scope, query, after }) => {
         const { limit, offset, status, product } = query
-        const as = `plans ${limit} ${offset} ${status} ${JSON.stringify(product)}`
-        const body = await kept.answer({ ...madeOf, scope, as, after, with: catalog.current() }, async () => {
-          const productId =
-            product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product)
-          const nowMs = clock()
-          const page = await listPlans(db, scope, { limit, offset, status, productId }, nowMs)
-          return {
-            body: { plans: await recordsOf(caller, page.plans), total: page.total, limit, offset },
-            untilMs: nextExpiryMs(page.plans, nowMs),
-            // Plans that are not on the page come and go by the clock.
-            fleeting: status !== undefined,
-          }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, after ?? 0)
+        const productId =
+          product === undefined ? undefined : (catalog.current().resolve(product)?.id ?? product)
+        const page = await listPlans(db, scope, { limit, offset, status, productId }, clock())
+        const plans = await recordsOf(caller, page.plans)
+        return { status: 200, body: { plans, total: page.total, limit, offset } }
       },
     }),
 
@@ -159,13 +135,7 @@ export const planRoutes = (deps: {
       responses: { 200: { description: 'The plan.', body: PlanRecord, example: planExample } },
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, after }) => {
-        const asked = { ...madeOf, scope, as: `plan ${id}`, after, with: catalog.current() }
-        const body = await kept.answer(asked, async () => {
-          const nowMs = clock()
-          const plan = await planAt(scope, id)
-          return { body: await recordOf(caller, plan), untilMs: nextExpiryMs([plan], nowMs) }
-        })
-        return { status: 200, body }
+        return { status: 200, body: await recordOf(caller, await planOf(scope, id, after)) }
       },
     }),
 

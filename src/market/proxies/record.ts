@@ -62,12 +62,6 @@ export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
   return row.expires_at <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
 }
 
-/** When the status of the next of these rentals changes, milliseconds since the epoch; infinity when none will. */
-export const nextStatusMs = (rows: readonly FoundProxy[], nowMs: number): number => {
-  const changes = rows.flatMap(({ expires_at: end }) => [Date.parse(end) - expiringMs, Date.parse(end)])
-  return Math.min(...changes.filter((ms) => ms > nowMs))
-}
-
 /** A rental without what signs in to it. */
 export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password'>
 

@@ -1,6 +1,5 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
@@ -27,7 +26,6 @@ import { pageHeaders, pageHeaderTexts } from './lines.ts'
 import { findProxies, listProxies, type ProxyQueries } from './queries.ts'
 import {
   type FoundProxy,
-  nextStatusMs,
   ProxyRecord,
   proxyExample,
   proxyLine,
@@ -56,13 +54,12 @@ export const proxyRoutes = (deps: {
   readonly termsOf: TermsOf
   readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
-  readonly kept: KeptAnswers
   readonly db: ProxyQueries
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, reads, kept, db, pool, credentials, clock } = deps
+  const { orders, catalog, reads, db, pool, credentials, clock } = deps
   const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId }: Caller, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
@@ -130,8 +127,8 @@ export const proxyRoutes = (deps: {
           status: query.status,
           expiresBeforeMs: before,
         }
+        await reads.settled(scope.accountId, after ?? 0)
         if (query.format === 'txt') {
-          await reads.settled(scope.accountId, after ?? 0)
           // A line cannot say that its address is dead.
           const usable = { ...filter, status: query.status ?? 'running' } as const
           const page = await listProxies(db, scope, usable, { limit, offset }, clock())
@@ -148,18 +145,9 @@ export const proxyRoutes = (deps: {
             headers: pageHeaders(listPath, again, { limit, offset, total: page.total }),
           }
         }
-        const as = `proxies ${limit} ${offset} ${JSON.stringify(filter)}`
-        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
-          const nowMs = clock()
-          const page = await listProxies(db, scope, filter, { limit, offset }, nowMs)
-          return {
-            body: { proxies: await recordsOf(caller, page.proxies), total: page.total, limit, offset },
-            untilMs: nextStatusMs(page.proxies, nowMs),
-            // Addresses that are not on the page come and go by the clock.
-            fleeting: query.status !== undefined,
-          }
-        })
-        return { status: 200, body }
+        const page = await listProxies(db, scope, filter, { limit, offset }, clock())
+        const proxies = await recordsOf(caller, page.proxies)
+        return { status: 200, body: { proxies, total: page.total, limit, offset } }
       },
     }),
 
@@ -178,13 +166,9 @@ export const proxyRoutes = (deps: {
       responses: { 200: { description: 'The address.', body: ProxyRecord, example: proxyExample } },
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, after }) => {
-        const body = await kept.answer({ scope, as: `proxy ${id}`, after, outside: true }, async () => {
-          const nowMs = clock()
-          const proxy = await proxyOf(scope, id)
-          const [record] = await recordsOf(caller, [proxy])
-          return { body: record!, untilMs: nextStatusMs([proxy], nowMs) }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, after ?? 0)
+        const [record] = await recordsOf(caller, [await proxyOf(scope, id)])
+        return { status: 200, body: record! }
       },
     }),
 

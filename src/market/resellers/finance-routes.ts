@@ -1,7 +1,5 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { KeptStore, Standing } from '../../../projections/engine/answers/store.ts'
-import type { TouchesOf } from '../../../projections/engine/answers/touches.ts'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
@@ -42,16 +40,9 @@ const statementExample = {
 /** What a reseller earns: decisions.md, "Resellers and finance". `reads` are those of the books. */
 export const resellerFinanceRoutes = ({
   reads,
-  store,
-  standing,
-  touchesOf,
   pool,
 }: {
   readonly reads: Pick<Reads, 'settled'>
-  readonly store: KeptStore
-  /** How far the books are folded, into which tables: the same tables say the same at one position. */
-  readonly standing: () => Required<Pick<Standing, 'version' | 'epoch'>>
-  readonly touchesOf: TouchesOf
   readonly pool: pg.Pool
 }): readonly Route[] => [
   route({
@@ -84,25 +75,17 @@ export const resellerFinanceRoutes = ({
       resellerOnly(caller)
       const period = periodOf(query)
       const { limit, offset, group_by: groupBy } = query
-      const { accountId: account, customerId } = scope
-      // Customers are named by the reseller's own ids, which are outside the log.
-      const [touches] = await Promise.all([touchesOf(account), reads.settled(account, after ?? 0)])
-      const body = await store.answer(
-        `${account} ${customerId} margins ${JSON.stringify(query)}`,
-        { ...standing(), touches },
-        async () => {
-          const { margins, total } = await listMargins(pool, scope, { ...period, groupBy, limit, offset })
-          const customers = groupBy === 'customer' ? margins.map(({ key }) => key) : null
-          const refs = customers && (await customerRefs(pool, account, customers))
-          const rows = margins.map((row) => ({
-            ...row,
-            currency: 'USD' as const,
-            ...(refs && { customer: refs.get(row.key) ?? null }),
-          }))
-          return { body: { margins: rows, total, limit, offset } }
-        },
-      )
-      return { status: 200, body }
+      const { accountId } = scope
+      await reads.settled(accountId, after ?? 0)
+      const { margins, total } = await listMargins(pool, scope, { ...period, groupBy, limit, offset })
+      const customers = groupBy === 'customer' ? margins.map(({ key }) => key) : null
+      const refs = customers && (await customerRefs(pool, accountId, customers))
+      const rows = margins.map((row) => ({
+        ...row,
+        currency: 'USD' as const,
+        ...(refs && { customer: refs.get(row.key) ?? null }),
+      }))
+      return { status: 200, body: { margins: rows, total, limit, offset } }
     },
   }),
 
@@ -146,20 +129,15 @@ export const resellerFinanceRoutes = ({
     handler: async ({ caller, scope, query, after }) => {
       resellerOnly(caller)
       const period = periodOf(query)
-      const { accountId: account, customerId } = scope
-      const pageOf = async () => {
-        const page = await readStatement(pool, scope, {
-          ...period,
-          after: query.after ?? null,
-          limit: Math.min(query.limit ?? maxStatementLines, maxStatementLines),
-        })
-        if (page !== null) return page
-        throw refuse('invalid_parameter', 'after must be the nextAfter of an earlier answer')
-      }
-      // The lines name customers, whose ids are outside the log.
-      const [touches] = await Promise.all([touchesOf(account), reads.settled(account, after ?? 0)])
-      if (query.format === 'csv') {
-        const { lines, nextAfter } = await pageOf()
+      await reads.settled(scope.accountId, after ?? 0)
+      const page = await readStatement(pool, scope, {
+        ...period,
+        after: query.after ?? null,
+        limit: Math.min(query.limit ?? maxStatementLines, maxStatementLines),
+      })
+      if (page === null) throw refuse('invalid_parameter', 'after must be the nextAfter of an earlier answer')
+      const { lines, nextAfter, totals } = page
+      if (query.format === 'csv')
         return {
           status: 200,
           text: statementCsv(lines),
@@ -168,17 +146,8 @@ export const resellerFinanceRoutes = ({
             ...(nextAfter !== null && { 'x-farebox-next-after': nextAfter }),
           },
         }
-      }
-      const body = await store.answer(
-        `${account} ${customerId} statement ${JSON.stringify(query)}`,
-        { ...standing(), touches },
-        async () => {
-          const { lines, nextAfter, totals } = await pageOf()
-          const [from, to] = [isoOrNull(period.fromMs), isoOrNull(period.toMs)]
-          return { body: { from, to, currency: 'USD' as const, totals, lines, nextAfter } }
-        },
-      )
-      return { status: 200, body }
+      const [from, to] = [isoOrNull(period.fromMs), isoOrNull(period.toMs)]
+      return { status: 200, body: { from, to, currency: 'USD' as const, totals, lines, nextAfter } }
     },
   }),
 ]

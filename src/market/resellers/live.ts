@@ -1,17 +1,18 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { Watch } from '../../../projections/engine/changes.ts'
+import { createLive, type Live } from '../../../projections/engine/live.ts'
 import type { ResellerTermsRow } from '../../../projections/reseller-terms.ts'
 import type { AccountId } from '../../kernel/ids.ts'
-import { createFollower, type Follower } from '../../platform/work/follower.ts'
 import type { TermsOf } from '../catalog/pricing.ts'
 import { plainTerms, type ResellerTerms, retailKey } from '../catalog/pricing.ts'
 import { plainSettings, type Terms } from './fold.ts'
 
-/** All resellers' terms in memory, kept up with the read model: neither a quote nor an order waits for a query. */
-export type LiveTerms = Follower & {
+/** All resellers' terms in memory: neither a quote nor an order waits for a query. */
+export type LiveTerms = Pick<Live<unknown>, 'refresh' | 'start' | 'stop'> & {
   /** What a reseller pays and asks for a product; null for a key that is no reseller's. */
   readonly termsOf: TermsOf
-  /** A reseller's settings, as of the last refresh. */
+  /** A reseller's settings, as of the last load. */
   settingsOf(reseller: AccountId): Terms
 }
 
@@ -50,18 +51,23 @@ const keptOf = ({ terms, revision }: Pick<ResellerTermsRow, 'terms' | 'revision'
 }
 
 /**
- * Follows `read.reseller_terms`, also across a rebuild of it. A change shows within about 200 ms on every process.
- * Whoever serves prices refreshes it before the first one: without its row, a reseller has no terms.
+ * Holds `read.reseller_terms`, also across a rebuild of it. Whoever serves prices refreshes it before the first one: without
+ * its row, a reseller has no terms.
  */
-export const createLiveTerms = (deps: { readonly pool: pg.Pool; readonly logger: Logger }): LiveTerms => {
-  const { pool, logger } = deps
+export const createLiveTerms = (deps: {
+  readonly pool: pg.Pool
+  /** Of the table `reseller_terms`. */
+  readonly watch: Watch
+  readonly logger: Logger
+}): LiveTerms => {
+  const { pool, watch, logger } = deps
   const resellers = new Map<string, Kept>()
   let seen = 0
   let table = 0
 
   // The rows of one stream change one after another, and positions of different streams appear in the tables in order.
   // A table that was made anew is read again from the start: what stood in the former one may have been wrong. Which one it
-  // is says where to begin, so that the index on positions serves: this is asked five times a second.
+  // is says where to begin, so that the index on positions serves: most changes are of one reseller.
   const load = async (): Promise<void> => {
     const { rows } = await pool.query<ResellerTermsRow & { readonly table: number }>({
       name: 'reseller-terms-since',
@@ -87,6 +93,6 @@ export const createLiveTerms = (deps: { readonly pool: pg.Pool; readonly logger:
       return kept === undefined ? plainTerms : (kept.byProduct.get(product.id) ?? kept.other)
     },
     settingsOf: (reseller) => resellers.get(reseller)?.settings ?? plainSettings,
-    ...createFollower({ name: 'reseller-terms', load, logger }),
+    ...createLive({ name: 'terms of resellers', watch, load, logger }),
   }
 }

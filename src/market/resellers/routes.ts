@@ -2,7 +2,6 @@ import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../../projections/database.ts'
-import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import type { CustomerId } from '../../kernel/ids.ts'
 import type { Caller } from '../../platform/http/auth.ts'
@@ -28,12 +27,11 @@ const none = () => refuse('not_found', 'you have no customer with this id')
 /** A reseller's customers: decisions.md, "Resellers and finance". */
 export const resellerCustomerRoutes = (deps: {
   readonly reads: Pick<Reads, 'settled'>
-  readonly kept: KeptAnswers
   readonly db: Kysely<ReadDatabase>
   readonly pool: pg.Pool
   readonly customers: Pick<Customers, 'idOf'>
 }): readonly Route[] => {
-  const { reads, kept, db, pool, customers } = deps
+  const { reads, db, pool, customers } = deps
 
   const rowsOf = async (reseller: string, ids: readonly string[]) => {
     const rows =
@@ -95,23 +93,20 @@ export const resellerCustomerRoutes = (deps: {
         const { accountId } = caller
         const { limit, offset, customer } = query
         const only = onlyOf(scope, customer)
-        const as = `customers ${limit} ${offset} ${only}`
-        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
-          const page =
-            only === null
-              ? await listCustomers(pool, accountId, { limit, offset })
-              : await customerOf(scope, only).then((found) => ({
-                  customers: found === null || offset > 0 ? [] : [found],
-                  total: found === null ? 0 : 1,
-                }))
-          const rows = await rowsOf(
-            accountId,
-            page.customers.map(({ customerId }) => customerId),
-          )
-          const records = page.customers.map((one) => customerRecord(one, rows.get(one.customerId)))
-          return { body: { customers: records, total: page.total, limit, offset } }
-        })
-        return { status: 200, body }
+        await reads.settled(accountId, after ?? 0)
+        const page =
+          only === null
+            ? await listCustomers(pool, accountId, { limit, offset })
+            : await customerOf(scope, only).then((found) => ({
+                customers: found === null || offset > 0 ? [] : [found],
+                total: found === null ? 0 : 1,
+              }))
+        const rows = await rowsOf(
+          accountId,
+          page.customers.map(({ customerId }) => customerId),
+        )
+        const records = page.customers.map((one) => customerRecord(one, rows.get(one.customerId)))
+        return { status: 200, body: { customers: records, total: page.total, limit, offset } }
       },
     }),
 
@@ -131,13 +126,11 @@ export const resellerCustomerRoutes = (deps: {
       errors: ['reseller_forbidden', 'not_found'],
       handler: async ({ caller, scope, params: { id }, after }) => {
         resellerOnly(caller)
-        const body = await kept.answer({ scope, as: `customer ${id}`, after, outside: true }, async () => {
-          const customer = await customerOf(scope, id)
-          if (!customer) throw none()
-          const rows = await rowsOf(scope.accountId, [id])
-          return { body: customerRecord(customer, rows.get(id)) }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, after ?? 0)
+        const customer = await customerOf(scope, id)
+        if (!customer) throw none()
+        const rows = await rowsOf(scope.accountId, [id])
+        return { status: 200, body: customerRecord(customer, rows.get(id)) }
       },
     }),
 

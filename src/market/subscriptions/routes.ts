@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
+import type { Reads } from '../../../projections/engine/reads.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { SubscriptionId } from '../../kernel/ids.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -16,7 +16,6 @@ import { fingerprintOf } from '../orders/fingerprint.ts'
 import { chargeErrors, guardField, quantityField } from '../orders/routes.ts'
 import { findSubscription, listSubscriptions, refusedReasonOf, type SubscriptionQueries } from './queries.ts'
 import {
-  isPeriodOver,
   SubscriptionRecord,
   type SubscriptionView,
   subscriptionExample,
@@ -40,12 +39,6 @@ const Body = z.strictObject({
   expected_amount_cents: guardField,
 })
 
-/** When the next of these periods ends, milliseconds since the epoch; infinity when none will. */
-const nextPeriodEndMs = (rows: readonly SubscriptionView[], nowMs: number): number =>
-  Math.min(...rows.map(({ current_period_end: end }) => Date.parse(end)).filter((endMs) => endMs > nowMs))
-
-/** Why its payment was refused stands in a work table, whose changes are no event. */
-
 const none = () => refuse('not_found', 'no subscription has this id')
 
 /** Subscriptions: decisions.md, "Webhooks and notices". */
@@ -53,11 +46,11 @@ export const subscriptionRoutes = (deps: {
   readonly subscriptions: Subscriptions
   readonly catalog: { current(): Catalog }
   readonly log: Pick<EventLog, 'lastOf'>
-  readonly kept: KeptAnswers
+  readonly reads: Pick<Reads, 'settled'>
   readonly db: SubscriptionQueries
   readonly clock: Clock
 }): readonly Route[] => {
-  const { subscriptions, catalog, log, kept, db, clock } = deps
+  const { subscriptions, catalog, log, reads, db, clock } = deps
 
   /** A cancellation by another process shows too. */
   const writtenOf = async (id: string, after: number | null): Promise<number> => {
@@ -162,19 +155,11 @@ export const subscriptionRoutes = (deps: {
       },
       errors: [],
       handler: async ({ scope, query: { limit, offset, status }, after }) => {
-        const as = `subscriptions ${limit} ${offset} ${status}`
-        const body = await kept.answer({ scope, as, after }, async () => {
-          const nowMs = clock()
-          const page = await listSubscriptions(db, scope, { limit, offset, status }, nowMs)
-          const subscriptions = page.subscriptions.map((row) => subscriptionRecord(row, nowMs))
-          return {
-            body: { subscriptions, total: page.total, limit, offset },
-            untilMs: nextPeriodEndMs(page.subscriptions, nowMs),
-            // Those that are not on the page come and go by the clock.
-            fleeting: status !== undefined || page.subscriptions.some((row) => isPeriodOver(row, nowMs)),
-          }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, after ?? 0)
+        const nowMs = clock()
+        const page = await listSubscriptions(db, scope, { limit, offset, status }, nowMs)
+        const subscriptions = page.subscriptions.map((row) => subscriptionRecord(row, nowMs))
+        return { status: 200, body: { subscriptions, total: page.total, limit, offset } }
       },
     }),
 
@@ -195,14 +180,8 @@ export const subscriptionRoutes = (deps: {
       },
       errors: ['not_found'],
       handler: async ({ scope, params: { id }, after }) => {
-        const asked = { scope, as: `subscription ${id}`, after: await writtenOf(id, after) }
-        const body = await kept.answer(asked, async () => {
-          const nowMs = clock()
-          const row = await rowOf(scope, id)
-          const record = subscriptionRecord(row, nowMs)
-          return { body: record, untilMs: nextPeriodEndMs([row], nowMs), fleeting: isPeriodOver(row, nowMs) }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, await writtenOf(id, after))
+        return { status: 200, body: subscriptionRecord(await rowOf(scope, id), clock()) }
       },
     }),
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { z } from 'zod'
-import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
+import type { Reads } from '../../../projections/engine/reads.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import type { Customers } from '../../market/customers/service.ts'
@@ -11,8 +11,8 @@ import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.
 import { wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { maxDepositCents, type Rail, railNames, resellerRails } from '../payments/rails.ts'
-import { depositStatuses, isClosed } from './fold.ts'
-import { type FoundDeposit, findDeposit, listDeposits } from './queries.ts'
+import { depositStatuses } from './fold.ts'
+import { findDeposit, listDeposits } from './queries.ts'
 import { DepositRecord, depositExample, depositRecord } from './record.ts'
 import { checkReturnUrl } from './return-url.ts'
 import type { Deposits } from './service.ts'
@@ -70,19 +70,16 @@ export type ReturnUrls = {
   readonly ofService: () => string
 }
 
-/** Its pay page comes into the vault, whose changes are no event, and ends by the clock. */
-const isOpen = (deposit: FoundDeposit): boolean => !isClosed(deposit)
-
 /** Deposits: spec.md "Deposit" and "Reseller deposits", decisions.md "Deposits". */
 export const depositRoutes = (deps: {
   readonly deposits: Deposits
   readonly customers: Customers
   readonly returnUrls: ReturnUrls
-  readonly kept: KeptAnswers
+  readonly reads: Pick<Reads, 'settled'>
   readonly pool: pg.Pool
   readonly clock: Clock
 }): readonly Route[] => {
-  const { deposits, customers, returnUrls, kept, pool, clock } = deps
+  const { deposits, customers, returnUrls, reads, pool, clock } = deps
   return [
     route({
       method: 'POST',
@@ -179,13 +176,10 @@ export const depositRoutes = (deps: {
       responses: { 200: { description: 'The deposit.', body: DepositRecord, example: depositExample } },
       errors: ['not_found'],
       handler: async ({ scope, params, after }) => {
-        const as = `deposit ${params.id}`
-        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
-          const row = await findDeposit(pool, scope, params.id)
-          if (!row) throw refuse('not_found', 'no deposit has this id')
-          return { body: depositRecord(row, clock()), fleeting: isOpen(row) }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, after ?? 0)
+        const row = await findDeposit(pool, scope, params.id)
+        if (!row) throw refuse('not_found', 'no deposit has this id')
+        return { status: 200, body: depositRecord(row, clock()) }
       },
     }),
 
@@ -214,21 +208,11 @@ export const depositRoutes = (deps: {
       errors: [],
       handler: async ({ scope, query, after }) => {
         const { limit, offset, status } = query
-        const as = `deposits ${limit} ${offset} ${status}`
-        const body = await kept.answer({ scope, as, after, outside: true }, async () => {
-          const page = await listDeposits(pool, scope, { limit, offset, status })
-          const nowMs = clock()
-          return {
-            body: {
-              deposits: page.deposits.map((row) => depositRecord(row, nowMs)),
-              total: page.total,
-              limit,
-              offset,
-            },
-            fleeting: page.deposits.some(isOpen),
-          }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, after ?? 0)
+        const page = await listDeposits(pool, scope, { limit, offset, status })
+        const nowMs = clock()
+        const deposits = page.deposits.map((row) => depositRecord(row, nowMs))
+        return { status: 200, body: { deposits, total: page.total, limit, offset } }
       },
     }),
   ]

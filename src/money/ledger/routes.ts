@@ -2,7 +2,6 @@ import type { Kysely } from 'kysely'
 import { z } from 'zod'
 import type { TransactionRow } from '../../../projections/balances.ts'
 import type { ReadDatabase } from '../../../projections/database.ts'
-import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import { customerIdField } from '../../market/customers/named.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
@@ -95,11 +94,9 @@ const publicTransaction = (row: TransactionRow): z.input<typeof Transaction> => 
 /** The wallet: spec.md "Wallet", decisions.md "Orders" (transactions). */
 export const walletRoutes = ({
   reads,
-  kept,
   db,
 }: {
   readonly reads: Pick<Reads, 'settled'>
-  readonly kept: KeptAnswers
   readonly db: Kysely<ReadDatabase>
 }): readonly Route[] => {
   const availableMicros = createAvailableMicros(db)
@@ -148,12 +145,9 @@ export const walletRoutes = ({
       },
       errors: [],
       handler: async ({ scope, query, after }) => {
-        const as = `transactions ${query.limit} ${query.offset}`
-        const body = await kept.answer({ scope, as, after }, async () => {
-          const { transactions, total } = await listTransactions(db, scope, query)
-          return { body: { transactions: transactions.map(publicTransaction), total, ...query } }
-        })
-        return { status: 200, body }
+        await reads.settled(scope.accountId, after ?? 0)
+        const { transactions, total } = await listTransactions(db, scope, query)
+        return { status: 200, body: { transactions: transactions.map(publicTransaction), total, ...query } }
       },
     }),
   ]

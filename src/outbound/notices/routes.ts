@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { KeptAnswers } from '../../../projections/engine/answers/answers.ts'
-import { noticesTable } from '../../../projections/notices.ts'
+import type { Reads } from '../../../projections/engine/reads.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
@@ -10,11 +9,11 @@ import { Announcement, announcementExample, noticeFields } from './record.ts'
 
 /** Notices: spec.md "Account and notices". */
 export const noticeRoutes = ({
-  kept,
+  reads,
   db,
   clock,
 }: {
-  readonly kept: KeptAnswers
+  readonly reads: Pick<Reads, 'settledHere'>
   readonly db: NoticeQueries
   readonly clock: Clock
 }): readonly Route[] => [
@@ -43,33 +42,21 @@ export const noticeRoutes = ({
       },
     },
     errors: [],
-    handler: async ({ caller, scope, query: { kind, audience }, after }) => {
+    handler: async ({ caller, query: { kind, audience }, after }) => {
       const { accountId: account, reseller } = caller
-      const asked = {
-        scope,
-        as: `announcements ${reseller} ${kind} ${audience}`,
-        after,
-        tables: [noticesTable.name],
-        outside: true, // which of them were opened
-        here: true,
-      } as const
-      const body = await kept.answer(asked, async () => {
-        // The caller has a key that works: it came with it.
-        const own = audiencesOf({ reseller, hasActiveKey: true })
-        const wanted = own.filter((one) => audience === undefined || one === audience)
-        const nowMs = clock()
-        const found = await listAnnouncements(db, account, { audiences: wanted, kind }, isoTime(nowMs))
-        const ends = found.flatMap(({ expires_at: end }) => (end === null ? [] : [Date.parse(end)]))
-        const announcements = found.map((row) => ({
-          id: row.notice_id,
-          ...noticeFields(row),
-          // All that is found stands.
-          expiresAt: null,
-          unread: row.unread,
-        }))
-        return { body: { announcements }, untilMs: Math.min(...ends) }
-      })
-      return { status: 200, body }
+      await reads.settledHere(account, after ?? 0)
+      // The caller has a key that works: it came with it.
+      const own = audiencesOf({ reseller, hasActiveKey: true })
+      const wanted = own.filter((one) => audience === undefined || one === audience)
+      const found = await listAnnouncements(db, account, { audiences: wanted, kind }, isoTime(clock()))
+      const announcements = found.map((row) => ({
+        id: row.notice_id,
+        ...noticeFields(row),
+        // None that is found has expired.
+        expiresAt: null,
+        unread: row.unread,
+      }))
+      return { status: 200, body: { announcements } }
     },
   }),
 ]

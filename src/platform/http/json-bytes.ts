@@ -14,11 +14,4 @@ export class JsonBytes<Body> {
   static of<Body>(body: Body): JsonBytes<Body> {
     return new JsonBytes(Buffer.from(jsonText(body), 'utf8'))
   }
-
-  /** The same in memory of its own: a small buffer that lives long would keep the 8 KiB alive that Node cut it from. */
-  unpooled(): JsonBytes<Body> {
-    const bytes = Buffer.allocUnsafeSlow(this.bytes.length)
-    this.bytes.copy(bytes)
-    return new JsonBytes(bytes)
-  }
 }

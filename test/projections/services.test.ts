@@ -2,10 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openFarebox } from '../../src/app/compose.ts'
 import { readConfig } from '../../src/app/config.ts'
+import type { KeyId } from '../../src/kernel/ids.ts'
 import { createNotices } from '../../src/outbound/notices/service.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { openStage, operator } from '../contract/stage.ts'
+import { farebox as runFarebox } from '../support/farebox.ts'
 import { httpClient } from '../support/http.ts'
+import { until } from '../support/until.ts'
 
 const paths = [
   '/api/v1/me',
@@ -24,13 +27,12 @@ const numbers = (seed: number) => () => {
   return seed
 }
 
-test('law: what this process kept is what one that keeps nothing reads, after every write of either', async (t) => {
+test('law: what the process that folds answers is what one that does not answers, after every write of either', async (t) => {
   const stage = await openStage(t)
-  const { client, farebox } = stage
-  const keeper = client
+  const { client: folding, farebox } = stage
   const beside = await openFarebox({
     config: readConfig(stage.env),
-    roles: ['http'], // it folds nothing, and so keeps nothing
+    roles: ['http'],
     systemClock: Date.now,
     monotonicMs: () => performance.now(),
     logger: createLogger('fatal'),
@@ -42,7 +44,7 @@ test('law: what this process kept is what one that keeps nothing reads, after ev
   const next = numbers(20_261_121)
   const notices = createNotices(farebox.core)
 
-  const read = async (reader: typeof client, key: string, after: number) => {
+  const read = async (reader: typeof folding, key: string, after: number) => {
     const headers = { 'x-farebox-position': String(after) }
     const all = []
     for (const path of paths) {
@@ -53,11 +55,11 @@ test('law: what this process kept is what one that keeps nothing reads, after ev
     return all
   }
   const some = async (list: string, field: string, id: string, key: string): Promise<string | undefined> => {
-    const { body } = await keeper.get(list, { key })
+    const { body } = await folding.get(list, { key })
     return body[field][next() % Math.max(1, body[field].length)]?.[id]
   }
   const rental = { country: 'USA', period_days: 30 }
-  const writes: ((key: string, writer: typeof client) => Promise<unknown>)[] = [
+  const writes: ((key: string, writer: typeof folding) => Promise<unknown>)[] = [
     (key, writer) =>
       writer.post('/api/v1/orders', { product_id: 'residential-premium', quantity: 1 }, { key }),
     (key, writer) =>
@@ -92,9 +94,60 @@ test('law: what this process kept is what one that keeps nothing reads, after ev
   ]
   for (let round = 0; round < 30; round += 1) {
     const buyer = buyers[next() % buyers.length]!
-    await writes[next() % writes.length]!(buyer.key, next() % 2 === 0 ? keeper : other)
+    await writes[next() % writes.length]!(buyer.key, next() % 2 === 0 ? folding : other)
     const head = await farebox.core.log.head()
     for (const { key } of buyers)
-      assert.deepEqual(await read(keeper, key, head), await read(other, key, head), `round ${round}`)
+      assert.deepEqual(await read(folding, key, head), await read(other, key, head), `round ${round}`)
   }
+})
+
+test('a process that lost the hints of changes still takes over new prices and revoked keys, and hears again', async (t) => {
+  const stage = await openStage(t)
+  const { pool } = stage.farebox.core
+  const beside = await openFarebox({
+    config: readConfig(stage.env),
+    roles: ['http'],
+    systemClock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger: createLogger('fatal'),
+    kill: () => assert.fail('no crash was asked for'),
+  })
+  t.after(() => beside.close())
+  const other = httpClient(beside.baseUrl ?? '', stage.document)
+  const { accountId, key } = await stage.customer({ cents: 1_000, reseller: true })
+  const costOf = async (): Promise<number> => {
+    const { body } = await other.get('/api/v1/products/residential-premium/price?quantity=5', { key })
+    return body.yourCostCents
+  }
+  const discount = async (percent: string): Promise<void> => {
+    const set = ['reseller', 'set', '--account', accountId, '--discount', percent]
+    assert.equal((await runFarebox(t, set, stage.env)).code, 0)
+  }
+  const hearing = async (): Promise<number> =>
+    (
+      await pool.query(
+        `select from pg_stat_activity where application_name = 'farebox hints' and datname = current_database()`,
+      )
+    ).rowCount ?? 0
+  const full = await costOf()
+  assert.equal(await hearing(), 1)
+  // Deaf for as long as the test needs: no connection may be opened under its name.
+  const deaf = setInterval(() => {
+    pool
+      .query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+          where application_name = 'farebox hints' and datname = current_database()`,
+      )
+      .catch(() => undefined)
+  }, 5)
+  try {
+    await discount('10')
+    await until(async () => (await costOf()) < full, { what: 'the new price' })
+    const [keyId] = (await stage.accounts.read(accountId, operator))!.keys.keys()
+    await stage.accounts.revokeKey(keyId as KeyId, operator)
+    await until(async () => (await other.get('/api/v1/me', { key })).status === 401, { what: 'a 401' })
+  } finally {
+    clearInterval(deaf)
+  }
+  await until(async () => (await hearing()) === 1, { what: 'hearing again' })
 })

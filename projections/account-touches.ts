@@ -1,6 +1,6 @@
-import type { Migrations } from '../../../src/platform/postgres/migrate.ts'
+import type { Migrations } from '../src/platform/postgres/migrate.ts'
 
-/** The tables outside the log that answers are made of, each with `account_id`; the triggers below are on these. */
+/** The tables that had triggers, each with `account_id`. */
 const watched = ['vault.labels', 'vault.customers', 'vault.notice_reads', 'work.traffic'] as const
 
 const triggersOn = (table: string): string =>
@@ -14,9 +14,8 @@ const triggersOn = (table: string): string =>
     .join('')
 
 /**
- * A number an account that rises with every change of its rows in tables which are not folded from the log. It is
- * raised by the statement that makes the change, whichever process sends it, and is seen with it. Rows are raised in
- * the order of their keys, so that statements never wait in a circle.
+ * Up to version 0.2, answers of GETs were cached, and triggers counted the changes of each account outside the log. Both
+ * are gone (docs/decisions/0038-reads.md).
  */
 export const migrations: Migrations = {
   '1101_account_touches': `
@@ -32,5 +31,16 @@ export const migrations: Migrations = {
       return null;
     end $$;
     ${watched.map(triggersOn).join('')}
+  `,
+  '1401_no_account_touches': `
+    ${watched
+      .flatMap((table) =>
+        ['insert', 'update', 'delete'].map(
+          (operation) => `drop trigger account_touched_by_${operation} on ${table};`,
+        ),
+      )
+      .join('\n    ')}
+    drop function work.touch_accounts();
+    drop table work.account_touches;
   `,
 }

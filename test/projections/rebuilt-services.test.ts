@@ -40,7 +40,6 @@ test('what was read from wrong rows is answered by no process once the tables we
     async () =>
       (await ask(stage.client, 51))['/api/v1/products/residential-premium/price?quantity=5'] === 2475,
   )
-  // Asked in other words, so that nothing of it is kept for those who ask below.
   const truth = await ask(stage.client, 51)
   const rightOnes = (answers: typeof truth) =>
     questions.filter(([path]) => isDeepStrictEqual(answers[path], truth[path]))
@@ -67,9 +66,9 @@ test('what was read from wrong rows is answered by no process once the tables we
   })
   t.after(() => beside.close())
   const clients = [stage.client, httpClient(beside.baseUrl ?? '', stage.document)]
-  // The first process holds the right catalogue, in memory, and all else wrong.
+  // The first process holds the right catalogue and terms, in memory, and all else is wrong.
   for (const [client, right] of [
-    [clients[0]!, 1],
+    [clients[0]!, 2],
     [clients[1]!, 0],
   ] as const)
     await until(async () => rightOnes(await ask(client, 50)).length === right)
@@ -78,5 +77,5 @@ test('what was read from wrong rows is answered by no process once the tables we
   await rebuild({ pool, log, decode: core.codec.decode, groups }, 'all')
   for (const client of clients)
     await until(async () => rightOnes(await ask(client, 50)).length === questions.length)
-  assert.equal(await log.head(), head, 'nothing was appended that would have ended what was kept')
+  assert.equal(await log.head(), head, 'nothing was appended that would have told of a change')
 })
