@@ -32,7 +32,7 @@ export const migrations: Migrations = {
     end $$;
     ${watched.map(triggersOn).join('')}
   `,
-  '1401_no_account_touches': `
+  '1404_no_account_touches': `
     ${watched
       .flatMap((table) =>
         ['insert', 'update', 'delete'].map(

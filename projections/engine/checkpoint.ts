@@ -45,6 +45,16 @@ export const readCheckpoint = async (
   return rows[0] ? fromRow(rows[0]) : null
 }
 
+/** The group's epoch alone, for who asks all the time; null before its first start. */
+export const readEpoch = async (db: Queries, group: string): Promise<number | null> => {
+  const { rows } = await db.query<{ epoch: number }>({
+    name: 'farebox_epoch',
+    text: 'select epoch from engine.checkpoints where name = $1::text',
+    values: [group],
+  })
+  return rows[0]?.epoch ?? null
+}
+
 /** Makes the checkpoint of a group that never ran: at the start of the log, with no tables. */
 export const ensureCheckpoint = async (db: Queries, group: string, logId: string): Promise<void> => {
   await db.query(

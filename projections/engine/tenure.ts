@@ -3,7 +3,7 @@ import { type GiveWay, patienceMs, patientWhile } from '../../src/kernel/lulls.t
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import type { Session } from '../../src/platform/postgres/session.ts'
-import { raiseEpoch, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
+import { raiseEpoch, readEpoch, refuseForeignLog } from './checkpoint.ts'
 import { type LogFeed, UndecodableEvent } from './feed.ts'
 import { type Fold, PoisonEvent, startFold, type TableChange } from './fold-batch.ts'
 import type { Gate } from './gate.ts'
@@ -64,8 +64,8 @@ const watchFence = (
 ) => {
   const fenced = new AbortController()
   const look = async (): Promise<void> => {
-    const checkpoint = await readCheckpoint(session.client, group)
-    if (checkpoint?.epoch !== epoch) fenced.abort(new Error(`group ${group} is at another epoch`))
+    if ((await readEpoch(session.client, group)) !== epoch)
+      fenced.abort(new Error(`group ${group} is at another epoch`))
     else current()
   }
   let looking: Promise<void> | null = null
