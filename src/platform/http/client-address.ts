@@ -17,7 +17,7 @@ export const trustedProxies = (list: string): TrustedProxies => {
 }
 
 /** `::ffff:203.0.113.7` is `203.0.113.7`. */
-const unmapped = (address: string): string => {
+export const unmapped = (address: string): string => {
   const tail = address.startsWith('::ffff:') ? address.slice(7) : ''
   return isIPv4(tail) ? tail : address
 }

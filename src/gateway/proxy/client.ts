@@ -1,0 +1,72 @@
+import type { Socket } from 'node:net'
+import { peerAddress, unmapped } from '../../platform/http/client-address.ts'
+import { newRequestId } from '../../platform/http/request-id.ts'
+import type { Context } from './context.ts'
+import type { Watch } from './deadlines.ts'
+import type { Protocol } from './metrics.ts'
+import type { Admission, Denied, Knock } from './ports.ts'
+import { unavailable } from './refusals.ts'
+import { reset, type Wire } from './wire.ts'
+
+/** One connection of a client, whatever it speaks. */
+export type Client = {
+  readonly wire: Wire
+  readonly watch: Watch
+  /** Aborted when the client is gone: what is under way for it ends. */
+  readonly gone: AbortSignal
+  /** Nothing comes before what is under way is over. */
+  rest(): void
+  admit(protocol: Protocol, credentials: Knock['credentials']): Promise<Admission | Denied>
+  /** Counts and logs a refusal. @returns the request id that the answer names */
+  refused(status: number, error: string): string
+  /** Ends the connection so that the client sees that something is missing. */
+  reset(): void
+  /** What `close` of the gateway asks first: ends the connection when nothing runs over it. */
+  onDrain(step: () => void): void
+}
+
+export type ClientConnection = { readonly client: Client; drain(): void; destroy(): void }
+
+export const createClient = (
+  { access, metrics, logger, deadlines }: Pick<Context, 'access' | 'metrics' | 'logger' | 'deadlines'>,
+  socket: Socket,
+  wire: Wire,
+  onKnown: () => void,
+): ClientConnection => {
+  const gone = new AbortController()
+  const source = peerAddress(socket)
+  const dialled = unmapped(socket.localAddress ?? '')
+  const watch = deadlines.watch()
+  let drain = (): void => undefined
+  socket.once('close', () => {
+    watch.stop()
+    gone.abort()
+  })
+  const client: Client = {
+    wire,
+    watch,
+    gone: gone.signal,
+    rest: () => wire.rest(() => undefined),
+    reset: () => reset(socket),
+    admit: async (protocol, credentials) => {
+      try {
+        const answer = await access.admit({ credentials, source, dialled, protocol })
+        if (!answer.denied) onKnown()
+        return answer
+      } catch (err) {
+        logger.error({ err }, 'admitting a connection failed')
+        return unavailable()
+      }
+    },
+    refused: (status, error) => {
+      const requestId = newRequestId()
+      metrics.refused(status, error)
+      logger.debug({ requestId, status, error }, 'refused')
+      return requestId
+    },
+    onDrain: (step) => {
+      drain = step
+    },
+  }
+  return { client, drain: () => drain(), destroy: () => socket.destroy() }
+}

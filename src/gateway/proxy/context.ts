@@ -1,0 +1,30 @@
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { Deadlines } from './deadlines.ts'
+import type { Dial } from './dial/dial.ts'
+import type { Limits } from './limits.ts'
+import type { ProxyMetrics } from './metrics.ts'
+import type { Access, Exits } from './ports.ts'
+import type { Cuts } from './relay/cuts.ts'
+import type { Resolve } from './targets/resolve.ts'
+import type { TargetRules } from './targets/rules.ts'
+
+/** What a gateway tells its log; never a target, a user name or a password. */
+export type GatewayLogger = {
+  debug(line: object, text: string): void
+  error(line: object, text: string): void
+}
+
+/** What every connection of a gateway shares. */
+export type Context = {
+  readonly access: Access
+  readonly exits: Exits
+  readonly dial: Dial
+  readonly resolve: Resolve
+  readonly rules: TargetRules
+  readonly limits: Limits
+  readonly metrics: ProxyMetrics
+  readonly logger: GatewayLogger
+  readonly clock: MonotonicClock
+  readonly deadlines: Deadlines
+  readonly cuts: Cuts
+}

@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import { isIP } from 'node:net'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import type { Exit } from '../ports.ts'
+import type { Resolve } from '../targets/resolve.ts'
+import type { Wire } from '../wire.ts'
+import { outgoingWire } from './outgoing-wire.ts'
+import { inTurns, raceTo } from './race.ts'
+
+/** An exit that is somebody's proxy. */
+export type Endpoint = Extract<Exit['via'], { kind: 'http' | 'https' | 'socks5' }>
+
+export type EndpointParts = {
+  readonly resolve: Resolve
+  /** Authorities (PEM) that are trusted for `https` exits beside the system's. */
+  readonly ca: string | null
+}
+
+type Limits = { readonly timeoutMs: number; readonly signal: AbortSignal }
+
+const overTls = async (
+  { host, port }: Endpoint,
+  address: string,
+  ca: string | null,
+  { timeoutMs, signal }: Limits,
+): Promise<Wire> => {
+  const wire = outgoingWire((onread) =>
+    connectTls({
+      host: address,
+      port,
+      allowHalfOpen: true,
+      noDelay: true,
+      ...(isIP(host) === 0 ? { servername: host } : {}),
+      onread,
+      ...(ca === null ? {} : { ca }),
+      // The types lack `allowHalfOpen`.
+    } as ConnectionOptions),
+  )
+  try {
+    await once(wire.socket, 'secureConnect', {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    })
+    return wire
+  } catch (error) {
+    wire.socket.destroy()
+    throw error
+  }
+}
+
+/** Connects to the exit itself. @throws what the socket, DNS or the time limit says */
+export const openEndpoint = async (
+  { resolve, ca }: EndpointParts,
+  endpoint: Endpoint,
+  limits: Limits,
+): Promise<Wire> => {
+  const { host, port, kind } = endpoint
+  const addresses = isIP(host) === 0 ? await resolve(host) : [host]
+  if (kind === 'https') return overTls(endpoint, addresses[0] ?? host, ca, limits)
+  return raceTo({ addresses: inTurns(addresses), port, localAddress: null, ...limits })
+}

@@ -1,0 +1,150 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import type { MonotonicClock } from '../../kernel/clock.ts'
+import { addressSubject, peerAddress } from '../../platform/http/client-address.ts'
+import { type ClientConnection, createClient } from './client.ts'
+import { serve } from './connection.ts'
+import type { Context, GatewayLogger } from './context.ts'
+import { createDeadlines } from './deadlines.ts'
+import { createDial } from './dial/dial.ts'
+import { defaultLimits, type Limits } from './limits.ts'
+import { noMetrics, type ProxyMetrics } from './metrics.ts'
+import type { Access, Exits } from './ports.ts'
+import { createCuts } from './relay/cuts.ts'
+import { type TargetPolicy, usualPolicy } from './targets/policy.ts'
+import { askDns, cachedResolve, type Lookup } from './targets/resolve.ts'
+import { createTargetRules, ownAddresses } from './targets/rules.ts'
+import { incomingWire } from './wire.ts'
+
+export type GatewayOptions = {
+  readonly access: Access
+  readonly exits: Exits
+  readonly clock: MonotonicClock
+  readonly logger: GatewayLogger
+  readonly policy?: TargetPolicy
+  readonly limits?: Partial<Limits>
+  readonly metrics?: ProxyMetrics
+  readonly lookup?: Lookup
+  /** Development only: this machine's loopback is a legal target of every exit. */
+  readonly allowLoopback?: boolean
+  /** Authorities (PEM) trusted for `https` exits in place of the system's. */
+  readonly exitAuthorities?: string
+}
+
+export type ListenOptions = {
+  readonly host: string
+  /** 0: any. */
+  readonly port: number
+  /** Makes it an HTTPS proxy: PEM. */
+  readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer }
+}
+
+export type Gateway = {
+  /** Takes connections on one more address. @returns the port */
+  listen(options: ListenOptions): Promise<number>
+  /** Open client connections. */
+  readonly connections: number
+  /** Takes no more connections, lets what runs end within `drainMs`, and cuts the rest. */
+  close(): Promise<void>
+}
+
+/** What is beyond this share of the connections is closed unanswered. */
+const hardShare = 1.1
+
+/** The data plane: takes connections and passes on bytes. It decides nothing by itself: the ports do. */
+export const createGateway = (options: GatewayOptions): Gateway => {
+  const { access, exits, clock, logger } = options
+  const limits: Limits = { ...defaultLimits, ...options.limits }
+  const metrics = options.metrics ?? noMetrics
+  const ports = new Set<number>()
+  const resolve = cachedResolve(options.lookup ?? askDns(), clock)
+  const rules = createTargetRules(
+    options.policy ?? usualPolicy,
+    ownAddresses(clock, ports),
+    options.allowLoopback ?? false,
+  )
+  const context: Context = {
+    access,
+    exits,
+    resolve,
+    rules,
+    limits,
+    metrics,
+    logger,
+    clock,
+    dial: createDial({ resolve, rules, ca: options.exitAuthorities ?? null, clock }),
+    deadlines: createDeadlines(clock, limits.sweepMs),
+    cuts: createCuts(),
+  }
+  const servers = new Set<Server>()
+  const open = new Set<ClientConnection>()
+  const strangers = new Map<string, number>()
+  let allGone = (): void => undefined
+
+  const leaveStrangers = (subject: string): void => {
+    const left = (strangers.get(subject) ?? 1) - 1
+    if (left === 0) strangers.delete(subject)
+    else strangers.set(subject, left)
+  }
+  const take = (socket: Socket): void => {
+    socket.on('error', () => undefined) // its wire tells whoever handles it
+    const subject = addressSubject(peerAddress(socket))
+    const unknown = strangers.get(subject) ?? 0
+    if (unknown >= limits.strangersPerSource || open.size >= limits.connections * hardShare) {
+      metrics.refused(503, 'gateway_full')
+      socket.destroy()
+      return
+    }
+    strangers.set(subject, unknown + 1)
+    let stranger = true
+    const known = (): void => {
+      if (stranger) leaveStrangers(subject)
+      stranger = false
+    }
+    const connection = createClient(context, socket, incomingWire(socket), known)
+    open.add(connection)
+    metrics.connected()
+    socket.once('close', () => {
+      known()
+      open.delete(connection)
+      metrics.disconnected()
+      if (open.size === 0) allGone()
+    })
+    serve(context, connection.client, open.size > limits.connections)
+  }
+  const serverFor = ({ tls }: ListenOptions): Server => {
+    const common = { allowHalfOpen: true, noDelay: true }
+    if (tls === undefined) return createServer(common, take)
+    return createTlsServer({ ...common, ...tls, handshakeTimeout: limits.headMs }, take)
+  }
+  return {
+    listen: async (at) => {
+      const server = serverFor(at)
+      server.listen(at.port, at.host)
+      await once(server, 'listening')
+      servers.add(server)
+      const { port } = server.address() as AddressInfo
+      ports.add(port)
+      return port
+    },
+    get connections() {
+      return open.size
+    },
+    close: async () => {
+      for (const server of servers) server.close()
+      if (open.size > 0) {
+        const gone = new Promise<void>((resolveGone) => {
+          allGone = resolveGone
+        })
+        for (const each of open) each.drain()
+        const cut = setTimeout(() => {
+          for (const each of open) each.destroy()
+        }, limits.drainMs)
+        await gone
+        clearTimeout(cut)
+      }
+      context.deadlines.stop()
+    },
+  }
+}

@@ -1,0 +1,107 @@
+import type { Client } from '../client.ts'
+import type { Context } from '../context.ts'
+import { blocked } from '../refusals.ts'
+import { answerAndEnd, type OwnAnswer } from './answer.ts'
+import { serveConnect } from './connect.ts'
+import { createForwarding } from './forward.ts'
+import { BadMessage, createHeadCollector, type Head } from './head.ts'
+import { credentialsOf, parseRequest, SchemeRefused } from './request.ts'
+
+const badRequest = ({ status, message }: BadMessage): OwnAnswer => ({
+  status,
+  error: status === 431 ? 'head_too_large' : status === 505 ? 'version_not_supported' : 'bad_request',
+  detail: `Bad request: ${message}.`,
+})
+const headTimeout = (ms: number): OwnAnswer => ({
+  status: 408,
+  error: 'head_timeout',
+  detail: `The head of the request did not come within ${ms / 1_000} seconds.`,
+})
+
+const cr = 0x0d
+const lf = 0x0a
+/** Some clients send an empty line behind a body (RFC 9112 section 2.2). */
+const withoutEmptyLine = (chunk: Buffer): Buffer =>
+  chunk[0] === cr && chunk[1] === lf ? chunk.subarray(2) : chunk
+
+/** Speaks HTTP/1 with one client: CONNECT, or requests in absolute form one after another. */
+export const serveHttp = (context: Context, client: Client): void => {
+  const { limits } = context
+  const { wire, watch } = client
+  const heads = createHeadCollector(limits.headBytes)
+  const forwarding = createForwarding(context, client)
+  let between = false
+
+  const end = (answer: OwnAnswer): void => {
+    forwarding.close()
+    answerAndEnd(client, answer, limits.lingerMs)
+  }
+  /** A scheme that is not forwarded is told only to those who may ask. */
+  const refuseScheme = async ({ authorization }: SchemeRefused): Promise<void> => {
+    client.rest()
+    forwarding.close()
+    const admission = await client.admit('http', credentialsOf(authorization))
+    const why = admission.denied
+      ? admission
+      : blocked('Only http:// is forwarded; everything else goes through CONNECT.')
+    if (!admission.denied) admission.close({ error: why.error, host: null })
+    answerAndEnd(client, why, limits.lingerMs)
+  }
+  const serve = (head: Head): void => {
+    between = false
+    const request = parseRequest(head)
+    if (request.kind === 'forward') {
+      forwarding.forward(request, readNext)
+      return
+    }
+    forwarding.close()
+    void serveConnect(context, client, request)
+  }
+  const refused = (error: unknown): void => {
+    if (error instanceof SchemeRefused) void refuseScheme(error)
+    else if (error instanceof BadMessage) end(badRequest(error))
+    else throw error
+  }
+  const bytes = (chunk: Buffer): boolean => {
+    try {
+      const rest = heads.begun ? chunk : withoutEmptyLine(chunk)
+      if (rest.length === 0) return true
+      if (!heads.begun && between) watch.within(limits.headMs, late)
+      const found = heads.add(rest)
+      if (found === null) return true
+      wire.unread(found.rest)
+      serve(found.head)
+    } catch (error) {
+      refused(error)
+    }
+    return false
+  }
+  const late = (): void => {
+    if (between && !heads.begun) {
+      forwarding.close()
+      wire.socket.destroySoon()
+    } else end(headTimeout(limits.headMs))
+  }
+  const gone = (): void => forwarding.close()
+  const read = (): void =>
+    wire.use({
+      bytes,
+      end: () => {
+        gone()
+        wire.socket.end()
+      },
+      drain: () => undefined,
+      closed: gone,
+      holds: () => false,
+    })
+  const readNext = (): void => {
+    between = true
+    watch.within(limits.idleMs, late)
+    read()
+  }
+  client.onDrain(() => {
+    forwarding.drain()
+    if (between && !heads.begun) late()
+  })
+  read()
+}

@@ -1,0 +1,41 @@
+/** Bounds of a gateway process; times are milliseconds. */
+export type Limits = {
+  /** Open client connections; one more is answered 503. */
+  readonly connections: number
+  /** Connections of one source address that have not said yet who they are; one more is closed. */
+  readonly strangersPerSource: number
+  /** Of a request's head. */
+  readonly headBytes: number
+  readonly headMs: number
+  /** Of a response's head: some targets send many cookies. */
+  readonly responseHeadBytes: number
+  /** Without a byte in either direction. */
+  readonly idleMs: number
+  /** From choosing an exit until the target answers through it, all tries together. */
+  readonly dialMs: number
+  /** Exits that are tried for one connection. */
+  readonly exitTries: number
+  /** How long a connection that is being ended may take its last bytes. */
+  readonly lingerMs: number
+  /** What running connections get when the gateway closes. */
+  readonly drainMs: number
+  /** How exactly the times above are held. */
+  readonly sweepMs: number
+  /** Hosts that one UDP association may talk to. */
+  readonly udpPeers: number
+}
+
+export const defaultLimits: Limits = {
+  connections: 20_000,
+  strangersPerSource: 1_000,
+  headBytes: 16_384,
+  headMs: 10_000,
+  responseHeadBytes: 65_536,
+  idleMs: 120_000,
+  dialMs: 15_000,
+  exitTries: 3,
+  lingerMs: 2_000,
+  drainMs: 10_000,
+  sweepMs: 500,
+  udpPeers: 256,
+}

@@ -1,0 +1,41 @@
+import type { Denied } from '../ports.ts'
+
+type Cut = (why: Denied) => void
+
+export type Cuts = {
+  /** Calls `cut` when the signal is aborted, at once if it is already. @returns what takes it off again */
+  on(signal: AbortSignal, cut: Cut): () => void
+}
+
+/**
+ * Thousands of tunnels of a plan share one signal. Adding and removing a listener walks the list of all of them, so each
+ * signal has one listener and a set.
+ */
+export const createCuts = (): Cuts => {
+  const known = new WeakMap<AbortSignal, Set<Cut>>()
+  const setOf = (signal: AbortSignal): Set<Cut> => {
+    const before = known.get(signal)
+    if (before) return before
+    const cuts = new Set<Cut>()
+    known.set(signal, cuts)
+    signal.addEventListener(
+      'abort',
+      () => {
+        for (const cut of [...cuts]) cut(signal.reason as Denied)
+      },
+      { once: true },
+    )
+    return cuts
+  }
+  return {
+    on: (signal, cut) => {
+      if (signal.aborted) {
+        cut(signal.reason as Denied)
+        return () => undefined
+      }
+      const cuts = setOf(signal)
+      cuts.add(cut)
+      return () => void cuts.delete(cut)
+    },
+  }
+}

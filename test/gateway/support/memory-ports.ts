@@ -1,0 +1,186 @@
+import type { Line } from '../../../src/gateway/lines/targeting.ts'
+import type {
+  Access,
+  Admission,
+  Denied,
+  Exit,
+  Exits,
+  Knock,
+  Route,
+  Spending,
+} from '../../../src/gateway/proxy/ports.ts'
+
+export const plainLine: Line = {
+  base: 'tester1',
+  targeting: {
+    country: null,
+    state: null,
+    city: null,
+    isp: null,
+    asn: null,
+    os: null,
+    strict: true,
+    udp: false,
+    not: { countries: [], states: [], cities: [], asns: [] },
+  },
+  session: null,
+  limitMegabytes: null,
+  set: null,
+}
+
+export const directExit: Exit = {
+  exitId: 'exit_direct',
+  via: { kind: 'direct', localAddress: null },
+  sandbox: true,
+  udp: true,
+}
+
+export type Account = Spending & {
+  readonly taken: { up: number; down: number }
+  left: number
+  /** More can be spent. */
+  topUp(bytes: number): void
+  /** Ends whatever runs. */
+  end(why: Denied): void
+  /** Whether an empty account waits for a top-up in place of ending. */
+  patient: boolean
+}
+
+export const exhausted: Denied = {
+  denied: true,
+  status: 466,
+  error: 'traffic_exhausted',
+  detail: 'The traffic of the plan is used up.',
+}
+
+/** A budget in memory, counted as the contract says. */
+export const memorySpending = (bytes = Number.MAX_SAFE_INTEGER): Account => {
+  const ended = new AbortController()
+  let waiting: (() => void)[] = []
+  const account: Account = {
+    taken: { up: 0, down: 0 },
+    left: bytes,
+    patient: false,
+    take: (wanted, direction) => {
+      const granted = Math.min(wanted, account.left)
+      account.left -= granted
+      account.taken[direction] += granted
+      return granted
+    },
+    giveBack: (given, direction) => {
+      account.left += given
+      account.taken[direction] -= given
+    },
+    more: async () => {
+      if (account.left > 0) return null
+      if (!account.patient) return exhausted
+      await new Promise<void>((resolve) => waiting.push(resolve))
+      return null
+    },
+    ended: ended.signal,
+    topUp: (more) => {
+      account.left += more
+      for (const go of waiting) go()
+      waiting = []
+    },
+    end: (why) => ended.abort(why),
+  }
+  return account
+}
+
+export const wrongCredentials: Denied = {
+  denied: true,
+  status: 407,
+  error: 'wrong_credentials',
+  detail: 'User name or password is wrong.',
+}
+
+export type MemoryAccess = Access & {
+  readonly knocks: Knock[]
+  /** Of every admission that ended. */
+  readonly closed: { readonly error: string | null; readonly host: string | null }[]
+  open: number
+  /** What the next ones are answered. */
+  answer: (knock: Knock) => Denied | null
+  line: Line
+  dedicated: Exit | null
+}
+
+export const username = 'tester1'
+export const password = 'secret1'
+
+/** Lets in whoever has the one user name and password. */
+export const memoryAccess = (spending: Spending): MemoryAccess => {
+  const access: MemoryAccess = {
+    knocks: [],
+    closed: [],
+    open: 0,
+    line: plainLine,
+    dedicated: null,
+    answer: ({ credentials }) =>
+      credentials?.username === username && credentials.password === password ? null : wrongCredentials,
+    admit: async (knock) => {
+      access.knocks.push(knock)
+      const denied = access.answer(knock)
+      if (denied) return denied
+      access.open += 1
+      let closed = false
+      const admission: Admission = {
+        denied: false,
+        holder: 'pln_test',
+        accountId: 'acc_test',
+        line: access.line,
+        dedicated: access.dedicated,
+        spending,
+        close: (outcome) => {
+          if (closed) throw new Error('an admission was closed twice')
+          closed = true
+          access.open -= 1
+          access.closed.push(outcome)
+        },
+      }
+      return admission
+    },
+  }
+  return access
+}
+
+export type MemoryExits = Exits & {
+  readonly outcomes: string[]
+  /** What the next ones get. */
+  next: () => Exit | Denied
+  /** Routes that were given and not closed. */
+  open: number
+  fallback: boolean
+  stickyMinutesLeft: number | null
+}
+
+export const memoryExits = (exit: Exit = directExit): MemoryExits => {
+  const exits: MemoryExits = {
+    outcomes: [],
+    open: 0,
+    next: () => exit,
+    fallback: false,
+    stickyMinutesLeft: null,
+    route: async () => {
+      const chosen = exits.next()
+      if ('denied' in chosen) return chosen
+      let closed = false
+      exits.open += 1
+      const route: Route = {
+        denied: false,
+        exit: chosen,
+        fallback: exits.fallback,
+        stickyMinutesLeft: exits.stickyMinutesLeft,
+        done: (outcome) => void exits.outcomes.push(outcome),
+        close: () => {
+          if (closed) throw new Error('a route was closed twice')
+          closed = true
+          exits.open -= 1
+        },
+      }
+      return route
+    },
+  }
+  return exits
+}
