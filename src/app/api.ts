@@ -161,7 +161,7 @@ export const createApi = (parts: ApiParts): Api => {
     ...orderRoutes(shared),
     ...planRoutes({ ...shared, gateway: config.gateway }),
     ...planUsageRoutes(shared),
-    ...proxyRoutes(shared),
+    ...proxyRoutes({ ...shared, gateway: config.gateway }),
     ...webhookRoutes({
       ...shared,
       log,

@@ -25,7 +25,7 @@ describe('rented addresses as lines of text', () => {
     const { proxies } = (await done(client.get(`${path}?family=ipv4&limit=100`, { key }))).body
     const all = proxies.map(
       (one: { ip: string; username: string; password: string }) =>
-        `${one.ip}:8080:${one.username}:${one.password}`,
+        `${one.ip}:9000:${one.username}:${one.password}`,
     )
 
     const asked = 'format=txt&family=ipv4&country=usa&product_id=ipv4-datacenter&expires_before=2999-01-01'

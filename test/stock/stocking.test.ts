@@ -143,7 +143,9 @@ test('the demo stock has some thousand addresses, each once, and fills every poo
   const ips = all.flatMap((stocking) => stocking.addresses.map(({ ip }) => ip))
   assert.ok(ips.length > 2_000)
   assert.equal(new Set(ips).size, ips.length)
-  assert.ok(ips.every((ip) => canonicalIp(ip) === ip))
+  // This machine answers on all of its loopback addresses, which no operator may stock.
+  const onLoopback = (ip: string) => canonicalIp(ip) === null && ip.startsWith('127.')
+  assert.ok(ips.every((ip) => (ip.includes(':') ? canonicalIp(ip) === ip : onLoopback(ip))))
   for (const stocking of all) await addAddresses(runner, stocking, cause)
   const catalog = await createCatalogService(runner).read(cause)
   const pools = await countStock(runner, catalog, {}, cause)

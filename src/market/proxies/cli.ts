@@ -11,7 +11,7 @@ import { findProxies, listProxies } from './queries.ts'
 import { type FoundProxy, type ProxyFacts, type ProxyStatus, proxyFacts, proxyStatuses } from './record.ts'
 
 const factsOf = async (
-  { pool, clock }: CliContext,
+  { pool, clock, config }: CliContext,
   account: AccountId,
   rows: readonly FoundProxy[],
 ): Promise<readonly ProxyFacts[]> => {
@@ -20,7 +20,7 @@ const factsOf = async (
     account,
     rows.map((row) => row.customer_id),
   )
-  return rows.map((row) => proxyFacts(row, clock(), refs.get(row.customer_id) ?? null))
+  return rows.map((row) => proxyFacts(row, clock(), refs.get(row.customer_id) ?? null, config.gateway.port))
 }
 
 const proxies: Listed<ProxyFacts> = {

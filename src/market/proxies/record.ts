@@ -53,9 +53,6 @@ export type FoundProxy = Omit<ProxyRow, 'account_id' | 'family' | 'service'> & {
 /** A rental is expiring from this long before its end. */
 export const expiringMs = 72 * 60 * 60 * 1000
 
-/** Where rented addresses listen. */
-const proxyPorts = { http: 8080, socks5: 1080 } as const
-
 /** Expiring and expired are computed at read, so that they hold from the instant on. */
 export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
   if (row.released_at !== null || row.expires_at <= isoTime(nowMs)) return 'expired'
@@ -65,14 +62,22 @@ export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
 /** A rental without what signs in to it. */
 export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password'>
 
-/** `customer` is the reseller's own id of who holds it. */
-export const proxyFacts = (row: FoundProxy, nowMs: number, customer: string | null): ProxyFacts => ({
+/**
+ * @param customer the reseller's own id of who holds it
+ * @param gatewayPort where the gateway listens on every address that is rented, for both protocols
+ */
+export const proxyFacts = (
+  row: FoundProxy,
+  nowMs: number,
+  customer: string | null,
+  gatewayPort: number,
+): ProxyFacts => ({
   proxyId: row.proxy_id,
   orderId: row.order_id,
   productId: row.product_id,
   family: row.family,
   ip: row.ip,
-  ports: { ...proxyPorts },
+  ports: { http: gatewayPort, socks5: gatewayPort },
   country: row.country,
   city: row.city,
   asn: row.asn,
@@ -96,7 +101,8 @@ export const proxyRecord = (
   { username, password }: { readonly username: string; readonly password: string },
   nowMs: number,
   customer: string | null,
-): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer), username, password })
+  gatewayPort: number,
+): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer, gatewayPort), username, password })
 
 /** A rental as one line of text: `ip:port:username:password`, HTTP port. */
 export const proxyLine = ({ ip, ports, username, password }: ProxyRecord): string =>
@@ -108,7 +114,7 @@ export const proxyExample: ProxyRecord = {
   productId: 'isp-static',
   family: 'isp',
   ip: '198.18.0.7',
-  ports: { http: 8080, socks5: 1080 },
+  ports: { http: 9000, socks5: 9000 },
   username: 'u7k2m9x4',
   password: 'p4ssw0rdp4ssw0rd1234',
   country: 'USA',

@@ -57,9 +57,10 @@ export const proxyRoutes = (deps: {
   readonly db: ProxyQueries
   readonly pool: pg.Pool
   readonly credentials: Credentials
+  readonly gateway: { readonly port: number }
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, reads, db, pool, credentials, clock } = deps
+  const { orders, catalog, reads, db, pool, credentials, gateway, clock } = deps
   const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId }: Caller, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
@@ -70,7 +71,7 @@ export const proxyRoutes = (deps: {
     )
     return rows.map((row) => {
       const customer = refs.get(row.customer_id) ?? null
-      return proxyRecord(row, credentials.of(row.proxy_id as ProxyId, 0), clock(), customer)
+      return proxyRecord(row, credentials.of(row.proxy_id as ProxyId, 0), clock(), customer, gateway.port)
     })
   }
 

@@ -26,11 +26,14 @@ const cities: Readonly<Record<string, readonly string[]>> = {
 const firstDocumentationAsn = 64_496
 const documentationAsns = 16
 
-/** RFC 2544 sets 198.18.0.0/15 aside for benchmarks, RFC 3849 2001:db8::/32 for documentation: nobody's addresses. */
+/**
+ * IPv4 addresses lie in 127.0.0.0/8, all of which a Linux machine answers on, so a rented one really works where the gateway
+ * runs. IPv6 addresses are of 2001:db8::/32, which RFC 3849 sets aside for documentation: they are nobody's.
+ */
 const demoAddress = (family: 'v4' | 'v6', block: number, host: number): string =>
   family === 'v6'
     ? `2001:db8:${(block + 1).toString(16)}::${(host + 1).toString(16)}`
-    : `198.${18 + Math.floor(block / 256)}.${block % 256}.${host + 1}`
+    : `127.${18 + Math.floor(block / 256)}.${block % 256}.${host + 1}`
 
 type Pool = Pick<StockedAddress, 'carrierId' | 'service'>
 
@@ -44,7 +47,7 @@ const poolsOf = (product: DedicatedProduct, country: string): readonly Pool[] =>
 
 /**
  * Stock for every dedicated product of a catalogue that is not retired: some thousand addresses of ranges that belong
- * to nobody, the same ones for the same catalogue.
+ * to nobody else, the same ones for the same catalogue.
  */
 export const demoStock = (products: readonly ProductTerms[]): readonly Stocking[] => {
   // A pool has a /24 or a /48 of its own, so no address comes twice.

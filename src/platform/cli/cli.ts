@@ -15,6 +15,8 @@ export type CliSettings = KeySettings & {
   readonly databaseUrl: string | null
   /** Null: the log lives in Postgres. */
   readonly eventStoreUrl: string | null
+  /** What plans and rentals name as their connection. */
+  readonly gateway: { readonly host: string; readonly port: number }
 }
 
 /** What a command works with: the same settings, database, log and rules as the server's. Safe beside a running one. */
