@@ -13,7 +13,7 @@ import {
   rebuild,
   UnknownReadModel,
 } from './engine/rebuild.ts'
-import { groups } from './groups.ts'
+import { followers } from './groups.ts'
 
 const stepOf = (step: RebuildProgress): ProgressStep => ({
   label: `${step.group}: ${step.phase.padEnd(8)}`,
@@ -55,7 +55,7 @@ const refusalOf = (error: unknown): CliRefusal | null => {
 
 /** `projections rebuild NAME…|all [--check]`: safe beside a running server, which goes on reading and folding. */
 export const registerProjections = (program: Command, cli: Cli): void => {
-  const names = groups.flatMap((group) => group.models.map(({ name }) => name))
+  const names = followers.flatMap((group) => group.models.map(({ name }) => name))
   const projections = program.command('projections').description('make read models anew from the log')
 
   projections
@@ -71,7 +71,7 @@ export const registerProjections = (program: Command, cli: Cli): void => {
         const compareOnly = options.check === true
         try {
           const results = await rebuild(
-            { pool, log, decode: createCodec().decode, groups },
+            { pool, log, decode: createCodec().decode, groups: followers },
             given.includes('all') ? 'all' : given,
             { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
           )

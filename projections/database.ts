@@ -24,6 +24,12 @@ import type { ProxyRow } from './proxies.ts'
 import type { ResellerTermsRow } from './reseller-terms.ts'
 import type { RestingAddressRow, StockLevelRow } from './stock.ts'
 import type { OpenPeriodRow, SubscriptionRow } from './subscriptions.ts'
+import type {
+  WebhookAccountRow,
+  WebhookAnnouncementRow,
+  WebhookDueRow,
+  WebhookSubscriptionRow,
+} from './webhook-causes.ts'
 import type { WebhookEndpointRow } from './webhooks.ts'
 
 /** The read tables as queries see them; numbers and ISO times as `src/platform/postgres/pool.ts` parses them. */
@@ -47,6 +53,11 @@ export type ReadDatabase = {
   'read.deposits': DepositRow
   'read.deposit_counts': DepositCountRow
   'read.webhook_endpoints': WebhookEndpointRow
+  'read.webhook_accounts': WebhookAccountRow
+  'read.webhook_subscriptions': WebhookSubscriptionRow
+  'read.webhook_low_plans': LowTrafficRow
+  'read.webhooks_due': WebhookDueRow
+  'read.webhook_announcements': WebhookAnnouncementRow
   'read.journal_entries': JournalEntryRow
   'read.journal_accounts': JournalAccountRow
   'read.journal_postings': JournalPostingRow

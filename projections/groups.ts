@@ -18,6 +18,8 @@ import { proxies } from './proxies.ts'
 import { resellerTerms } from './reseller-terms.ts'
 import { stock } from './stock.ts'
 import { subscriptions } from './subscriptions.ts'
+import { webhookCauses } from './webhook-causes.ts'
+import { webhookQueue } from './webhook-queue.ts'
 import { webhooks } from './webhooks.ts'
 
 /** What a GET needs together: one checkpoint, so that a wallet never shows a debit without its order. */
@@ -54,5 +56,19 @@ export const books: ReadModelGroup = {
   maxBatch: 5000,
 }
 
+/** What webhooks are to tell whom: what stops it stops nothing else. */
+export const webhookDue: ReadModelGroup = { name: 'webhooks', models: [webhookCauses], gatherMs: 25 }
+
+/** The queue of deliveries, which workers change too. */
+export const webhookDeliveries: ReadModelGroup = {
+  name: 'webhook-queue',
+  models: [],
+  work: webhookQueue,
+  gatherMs: 25,
+}
+
 /** Every group of read models. A new one starts with its own checkpoint, at the start of the log. */
-export const groups: readonly ReadModelGroup[] = [hot, books]
+export const groups: readonly ReadModelGroup[] = [hot, books, webhookDue]
+
+/** All that is filled from the log: read models, and the work tables that are filled from it too. */
+export const followers: readonly ReadModelGroup[] = [...groups, webhookDeliveries]

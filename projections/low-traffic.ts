@@ -1,7 +1,7 @@
 import type { PlanEvent } from '../src/market/plans/events.ts'
 import { isLow } from '../src/market/plans/low.ts'
 import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
-import type { ReadModel, Table } from './engine/read-model.ts'
+import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
 
 /** A plan that is low. Whether it has expired is computed at read. */
 export type LowTrafficRow = {
@@ -15,65 +15,91 @@ export type LowTrafficRow = {
   readonly low_since: string
 }
 
-const lowTrafficTable: Table<LowTrafficRow> = {
-  name: 'low_traffic',
-  columns: {
-    plan_id: { type: 'text' },
-    account_id: { type: 'text' },
-    product_id: { type: 'text' },
-    total_bytes: { type: 'bigint' },
-    used_bytes: { type: 'bigint' },
-    expires_at: { type: 'timestamptz', nullable: true },
-    low_since: { type: 'timestamptz' },
-  },
-  key: ['plan_id'],
-  indexes: ['account_id'],
-}
-
 const prefix = 'plan-'
 const planIdOf = ({ stream }: RecordedEvent): string => stream.slice(prefix.length)
-const touching = new Set(['PlanToppedUp', 'PlanUnitsWithdrawn', 'TrafficMetered', 'PlanExpired'])
+/** Those that change a plan which is low; `PlanRanLow` makes one so. */
+const changing: ReadonlySet<string> = new Set<PlanEvent['type']>([
+  'PlanToppedUp',
+  'PlanUnitsWithdrawn',
+  'TrafficMetered',
+  'PlanExpired',
+])
+
+const changed = (plan: LowTrafficRow, event: PlanEvent): LowTrafficRow | null => {
+  switch (event.type) {
+    case 'PlanToppedUp':
+      return { ...plan, total_bytes: plan.total_bytes + event.data.bytes }
+    case 'PlanUnitsWithdrawn':
+      return { ...plan, total_bytes: plan.total_bytes - event.data.bytes }
+    case 'TrafficMetered':
+      return { ...plan, used_bytes: event.data.usedBytes }
+    default:
+      return null
+  }
+}
 
 /**
- * The plans with 10 % or less of their traffic left: a row comes with `PlanRanLow` and goes when a top-up lifts the plan
- * again. Orders that open plans write nothing here.
+ * A table of the plans with 10 % or less of their traffic left: a row comes with `PlanRanLow` and goes when a top-up lifts the
+ * plan again. Orders that open plans write nothing there. Each group that asks has one of its own, as of its own place.
  */
+export const createLowPlans = (name: string) => {
+  const table: Table<LowTrafficRow> = {
+    name,
+    columns: {
+      plan_id: { type: 'text' },
+      account_id: { type: 'text' },
+      product_id: { type: 'text' },
+      total_bytes: { type: 'bigint' },
+      used_bytes: { type: 'bigint' },
+      expires_at: { type: 'timestamptz', nullable: true },
+      low_since: { type: 'timestamptz' },
+    },
+    key: ['plan_id'],
+    indexes: ['account_id'],
+  }
+  return {
+    table,
+    reads: (event: RecordedEvent): readonly RowKey[] =>
+      changing.has(event.type) ? [{ table: name, key: [planIdOf(event)] }] : [],
+    /** The plan that the event made low, or changed while it was; null where it says nothing of one. */
+    fold: (
+      recorded: RecordedEvent,
+      rows: Rows,
+    ): { readonly plan: LowTrafficRow; readonly low: boolean } | null => {
+      const event = recorded as RecordedEvent<PlanEvent>
+      if (event.type === 'PlanRanLow') {
+        const { planId, accountId, productId, totalBytes, usedBytes, expiresAt } = event.data
+        const plan = {
+          plan_id: planId,
+          account_id: accountId,
+          product_id: productId,
+          total_bytes: totalBytes,
+          used_bytes: usedBytes,
+          expires_at: expiresAt,
+          low_since: event.metadata.recordedAt,
+        }
+        rows.put(table, plan)
+        return { plan, low: true }
+      }
+      if (!changing.has(event.type)) return null
+      const former = rows.get(table, [planIdOf(event)])
+      if (!former) return null
+      const plan = changed(former, event)
+      const low = plan !== null && isLow(plan.total_bytes, plan.used_bytes)
+      if (low) rows.put(table, plan)
+      else rows.remove(table, [former.plan_id])
+      return { plan: plan ?? former, low }
+    },
+  }
+}
+
+const lowPlans = createLowPlans('low_traffic')
+
+/** What the plans of an account show. */
 export const lowTraffic: ReadModel = {
   name: 'low-traffic',
   version: 1,
-  tables: [lowTrafficTable],
-  reads: (event) =>
-    touching.has(event.type) ? [{ table: lowTrafficTable.name, key: [planIdOf(event)] }] : [],
-  apply: (recorded, rows) => {
-    const event = recorded as RecordedEvent<PlanEvent>
-    if (event.type === 'PlanRanLow') {
-      const { planId, accountId, productId, totalBytes, usedBytes, expiresAt } = event.data
-      return rows.put(lowTrafficTable, {
-        plan_id: planId,
-        account_id: accountId,
-        product_id: productId,
-        total_bytes: totalBytes,
-        used_bytes: usedBytes,
-        expires_at: expiresAt,
-        low_since: event.metadata.recordedAt,
-      })
-    }
-    if (!touching.has(event.type)) return
-    const plan = rows.get(lowTrafficTable, [planIdOf(event)])
-    if (!plan) return
-    const change = (changed: LowTrafficRow): void => {
-      if (isLow(changed.total_bytes, changed.used_bytes)) rows.put(lowTrafficTable, changed)
-      else rows.remove(lowTrafficTable, [plan.plan_id])
-    }
-    switch (event.type) {
-      case 'PlanToppedUp':
-        return change({ ...plan, total_bytes: plan.total_bytes + event.data.bytes })
-      case 'PlanUnitsWithdrawn':
-        return change({ ...plan, total_bytes: plan.total_bytes - event.data.bytes })
-      case 'TrafficMetered':
-        return change({ ...plan, used_bytes: event.data.usedBytes })
-      case 'PlanExpired':
-        return rows.remove(lowTrafficTable, [plan.plan_id])
-    }
-  },
+  tables: [lowPlans.table],
+  reads: lowPlans.reads,
+  apply: (event, rows) => void lowPlans.fold(event, rows),
 }

@@ -1,12 +1,10 @@
 import { createLogFeed } from '../../projections/engine/feed.ts'
+import { createProjectionRunner } from '../../projections/engine/runner.ts'
+import { webhookDeliveries, webhookDue } from '../../projections/groups.ts'
 import { type AccountId, newEventId, newId, type OrderId } from '../../src/kernel/ids.ts'
-import { createLowPlans } from '../../src/outbound/webhooks/low-plans.ts'
-import { createQueueProgress } from '../../src/outbound/webhooks/reactor/progress.ts'
-import { startWebhookReactor } from '../../src/outbound/webhooks/reactor/run.ts'
-import { reactorTypes, takeStep } from '../../src/outbound/webhooks/reactor/step.ts'
-import { createSubscribers } from '../../src/outbound/webhooks/reactor/subscribers.ts'
+import { startEnqueuer } from '../../src/outbound/webhooks/reactor/run.ts'
 import { createCodec, encode } from '../../src/platform/eventstore/codec.ts'
-import type { DomainEvent, RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import type { DomainEvent } from '../../src/platform/eventstore/event.ts'
 import type { AppendItem } from '../../src/platform/eventstore/port.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { orderStream, webhooksStream } from '../../src/terms/streams.ts'
@@ -29,34 +27,42 @@ const placed = (accountId: AccountId): AppendItem => {
   return { appends: [{ stream: orderStream(orderId), expected: 'noStream', events }] }
 }
 
-/** What the reactor costs an order, in processor time of this process: read, decoded, decided, enqueued, queued. */
+/** What webhooks cost an order, in processor time of this process: read, decoded, folded, enqueued, queued. */
 export const benchEnqueue = async (
   { pool, log }: BenchLog,
   orders: number,
   print: (line: string) => void,
 ): Promise<void> => {
   const logger = createLogger('error')
-  const measure = async (what: string, accountId: AccountId): Promise<number> => {
+  const { decode } = createCodec()
+  const measure = async (what: string, accountId: AccountId, perOrder: number): Promise<number> => {
     for (let from = 0; from < orders; from += 200)
       await log.appendAll(Array.from({ length: 200 }, () => placed(accountId)))
-    const feed = createLogFeed({ log, decode: createCodec().decode, onError: () => undefined })
-    const progress = createQueueProgress(pool)
-    const head = await log.head()
-    const startedMs = performance.now()
-    const before = process.cpuUsage()
-    const reactor = startWebhookReactor({
+    const end = (await log.head()) + perOrder * orders
+    const feed = createLogFeed({ log, decode, onError: () => undefined })
+    const enqueuer = { wake: (): void => undefined }
+    const engine = createProjectionRunner({
       pool,
       log,
       feed,
-      clock: Date.now,
+      decode,
+      groups: [webhookDue, webhookDeliveries],
       logger,
-      progress,
-      onQueued: () => undefined,
+      clock: Date.now,
+      onBatch: () => enqueuer.wake(),
     })
-    if (!(await progress.reached(head, 120_000))) throw new Error('the reactor is behind')
+    const startedMs = performance.now()
+    const before = process.cpuUsage()
+    await engine.start()
+    if (!(await engine.progress.reached(webhookDue.name, 0, 60_000))) throw new Error('no tables')
+    const { stop, wake } = startEnqueuer({ pool, log, clock: Date.now, logger })
+    enqueuer.wake = wake
+    if (!(await engine.progress.reached(webhookDeliveries.name, end, 120_000)))
+      throw new Error('enqueueing is behind')
     const { user, system } = process.cpuUsage(before)
     const tookMs = performance.now() - startedMs
-    await reactor.stop()
+    await stop()
+    await engine.stop()
     await feed.close()
     const micros = (user + system) / orders
     print(
@@ -64,25 +70,10 @@ export const benchEnqueue = async (
     )
     return micros
   }
-  const idle = await measure('nobody subscribed', newId<AccountId>('acc'))
-  const codec = createCodec()
-  const events: RecordedEvent[] = []
-  const head = await log.head()
-  for (let after = 0; after < head; ) {
-    const page = await log.readAll(after, 5_000)
-    for (const stored of page) if (reactorTypes.has(stored.type)) events.push(codec.decode(stored))
-    after = page.at(-1)?.position ?? head
-  }
-  const before = process.cpuUsage()
-  takeStep(events, head, { subscribers: createSubscribers([]), lowPlans: createLowPlans([]) })
-  const { user, system } = process.cpuUsage(before)
-  print(
-    `  of which, beside the reading that the projections share: ${((user + system) / orders).toFixed(2)} µs an order`,
-  )
+  const idle = await measure('nobody subscribed', newId<AccountId>('acc'), 0)
   const accountId = newId<AccountId>('acc')
   const data = { endpointId: newId('whs'), accountId, events: null, urlId: 'none', secretId: 'none' }
-  const registered = { type: 'EndpointRegistered', data }
-  await log.append(webhooksStream(accountId), 'noStream', [fact(registered)])
-  const busy = await measure('one endpoint each order', accountId)
+  await log.append(webhooksStream(accountId), 'noStream', [fact({ type: 'EndpointRegistered', data })])
+  const busy = await measure('one endpoint each order', accountId, 1)
   print(`  an order that is enqueued costs ${(busy / idle).toFixed(1)} times one that is not`)
 }

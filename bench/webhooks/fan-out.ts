@@ -18,6 +18,7 @@ import { withLogOf } from '../database.ts'
 import { runLoad } from '../orders/load.ts'
 import { serverSettings, startServer, stopServer } from '../orders/server.ts'
 import { prepare } from '../orders/shop.ts'
+import { measureLatency } from './latency.ts'
 import type { Receiving } from './receiving.ts'
 
 const plan = JSON.stringify({ product_id: 'residential-premium', quantity: 1 })
@@ -51,8 +52,7 @@ const settled = async (pool: pg.Pool, log: EventLog): Promise<void> => {
   const head = await log.head()
   for (;;) {
     const { rows } = await pool.query<{ position: number }>(
-      `select least((select position from work.webhook_reactor),
-                    (select min(position) from engine.checkpoints)) as position`,
+      'select min(position) as position from engine.checkpoints',
     )
     if ((rows[0]?.position ?? 0) >= head) return
     await pause(200)
@@ -104,7 +104,6 @@ export const benchFanOut = async (options: {
       // One URL and one secret for all of them: what is measured does not depend on whose they are.
       const [urlId = '', secretId = ''] = await values.keep('whs_bench', texts)
       await bulkEndpoints(log, endpoints, { urlId, secretId })
-      await receiver.forget()
       await settled(pool, log)
       const load = (measureMs: number, stopped?: Promise<unknown>) =>
         runLoad(
@@ -121,7 +120,13 @@ export const benchFanOut = async (options: {
           },
           stopped,
         )
-      await load(5_000)
+      const latency = () =>
+        measureLatency(log, url, keys[0] ?? '', plan, `https://127.0.0.1:${receiver.port}/orders`)
+      print(`  from an order to its webhook in the log: ${await latency()}`)
+      const measured = latency()
+      await load(30_000, measured)
+      print(`  the same while ${connections} clients order: ${await measured}`)
+      await receiver.forget()
       const idle = await load(idleMs)
       await publish(log)
       const queued = async () => {

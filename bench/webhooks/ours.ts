@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { hot } from '../../projections/groups.ts'
+import { hot, webhookDeliveries } from '../../projections/groups.ts'
 import { openFarebox } from '../../src/app/compose.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { type AccountId, newEventId, newId } from '../../src/kernel/ids.ts'
 import { deliveryIdOf } from '../../src/outbound/webhooks/reactor/enqueue.ts'
-import { createQueueProgress } from '../../src/outbound/webhooks/reactor/progress.ts'
-import { startWebhookReactor } from '../../src/outbound/webhooks/reactor/run.ts'
 import { createSender } from '../../src/outbound/webhooks/sender.ts'
 import { createWebhooks } from '../../src/outbound/webhooks/service.ts'
 import { createWebhookValues } from '../../src/outbound/webhooks/vault.ts'
@@ -19,7 +17,7 @@ import { payloadOf, type SendJob, serveContender, urlOf } from './contender.ts'
 
 const cause = { actor: { kind: 'system', name: 'bench' }, correlationId: 'bench' } as const
 
-/** The whole way: events in the log, the reactor's queue, read models that are passed, outcomes in the log. */
+/** The whole way: events in the log, the queue, read models that are passed, outcomes in the log. */
 const open = async (job: SendJob) => {
   const config = readConfig({
     DATABASE_URL: job.databaseUrl,
@@ -62,19 +60,6 @@ const open = async (job: SendJob) => {
     })
     await core.log.appendAll(items)
   }
-  const progress = createQueueProgress(core.pool)
-  let wake = (): void => undefined
-  startWebhookReactor({
-    pool: core.pool,
-    log: core.log,
-    feed: projecting.feed,
-    clock: core.clock,
-    logger: core.logger,
-    progress,
-    onQueued: () => wake(),
-  })
-  const head = await core.log.head()
-  if (!(await progress.reached(head, 120_000))) throw new Error('the reactor is behind')
   if (!(await projecting.caughtUp(120_000))) throw new Error('the projections are behind')
   return {
     start: () => {
@@ -91,7 +76,9 @@ const open = async (job: SendJob) => {
         onDead: async () => undefined,
         limits: { active: job.concurrency },
       })
-      wake = worker.wake
+      projecting.onBatch(({ group, rows }) => {
+        if (group === webhookDeliveries.name && rows > 0) worker.wake()
+      })
     },
   }
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import type { Definitions } from './definition.ts'
+import type { WorkFold } from './read-model.ts'
 
 /** A row of engine.checkpoints: where a group stands. */
 export type Checkpoint = {
@@ -61,6 +62,19 @@ export const ensureCheckpoint = async (db: Queries, group: string, logId: string
     `insert into engine.checkpoints (name, log_id, position, epoch, definitions)
      values ($1::text, $2::text, 0, 0, '{}') on conflict (name) do nothing`,
     [group, logId],
+  )
+}
+
+/**
+ * The work tables of a group are filled by this version from now on. An owner of an older one, which would pass over what it
+ * does not know, loses the group with the epoch.
+ */
+export const adoptWork = async (db: Queries, group: string, { name, version }: WorkFold): Promise<void> => {
+  await db.query(
+    `update engine.checkpoints set epoch = epoch + 1,
+       definitions = definitions || jsonb_build_object($2::text, jsonb_build_object('version', $3::integer))
+     where name = $1::text and coalesce((definitions -> $2::text ->> 'version')::integer, 0) < $3::integer`,
+    [group, name, version],
   )
 }
 

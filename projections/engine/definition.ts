@@ -47,11 +47,12 @@ export type Standing = {
  * migration, which drops its tables and its name in `engine.checkpoints.definitions`: else it counts as newer.
  */
 export const compareDefinitions = (group: ReadModelGroup, stored: Definitions): Standing => {
-  const known = new Map(group.models.map((model) => [model.name, model]))
+  const { models, work } = group
+  const known = new Map([...models, ...(work ? [work] : [])].map(({ name, version }) => [name, version]))
   const newer = Object.entries(stored)
-    .filter(([name, { version }]) => version > (known.get(name)?.version ?? 0))
+    .filter(([name, { version }]) => version > (known.get(name) ?? 0))
     .map(([name]) => name)
-  const outdated = group.models.filter(
+  const outdated = models.filter(
     (model) => !newer.includes(model.name) && stored[model.name]?.digest !== definitionOf(model).digest,
   )
   return { outdated, newer }

@@ -16,13 +16,6 @@ export class UndecodableEvent extends Error {
   }
 }
 
-/** What was found of some types, and how far was looked: the position and the id of the last event of any type. */
-export type Selection = {
-  readonly through: number
-  readonly lastEvent: string
-  readonly events: readonly RecordedEvent[]
-}
-
 export type LogReads = {
   /**
    * The events after a position, at least one and at most `limit`, in log order; waits while there are none. A batch
@@ -30,18 +23,6 @@ export type LogReads = {
    * @throws UndecodableEvent when the first of them is one; the signal's reason when it is aborted
    */
   next(after: number, limit: number, signal: AbortSignal): Promise<readonly RecordedEvent[]>
-  /**
-   * Looks at the events after a position, at least one and at most `limit`, and gives those whose stored type is named:
-   * the others are not decoded. It may stop in the middle of a command's events. Waits while there are no events of any
-   * type.
-   * @throws UndecodableEvent when the first of them is one; the signal's reason when it is aborted
-   */
-  nextOfTypes(
-    after: number,
-    limit: number,
-    types: ReadonlySet<string>,
-    signal: AbortSignal,
-  ): Promise<Selection>
   /** As `next`, undecoded, and perhaps ending inside a command's events: for readers of the bytes, such as the sealer. */
   nextStored(after: number, limit: number, signal: AbortSignal): Promise<readonly StoredEvent[]>
 }
@@ -204,23 +185,6 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
     return { events, whole: true }
   }
 
-  const selected = (entries: readonly Entry[], types: ReadonlySet<string>): Selection => {
-    const events: RecordedEvent[] = []
-    let last: StoredEvent | null = null
-    for (const entry of entries) {
-      if (types.has(entry.stored.type))
-        try {
-          events.push(decoded(entry))
-        } catch (error) {
-          if (last === null) throw error
-          break
-        }
-      last = entry.stored
-    }
-    if (last === null) throw new Error('nothing to select from')
-    return { through: last.position, lastEvent: last.id, events }
-  }
-
   const firstAfter = (position: number): number => {
     let low = 0
     let high = tail.length
@@ -290,15 +254,6 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
         (from) => fromTail(from, limit),
         (from) => fromLog(from, limit),
       ),
-    nextOfTypes: async (after, limit, types, signal) => {
-      const entries = await nextOf(
-        after,
-        signal,
-        (from) => keptAfter(from, limit),
-        async (from) => (await log.readAll(from, limit)).map((stored): Entry => ({ stored })),
-      )
-      return selected(entries, types)
-    },
     nextStored: (after, limit, signal) =>
       nextOf(
         after,
@@ -318,18 +273,16 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
       standing.after = after
       letGo()
     }
-    const reading = async <Found>(
+    const reading = async <Event extends { readonly position: number }>(
       after: number,
-      read: Promise<Found>,
-      lastOf: (found: Found) => number,
-    ): Promise<Found> => {
+      read: Promise<readonly Event[]>,
+    ): Promise<readonly Event[]> => {
       standAt(after)
       const found = await read
-      isBehind = has(lastOf(found))
+      isBehind = has(found.at(-1)!.position)
       readMs = performance.now()
       return found
     }
-    const lastPosition = (events: readonly { readonly position: number }[]): number => events.at(-1)!.position
 
     return {
       has,
@@ -339,11 +292,8 @@ export const createLogFeed = ({ log, decode, onError, keep = 4096 }: FeedOptions
         const waitMs = isBehind ? 0 : readMs + gatherMs - performance.now()
         if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted())
       },
-      next: (after, limit, signal) => reading(after, reads.next(after, limit, signal), lastPosition),
-      nextOfTypes: (after, limit, types, signal) =>
-        reading(after, reads.nextOfTypes(after, limit, types, signal), ({ through }) => through),
-      nextStored: (after, limit, signal) =>
-        reading(after, reads.nextStored(after, limit, signal), lastPosition),
+      next: (after, limit, signal) => reading(after, reads.next(after, limit, signal)),
+      nextStored: (after, limit, signal) => reading(after, reads.nextStored(after, limit, signal)),
       close: () => void readers.delete(standing),
     }
   }

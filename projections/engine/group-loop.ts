@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { boundSilence, openSession, type Session } from '../../src/platform/postgres/session.ts'
+import { keepSession } from '../../src/platform/postgres/leader.ts'
+import { boundSilence, type Session } from '../../src/platform/postgres/session.ts'
+import { tryLock, unlock } from '../../src/platform/postgres/session-lock.ts'
 import { type Checkpoint, readCheckpoint, tablesExist } from './checkpoint.ts'
 import { compareDefinitions } from './definition.ts'
 import { UndecodableEvent } from './feed.ts'
 import { PoisonEvent } from './fold-batch.ts'
 import { hearHints, stopHearing } from './hints.ts'
-import { tryLock, unlock } from './locks.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { type RebuildContext, RebuildRunning, rebuildGroup } from './rebuild.ts'
 import { holdTenure, type TenureContext } from './tenure.ts'
@@ -189,25 +190,22 @@ export const runGroup = async (
     }
   }
 
-  while (!stop.aborted) {
-    let session: Session | null = null
-    try {
-      session = await openSession(context.pool, `farebox projection ${group.name}`, context.answerTimeoutMs)
-      session.ended.addEventListener('abort', () => progress.forget(group.name), { once: true })
-      await boundSilence(session.client, context.answerTimeoutMs)
-      const signal = AbortSignal.any([stop, session.ended])
-      await stand(session, signal)
-      session.ended.throwIfAborted()
-    } catch (error) {
-      if (!stop.aborted) {
+  await keepSession(
+    {
+      pool: context.pool,
+      applicationName: `farebox projection ${group.name}`,
+      answerTimeoutMs: context.answerTimeoutMs,
+      stop,
+      onError: (error) => {
         setState(group.name, 'unreachable', error as Error)
-        await pause(backoffMs, stop)
+        const pauseMs = backoffMs
         backoffMs = Math.min(backoffMs * 2, maxBackoffMs)
-      }
-    } finally {
-      await session
-        ?.close()
-        .catch((error) => logger.warn({ err: error, group: group.name }, 'closing a session failed'))
-    }
-  }
+        return pauseMs
+      },
+    },
+    async (session, signal) => {
+      session.ended.addEventListener('abort', () => progress.forget(group.name), { once: true })
+      await stand(session, signal)
+    },
+  )
 }

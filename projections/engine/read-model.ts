@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 
 /** Postgres types that read tables use. Money is `bigint` micro-dollars or cents and comes back as a safe number. */
@@ -67,10 +68,28 @@ export type ReadModel = {
   apply(event: RecordedEvent, rows: Rows): void
 }
 
+/**
+ * Tables of schema `work` that are filled from the log and that others change too, such as a queue: they are not a fold of
+ * the log alone, so they are never made anew beside the live ones and never compared.
+ */
+export type WorkFold = {
+  readonly name: string
+  /** Rises with every change of what it knows or does: from then on a process of an older release leaves the group alone. */
+  readonly version: number
+  /** The stored types that say something to it. */
+  readonly types: ReadonlySet<string>
+  /** Writes what events of these types say, in the transaction that moves the checkpoint. Gives how many rows they are. */
+  take(db: Pick<pg.ClientBase, 'query'>, events: readonly RecordedEvent[]): Promise<number>
+  /** Empties the tables, which are then filled from the start of the log: they were filled from another one. */
+  reset(db: Pick<pg.ClientBase, 'query'>): Promise<void>
+}
+
 /** Read models that share one checkpoint and one transaction: what a GET needs together (hot), what may lag (books). */
 export type ReadModelGroup = {
   readonly name: string
   readonly models: readonly ReadModel[]
+  /** What the group fills in place of read models: it has none then. */
+  readonly work?: WorkFold
   /** How long after the last write a batch goes on taking events, milliseconds; left out: as the runner says. */
   readonly gatherMs?: number
   /** Events after which a batch is written; left out: as the runner says. */

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { openSession, type Session } from '../../src/platform/postgres/session.ts'
+import { tryLock } from '../../src/platform/postgres/session-lock.ts'
 import {
   type Checkpoint,
   ensureCheckpoint,
@@ -13,7 +14,6 @@ import {
 import { compareTables, type Difference } from './compare.ts'
 import { definitionOf } from './definition.ts'
 import { exchangeTables, type Settled } from './exchange.ts'
-import { tryLock } from './locks.ts'
 import type { ReadModel, ReadModelGroup } from './read-model.ts'
 import { createReplay, type Replay } from './replay.ts'
 import { createIndexSql, createTableSql } from './table-sql.ts'
@@ -258,6 +258,32 @@ export const rebuildGroup = async (
 }
 
 /**
+ * Work tables that were filled from another log, or from another past of this one, are emptied and filled from the start
+ * of this one, by whoever owns the group. Others stay: what they hold beside the log is nowhere else.
+ */
+const resetWork = async ({ pool, log }: RebuildContext, group: ReadModelGroup): Promise<void> => {
+  const logId = await log.logId()
+  const session = await openSession(pool, `farebox reset ${group.name}`, 0)
+  try {
+    const { client } = session
+    await ensureCheckpoint(client, group.name, logId)
+    await client.query('begin')
+    const checkpoint = (await readCheckpoint(client, group.name, 'for update')) as Checkpoint
+    if (await isOfAnotherLog(log, checkpoint)) {
+      await group.work?.reset(client)
+      await client.query(
+        `update engine.checkpoints set epoch = epoch + 1, position = 0, log_id = $2::text, last_event = null,
+           lineage = gen_random_uuid() where name = $1::text`,
+        [group.name, logId],
+      )
+    }
+    await client.query('commit')
+  } finally {
+    await session.close() // with what was not committed
+  }
+}
+
+/**
  * Rebuilds the read models of these names, or all, one group after another.
  * @throws UnknownReadModel, and what `rebuildGroup` throws
  */
@@ -273,6 +299,7 @@ export const rebuild = async (
   const results: RebuildResult[] = []
   for (const group of context.groups) {
     const models = group.models.filter(({ name }) => names === 'all' || names.includes(name))
+    if (group.work && names === 'all' && !options.compareOnly) await resetWork(context, group)
     if (models.length > 0) results.push(await rebuildGroup(context, group, models, options))
   }
   return results

@@ -5,7 +5,13 @@ import { type GiveWay, goOn } from '../../src/kernel/lulls.ts'
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { sessionAnswerMs } from '../../src/platform/postgres/session.ts'
-import { ensureCheckpoint, ProjectionsRefused, readCheckpoint, refuseForeignLog } from './checkpoint.ts'
+import {
+  adoptWork,
+  ensureCheckpoint,
+  ProjectionsRefused,
+  readCheckpoint,
+  refuseForeignLog,
+} from './checkpoint.ts'
 import type { LogFeed } from './feed.ts'
 import { createGate } from './gate.ts'
 import { type EngineLogger, type GroupState, outdatedModels, runGroup } from './group-loop.ts'
@@ -105,6 +111,7 @@ export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner
       throw new ProjectionsRefused(
         `the read tables of ${newer.join(', ')} were made by a newer version of Farebox. Start that version, or have them made anew by this one: npm run farebox -- projections rebuild all`,
       )
+    if (group.work) await adoptWork(pool, group.name, group.work)
     progress.advance(group.name, checkpoint)
     progress.setUsable(group.name, outdated.length + missing.length === 0)
   }

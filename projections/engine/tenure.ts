@@ -11,7 +11,7 @@ import { sendHint } from './hints.ts'
 import type { Progress } from './progress.ts'
 import type { ReadModelGroup } from './read-model.ts'
 import { createRowCache } from './row-cache.ts'
-import { type BatchWriter, createBatchWriter } from './write-batch.ts'
+import { type BatchWriter, createBatchWriter, writeWork } from './write-batch.ts'
 
 export type BatchDone = {
   readonly group: string
@@ -147,6 +147,9 @@ export const holdTenure = async (
 
   const lull = patientWhile(context.giveWay, () => context.clock() < foldedMs + gatherMs + patienceMs)
 
+  /** What the batch at hand has for the group's work tables. */
+  let forWork: RecordedEvent[] = []
+
   /** Folds what comes into a batch, in lulls, until it is time to write it or an event cannot be applied. */
   const fill = async (fold: Fold, ended: AbortSignal): Promise<void> => {
     const at = (): number => fold.last?.position ?? position
@@ -165,6 +168,7 @@ export const holdTenure = async (
         busy = true
         await fence.looked()
         await fold.take(events, lull)
+        if (group.work) for (const event of events) if (group.work.types.has(event.type)) forWork.push(event)
         foldedMs = Date.parse((fold.last as RecordedEvent).metadata.recordedAt)
       } while (!isLast && fold.events < limit && (await moreCame()))
     } finally {
@@ -179,11 +183,14 @@ export const holdTenure = async (
     const { position: to, id: lastEvent } = fold.last as RecordedEvent
     const changes = fold.changes()
     const step = { group: group.name, logId, epoch, from: position, to, lastEvent }
-    const written = writer.write(changes.tables, step)
+    const written = group.work
+      ? writeWork(session.client, group.work, forWork, step)
+      : writer.write(changes.tables, step).then((landed) => (landed ? countRows(changes.tables) : null))
     // It is awaited below; a failure while the point is passed is not unhandled.
     written.catch(() => undefined)
     await onPoint?.('projection-batch-sent')
-    if (!(await written)) return false
+    const rows = await written
+    if (rows === null) return false
     changes.commit()
     position = to
     const tables = changes.tables.filter(hasRows).map(({ table }) => table.name)
@@ -191,7 +198,7 @@ export const holdTenure = async (
     progress.advanceOwn(group.name, to)
     const told = tables.filter((name) => group.held?.includes(name))
     if (told.length > 0) await sendHint(session.client, group.name, told)
-    onBatch?.({ group: group.name, events: fold.events, rows: countRows(changes.tables) })
+    onBatch?.({ group: group.name, events: fold.events, rows })
     return true
   }
 
@@ -199,6 +206,7 @@ export const holdTenure = async (
   const takeBatch = async (ended: AbortSignal): Promise<TenureEnd | null> => {
     await reader.arrived(position, ended)
     const fold = startFold({ models: group.models, cache, load: writer.load })
+    forWork = []
     let poison: Error | null = null
     try {
       await fill(fold, ended)

@@ -1,9 +1,10 @@
 import type pg from 'pg'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import { inOneTrip, type Step, type Value } from '../../src/platform/postgres/in-one-trip.ts'
 import { statementNamesOf } from '../../src/platform/postgres/statement-names.ts'
 import { columnArray, elementType } from './column-array.ts'
 import type { LoadRows, TableChange } from './fold-batch.ts'
-import type { Column, Table } from './read-model.ts'
+import type { Column, Table, WorkFold } from './read-model.ts'
 import { tableRows } from './table-rows.ts'
 import { columnList, columnNames, qualified, type Row } from './table-sql.ts'
 
@@ -139,5 +140,34 @@ export const createBatchWriter = (client: pg.Client, schema: string): BatchWrite
       underWay = written.catch(() => undefined) // the caller of `write` is told
       return written
     },
+  }
+}
+
+/**
+ * Fills work tables from a batch, in the transaction that moves the checkpoint. Gives how many rows were written, or null
+ * when the checkpoint was not where the step starts: then nothing was.
+ */
+export const writeWork = async (
+  client: pg.Client,
+  work: WorkFold,
+  events: readonly RecordedEvent[],
+  checkpoint: CheckpointStep,
+): Promise<number | null> => {
+  const { text, values } = checkpointStatement(checkpoint)
+  const move = () => client.query({ name: 'move-checkpoint', text, values: [...values] })
+  try {
+    if (events.length === 0) {
+      await move()
+      return 0
+    }
+    await client.query('begin')
+    await move()
+    const rows = await work.take(client, events)
+    await client.query('commit')
+    return rows
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined)
+    if ((error as { code?: unknown }).code === movedOn) return null
+    throw error
   }
 }

@@ -39,7 +39,6 @@ import { callbackRoutes } from '../money/payments/routes.ts'
 import type { ReadMarkDatabase } from '../outbound/notices/read-marks.ts'
 import { noticeRoutes } from '../outbound/notices/routes.ts'
 import { webhookDeclarations } from '../outbound/webhooks/declarations.ts'
-import type { QueueProgress } from '../outbound/webhooks/reactor/progress.ts'
 import { webhookRoutes } from '../outbound/webhooks/routes.ts'
 import { createWebhooks } from '../outbound/webhooks/service.ts'
 import { createWebhookValues } from '../outbound/webhooks/vault.ts'
@@ -69,7 +68,6 @@ export type ApiParts = {
   readonly payments: Payments
   /** Told that a payment callback waits in the inbox. */
   readonly callbackStored: () => void
-  readonly webhookQueue: QueueProgress
   readonly registry: Registry
   readonly monotonicMs: MonotonicClock
   /** Null once the start is over, else what it waits for. */
@@ -168,7 +166,7 @@ export const createApi = (parts: ApiParts): Api => {
       webhooks: createWebhooks({ runner: core.runner, values: webhookValues }),
       values: webhookValues,
       checkTarget: (url) => checkTarget(url, { resolve, rules }),
-      queue: parts.webhookQueue,
+      progress: projecting.progress,
       limited: config.rates !== null,
     }),
     ...resellerCustomerRoutes(shared),

@@ -7,7 +7,6 @@ import { startSealer } from '../books/audit/sealer.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { type Closing, opening } from '../kernel/closing.ts'
 import { crashHooks } from '../kernel/crash.ts'
-import { createQueueProgress } from '../outbound/webhooks/reactor/progress.ts'
 import { registerGauge, registerRuntimeMetrics } from '../platform/http/runtime-metrics.ts'
 import { shutDown } from '../platform/http/shutdown.ts'
 import { withFilesIn } from '../platform/postgres/start-refused.ts'
@@ -94,7 +93,6 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const reads = createReads({ progress: projecting.progress, log: opened.log, group: hot.name })
   const core: Core = { ...opened, runner: remembering(opened.runner, reads) }
   const prices = createLivePrices(core, projecting)
-  const webhookQueue = createQueueProgress(core.pool)
   registerGauges(registry, { ...core, projections: projecting })
   let baseUrl: string | null = null
   const where = (): string => baseUrl ?? urlOf(config)
@@ -105,7 +103,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     hooks,
   })
   const reactors = has('reactors')
-    ? startReactors(core, projecting, payments, { prices, webhookQueue, monotonicMs, registry })
+    ? startReactors(core, projecting, payments, { prices, monotonicMs, registry })
     : null
   if (reactors) {
     closing.add(reactors.stop)
@@ -134,7 +132,6 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
       projecting,
       prices,
       reads,
-      webhookQueue,
       payments,
       callbackStored: () => reactors?.callbackStored(),
       registry,

@@ -4,7 +4,8 @@ import { createLogFeed, type LogFeed } from '../../projections/engine/feed.ts'
 import { outdatedModels } from '../../projections/engine/group-loop.ts'
 import { hearHints } from '../../projections/engine/hints.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../../projections/engine/runner.ts'
-import { groups, hot } from '../../projections/groups.ts'
+import type { BatchDone } from '../../projections/engine/tenure.ts'
+import { followers, hot } from '../../projections/groups.ts'
 import type { CrashHooks } from '../kernel/crash.ts'
 import { openSession, type Session } from '../platform/postgres/session.ts'
 import { type Poller, startPoller } from '../platform/work/poller.ts'
@@ -17,6 +18,8 @@ export type Projecting = Pick<
 > & {
   /** The one reader of the log in this process, for whatever else follows it. */
   readonly feed: LogFeed
+  /** Tells of each batch that this process has written. Returns the way to unsubscribe. */
+  onBatch(listener: (batch: BatchDone) => void): () => void
   stop(): Promise<void>
 }
 
@@ -44,11 +47,11 @@ const follow = async (
   const hear = async (): Promise<void> => {
     if (hearing !== null && !hearing.ended.aborted) return
     hearing = await openSession(core.pool, 'farebox hints')
-    for (const { name, held } of groups) if (held) await hearHints(hearing.client, name, runner.progress)
+    for (const { name, held } of followers) if (held) await hearHints(hearing.client, name, runner.progress)
   }
   const look = async (): Promise<void> => {
     await hear().catch((error) => logger.warn({ err: error }, 'hints of changes are not heard'))
-    for (const group of groups) {
+    for (const group of followers) {
       const checkpoint = await readCheckpoint(core.pool, group.name)
       const standing = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
       const usable =
@@ -57,7 +60,7 @@ const follow = async (
       runner.progress.setUsable(group.name, usable)
     }
   }
-  for (const { name } of groups) {
+  for (const { name } of followers) {
     const checkpoint = await readCheckpoint(core.pool, name)
     if (checkpoint) await refuseForeignLog(name, checkpoint, core.log)
   }
@@ -86,21 +89,29 @@ export const startProjecting = async (
     onError: (error) =>
       logger.error({ err: error }, 'the subscription to the log failed and is opened again'),
   })
+  const listeners = new Set<(batch: BatchDone) => void>()
   const runner = createProjectionRunner({
     pool,
     log,
     feed,
     decode: codec.decode,
-    groups,
+    groups: followers,
     logger,
     clock,
     giveWay: lulls.giveWay,
+    onBatch: (batch) => {
+      for (const listener of listeners) listener(batch)
+    },
     onPoint: (point) => options.hooks.at(point),
   })
   if (options.folds) await runner.start()
   const follower = options.folds ? null : await follow(core, runner, logger)
   return {
     feed,
+    onBatch: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
     progress: runner.progress,
     lag: runner.lag,
     caughtUp: runner.caughtUp,

@@ -15,7 +15,6 @@ import { startMovementReactor } from '../money/ledger/open-movements.ts'
 import { createWallets } from '../money/ledger/service.ts'
 import { createBots } from '../outbound/messaging/bots.ts'
 import { startMessageWorker } from '../outbound/messaging/worker.ts'
-import type { QueueProgress } from '../outbound/webhooks/reactor/progress.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { Core } from './core.ts'
 import type { LivePrices } from './live-prices.ts'
@@ -35,7 +34,6 @@ export const startReactors = (
   payments: Payments,
   parts: {
     readonly prices: LivePrices
-    readonly webhookQueue: QueueProgress
     readonly monotonicMs: MonotonicClock
     readonly registry: Registry
   },
@@ -63,8 +61,7 @@ export const startReactors = (
           startMovementReactor({ pool, wallets, clock, logger }),
           startRentalExpiry({ pool, runner, clock, logger }),
           startWebhooks(core, {
-            feed: projecting.feed,
-            queue: parts.webhookQueue,
+            projecting,
             rules: { allowLoopback: config.webhookAllowLoopback },
             monotonicMs: parts.monotonicMs,
             registry: parts.registry,

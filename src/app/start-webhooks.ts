@@ -1,12 +1,10 @@
 import type { Registry } from 'prom-client'
-import type { LogFeed } from '../../projections/engine/feed.ts'
-import { hot } from '../../projections/groups.ts'
+import { hot, webhookDeliveries, webhookDue } from '../../projections/groups.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { forgetAllowances } from '../outbound/webhooks/allowance.ts'
 import { createWebhookMetrics } from '../outbound/webhooks/metrics.ts'
-import type { QueueProgress } from '../outbound/webhooks/reactor/progress.ts'
-import { startWebhookReactor } from '../outbound/webhooks/reactor/run.ts'
+import { startEnqueuer } from '../outbound/webhooks/reactor/run.ts'
 import { eraseSuperseded, forgetOldDeliveries } from '../outbound/webhooks/retention.ts'
 import { createSender } from '../outbound/webhooks/sender.ts'
 import { createWebhooks } from '../outbound/webhooks/service.ts'
@@ -16,20 +14,40 @@ import { createResolve, type TargetRules } from '../platform/outgoing/target.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { type Poller, startPoller } from '../platform/work/poller.ts'
 import type { Core } from './core.ts'
+import type { Projecting } from './projecting.ts'
 
 const retentionEveryMs = 60_000
 
-/** Starts the webhook reactor, a delivery worker, and what forgets old deliveries, in one process. */
-export const startWebhooks = (
-  core: Core,
-  parts: {
-    readonly feed: LogFeed
-    readonly queue: QueueProgress
-    readonly rules: TargetRules
-    readonly monotonicMs: MonotonicClock
-    readonly registry: Registry
-  },
-): Pick<Poller, 'stop'> => {
+const waitMs = 500
+
+/**
+ * Resolves once the read tables say what is due and the queue holds all outcomes that the log has now: a queue that is
+ * filled from an older place shows as pending what was sent long ago. False when stopped before.
+ */
+const filled = async (
+  { log }: Core,
+  { progress }: Pick<Projecting, 'progress'>,
+  stopping: AbortSignal,
+): Promise<boolean> => {
+  const head = await log.head()
+  while (!stopping.aborted)
+    if (
+      (await progress.reached(webhookDue.name, 0, waitMs)) &&
+      (await progress.reached(webhookDeliveries.name, head, waitMs))
+    )
+      return true
+  return false
+}
+
+type Parts = {
+  readonly projecting: Projecting
+  readonly rules: TargetRules
+  readonly monotonicMs: MonotonicClock
+  readonly registry: Registry
+}
+
+/** Starts what enqueues, a delivery worker, and what forgets old deliveries, in one process. */
+const start = (core: Core, { projecting, ...parts }: Parts): Pick<Poller, 'stop'> => {
   const { pool, log, clock, logger, runner } = core
   const values = createWebhookValues({ pool, vault: createVault(core.keys.master) })
   const webhooks = createWebhooks({ runner, values })
@@ -51,14 +69,13 @@ export const startWebhooks = (
         correlationId: delivery_id,
       }),
   })
-  const reactor = startWebhookReactor({
-    pool,
-    log,
-    feed: parts.feed,
-    clock,
-    logger,
-    progress: parts.queue,
-    onQueued: worker.wake,
+  const enqueuer = startEnqueuer({ pool, log, clock, logger })
+  const forget = projecting.onBatch(({ group, rows }) => {
+    if (rows === 0) return
+    if (group === webhookDue.name) enqueuer.wake()
+    if (group !== webhookDeliveries.name) return
+    worker.wake()
+    enqueuer.wake()
   })
   const retention = startPoller({
     name: 'webhook-retention',
@@ -73,9 +90,24 @@ export const startWebhooks = (
   return {
     stop: async () => {
       await retention.stop()
-      await reactor.stop()
+      forget()
+      await enqueuer.stop()
       await worker.stop()
       await sender.close()
+    },
+  }
+}
+
+/** Webhooks of one process, once they may be sent. */
+export const startWebhooks = (core: Core, parts: Parts): Pick<Poller, 'stop'> => {
+  const stopping = new AbortController()
+  const started = filled(core, parts.projecting, stopping.signal).then((ready) =>
+    ready ? start(core, parts) : null,
+  )
+  return {
+    stop: async () => {
+      stopping.abort()
+      await (await started)?.stop()
     },
   }
 }

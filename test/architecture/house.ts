@@ -124,7 +124,7 @@ const moreFacts: Readonly<Record<string, readonly string[]>> = {
   'money/ledger': ['adjustment-reason', 'decision', 'snapshot', 'spend', 'state'],
   'money/payments': ['rails', 'reports'],
   'outbound/notices': ['dates', 'notice'],
-  'outbound/webhooks': ['event-names'],
+  'outbound/webhooks': ['causes', 'event-names', 'outcome-events'],
 }
 
 /** HTTP operations and commands with what only they need. */

@@ -45,9 +45,7 @@ test('a log restored to an earlier point that has grown past its projections aga
   await place(baseUrl, key)
   await farebox(t, ['ledger', 'seal'], env)
   const { restore, query } = await dumpLog(t, env.DATABASE_URL!)
-  // An idle webhook reactor keeps its place at most twice a second.
-  const passed =
-    'select position > (select max(position) from dump.events) as passed from work.webhook_reactor'
+  const passed = `select min(position) > (select max(position) from dump.events) as passed from engine.checkpoints`
   await until(
     async () => {
       await place(baseUrl, key)
@@ -86,14 +84,22 @@ test('a log restored to an earlier point that has grown past its projections aga
   const rebuilt = await farebox(t, ['projections', 'rebuild', 'all', '--json'], env)
   assert.equal(rebuilt.code, 0, rebuilt.err)
   for (const { compared } of JSON.parse(rebuilt.out).results) assert.deepEqual(compared, [])
+  const [emptied] =
+    await query(`select c.position::int, (select count(*)::int from work.webhook_deliveries) as rows
+    from engine.checkpoints c where c.name = 'webhook-queue'`)
+  assert.deepEqual(emptied, { position: 0, rows: 0 })
   assert.equal((await farebox(t, ['ledger', 'seal', '--remake-digests'], env)).code, 0)
   const again = await startFarebox(t, { ...env, LOG_LEVEL: 'warn' })
-  await until(() => (again.out() + again.err()).includes('the webhook tables are made anew'))
   await place(again.baseUrl, key)
   const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
   assert.equal(verified.code, 0, verified.out + verified.err)
-  const [stands] = await query(`select e.id::text, r.last_event::text, r.hold_until <= r.position as free
-    from work.webhook_reactor r left join log.events e using (position)`)
-  assert.deepEqual(stands, { id: stands!.id, last_event: stands!.id, free: true })
+  await until(
+    async () => {
+      const [queue] = await query(`select e.id = c.last_event and c.position >= ${grown!.last} as filled
+        from engine.checkpoints c left join log.events e using (position) where c.name = 'webhook-queue'`)
+      return queue?.filled
+    },
+    { what: 'the queue of webhooks, filled from the start' },
+  )
   assert.equal((await again.stop()).code, 0)
 })

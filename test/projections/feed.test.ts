@@ -29,26 +29,6 @@ const feedAfter = async (t: TestContext, events: number) => {
   return { feed, append }
 }
 
-const even = new Set(['Even'])
-
-test('a selection looks at so many events and gives those of its types', async (t) => {
-  const { feed, append } = await feedAfter(t, 5)
-  const look = async (after: number, limit: number) => {
-    const { through, events } = await feed.nextOfTypes(after, limit, even, inTime)
-    return { through, positions: events.map(({ position }) => position) }
-  }
-  assert.deepEqual(await look(0, 4), { through: 4, positions: [2, 4] }, 'from the log')
-  assert.deepEqual(await look(4, 4), { through: 5, positions: [] }, 'nothing of the type')
-  const waiting = look(5, 2)
-  await append()
-  assert.deepEqual(await waiting, { through: 6, positions: [6] }, 'one that came')
-  await append()
-  await append()
-  await feed.next(7, 1, inTime) // both have arrived
-  assert.deepEqual(await look(5, 2), { through: 7, positions: [6] }, 'from memory')
-  assert.deepEqual(await look(5, 4), { through: 8, positions: [6, 8] }, 'all that is there')
-})
-
 const never = 2 ** 31 - 1
 
 test('a reader that is behind does not wait for events to gather, however long it lets them', async (t) => {

@@ -38,14 +38,19 @@ export const enqueued = async (stage: Stage): Promise<readonly Enqueued[]> =>
     .filter(({ type }) => type === 'WebhookEnqueued')
     .map(({ data }) => data as Enqueued)
 
-/** Waits until the reactor has come past everything that is in the log now. */
-export const caughtUp = async ({ farebox: { core } }: Stage): Promise<void> => {
+/** Waits until all is enqueued, queued and canceled that what is in the log now asks for. */
+export const caughtUp = async ({ farebox: { core } }: Pick<Stage, 'farebox'>): Promise<void> => {
   const head = await core.log.head()
   await until(
     async () => {
-      const { rows } = await core.pool.query('select position from work.webhook_reactor')
-      return rows[0]?.position >= head
+      const { rows } = await core.pool.query<{ done: boolean }>(
+        `select (select min(position) from engine.checkpoints where name in ('webhooks', 'webhook-queue')) >= $1::bigint
+            and not exists (select from read.webhooks_due where not enqueued and position <= $1::bigint)
+            and not exists (select from work.webhook_cancellations where position <= $1::bigint) as done`,
+        [head],
+      )
+      return rows[0]?.done
     },
-    { timeoutMs: 60_000, what: 'the webhook reactor' },
+    { timeoutMs: 60_000, what: 'what webhooks are to tell' },
   )
 }

@@ -118,8 +118,16 @@ test('a notice reaches every endpoint of its audience, enqueued once, although p
   assert.deepEqual(await toldOf(log, forPartners), [...partners].sort())
   const arrived = new Set(receiver.received.map(({ headers }) => headers['webhook-id']))
   assert.equal(arrived.size, all, 'each arrived')
-  const { rows } = await pool.query('select count(*)::int as left from work.webhook_fan_out_targets')
-  assert.equal(rows[0].left, 0)
+  await until(
+    async () => {
+      const { rows } = await pool.query(
+        `select announced_position = (select max(position) from read.webhook_announcements)
+            and announced_endpoint is null as done from work.webhook_enqueuing`,
+      )
+      return rows[0]?.done
+    },
+    { what: 'the end of the lists' },
+  )
   t.diagnostic(`${receiver.received.length} requests for ${all} deliveries; killed at ${half}`)
 
   const told = receiver.received.find(({ json }) => json.resource === noticeId)!.json

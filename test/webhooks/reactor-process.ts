@@ -1,30 +1,20 @@
 import { pino } from 'pino'
-import { createLogFeed } from '../../projections/engine/feed.ts'
-import { startWebhookReactor } from '../../src/outbound/webhooks/reactor/run.ts'
-import { createCodec } from '../../src/platform/eventstore/codec.ts'
+import { startEnqueuer } from '../../src/outbound/webhooks/reactor/run.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
 import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
 
 /**
- * A webhook reactor alone, to be stopped: `node reactor-process.ts URL ANSWER_TIMEOUT_MS`. It tells each position that it
- * has come to.
+ * What enqueues webhooks, alone, to be stopped: `node reactor-process.ts URL ANSWER_TIMEOUT_MS`. It tells when it has
+ * enqueued something, and when it failed.
  */
 const [url = '', answerTimeoutMs] = process.argv.slice(2)
 const settings = { url, applicationName: 'farebox-test-process' }
 const pool = createPool(settings)
-const log = await openPostgresLog({ pool, connection: clientConfig(settings) })
-const { decode } = createCodec()
-startWebhookReactor({
+startEnqueuer({
   pool,
-  log,
-  feed: createLogFeed({ log, decode, onError: () => undefined }),
+  log: await openPostgresLog({ pool, connection: clientConfig(settings) }),
   clock: Date.now,
-  logger: pino({ level: 'silent' }),
-  progress: {
-    advance: (position) => void process.send?.(position),
-    forget: () => void process.send?.('gone'),
-    reached: async () => false,
-  },
-  onQueued: () => undefined,
+  logger: pino({ level: 'error' }, { write: () => void process.send?.('failed') }),
+  onPoint: () => void process.send?.('enqueued'),
   answerTimeoutMs: Number(answerTimeoutMs),
 })

@@ -3,9 +3,7 @@ import type { Logger } from 'pino'
 import { hot } from '../../projections/groups.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
-import { createQueueProgress, type QueueProgress } from '../../src/outbound/webhooks/reactor/progress.ts'
-import { startWebhookReactor } from '../../src/outbound/webhooks/reactor/run.ts'
-import type { TenureDeps } from '../../src/outbound/webhooks/reactor/tenure.ts'
+import { type EnqueuerDeps, startEnqueuer } from '../../src/outbound/webhooks/reactor/run.ts'
 import { createSender, type SenderOptions } from '../../src/outbound/webhooks/sender.ts'
 import { createWebhooks } from '../../src/outbound/webhooks/service.ts'
 import { createWebhookValues } from '../../src/outbound/webhooks/vault.ts'
@@ -30,8 +28,7 @@ export type Sending = {
   readonly random?: () => number
   readonly sender?: Partial<SenderOptions>
   readonly limits?: Partial<WorkerLimits>
-  readonly progress?: QueueProgress
-  readonly onPoint?: TenureDeps['onPoint']
+  readonly onPoint?: EnqueuerDeps['onPoint']
   readonly onAttempt?: (result: Result) => void
 }
 
@@ -40,19 +37,17 @@ export const valuesOf = (stage: Stage) => {
   return createWebhookValues({ pool: core.pool, vault: createVault(core.keys.master) })
 }
 
-/** The reactor alone: what is to be sent stays in the queue. */
+/** What enqueues, alone: what is to be sent stays in the queue. */
 export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}) => {
   const { core, projecting } = stage.farebox
-  const reactor = startWebhookReactor({
+  const reactor = startEnqueuer({
     pool: core.pool,
     log: sending.log ?? core.log,
-    feed: projecting.feed,
     clock: sending.clock ?? core.clock,
     logger: sending.logger ?? core.logger,
-    progress: sending.progress ?? createQueueProgress(core.pool),
-    onQueued: () => undefined,
     onPoint: sending.onPoint,
   })
+  t.after(projecting.onBatch(reactor.wake))
   t.after(() => reactor.stop())
   return reactor
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readCheckpoint } from '../../../projections/engine/checkpoint.ts'
-import { groups } from '../../../projections/groups.ts'
+import { followers } from '../../../projections/groups.ts'
 import { listVerifications } from '../../books/audit/runs.ts'
 import { sealKeyOf } from '../../books/audit/seal-key.ts'
 import { readSeals } from '../../books/audit/sealing.ts'
@@ -53,7 +53,7 @@ const lookAtGroup = async ({ pool, log }: Looked, group: string, serverRuns: boo
 }
 
 export const lookAtReadModels = (context: Looked, serverRuns: boolean): Promise<readonly Finding[]> =>
-  Promise.all(groups.map(({ name }) => lookAtGroup(context, name, serverRuns)))
+  Promise.all(followers.map(({ name }) => lookAtGroup(context, name, serverRuns)))
 
 /** A running server seals after its own delay; longer than this on top of it and it does not. */
 const sealGraceMs = 60_000

@@ -1,15 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { LogFeed, LogReader } from '../../../projections/engine/feed.ts'
-import { tryLock } from '../../../projections/engine/locks.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { Lulls } from '../../kernel/lulls.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { boundSilence, openSession, sessionAnswerMs } from '../../platform/postgres/session.ts'
+import { lead } from '../../platform/postgres/leader.ts'
+import { sessionAnswerMs } from '../../platform/postgres/session.ts'
 import { createDigestStore } from './digest-store.ts'
 import type { SealKey } from './seal-key.ts'
 import { openSealing, type Sealing, SealRefused } from './sealing.ts'
@@ -38,7 +37,6 @@ export type Sealer = {
 /** How long events gather, milliseconds: a digest need not be fresh, and a wake-up for each event costs more than it. */
 const gatherMs = 60
 const helping = 4_000
-const standbyMs = 5_000
 const firstBackoffMs = 500
 const maxBackoffMs = 60_000
 
@@ -65,8 +63,6 @@ export const startSealer = (deps: SealerDeps): Sealer => {
   const stop = stopping.signal
   let problem: string | null = null
   let backoffMs = firstBackoffMs
-
-  const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal: stop }).catch(() => undefined)
 
   /** Ends when it is time to seal. Without a deadline it waits for the first event for as long as it takes. */
   const gather = async (sealing: Sealing, reader: LogReader, signal: AbortSignal): Promise<void> => {
@@ -97,44 +93,30 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     }
   }
 
-  const hold = async (): Promise<void> => {
-    const session = await openSession(pool, 'farebox sealer', answerTimeoutMs)
-    const reader = feed.reader({ gatherMs })
-    let word: NodeJS.Timeout | undefined
-    try {
-      const signal = AbortSignal.any([stop, session.ended])
-      while (!(await tryLock(session.client, 'sealer'))) {
-        await pause(standbyMs)
-        signal.throwIfAborted()
-      }
-      // A process that stands still says nothing: its lock goes to one that seals.
-      await boundSilence(session.client, answerTimeoutMs)
-      // A session that ended tells so by itself.
-      const say = (): void => void session.client.query('select').catch(() => undefined)
-      word = setInterval(say, answerTimeoutMs / 3)
-      await sealOn(reader, signal)
-    } finally {
-      clearInterval(word)
-      reader.close()
-      await session.close().catch(() => undefined) // its lock goes with it, however it ends
-    }
-  }
-
-  const run = async (): Promise<void> => {
-    while (!stop.aborted) {
-      try {
-        await hold()
-      } catch (error) {
-        if (stop.aborted) return
+  const running = lead(
+    {
+      pool,
+      applicationName: 'farebox sealer',
+      lock: 'sealer',
+      answerTimeoutMs,
+      stop,
+      onError: (error) => {
         problem = (error as Error).message
         if (error instanceof SealRefused) logger.fatal({ err: error }, 'the log is not sealed any more')
         else logger.warn({ err: error }, 'sealing failed and is tried again')
         backoffMs = error instanceof SealRefused ? maxBackoffMs : Math.min(2 * backoffMs, maxBackoffMs)
+        return backoffMs
+      },
+    },
+    async (_, signal) => {
+      const reader = feed.reader({ gatherMs })
+      try {
+        await sealOn(reader, signal)
+      } finally {
+        reader.close()
       }
-      await pause(backoffMs)
-    }
-  }
-  const running = run()
+    },
+  )
 
   return {
     problem: () => problem,

@@ -1,6 +1,8 @@
 import type pg from 'pg'
 import { z } from 'zod'
+import type { Progress } from '../../../projections/engine/progress.ts'
 import { ReadsBehind } from '../../../projections/engine/reads.ts'
+import { webhookDeliveries } from '../../../projections/groups.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
@@ -11,7 +13,6 @@ import { allowances, type TakeAllowance } from './allowance.ts'
 import type { EndpointReads } from './endpoint-reads.ts'
 import { hasten } from './hasten.ts'
 import { findDelivery, listDeliveries } from './queries.ts'
-import type { QueueProgress } from './reactor/progress.ts'
 import {
   DeliveryRecord,
   deliveryExample,
@@ -26,7 +27,7 @@ import { maxRedelivered, type RedeliverSince } from './redeliver-since.ts'
 import { causeOf, common, done, onEndpoint, placeOf } from './route-parts.ts'
 import type { Webhooks } from './service.ts'
 
-/** How long a reader of deliveries waits for the reactor. */
+/** How long a reader of deliveries waits for their queue. */
 const queueWaitMs = 2_000
 
 const often = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
@@ -35,7 +36,7 @@ const often = ({ endpoint, account }: { readonly endpoint: number; readonly acco
 /** What was sent to an endpoint and what is sent by hand: spec.md "Webhooks", decisions.md "Webhooks and notices". */
 export const deliveryRoutes = (deps: {
   readonly webhooks: Pick<Webhooks, 'ping' | 'redeliver'>
-  readonly queue: QueueProgress
+  readonly progress: Pick<Progress, 'reached'>
   readonly log: Pick<EventLog, 'head'>
   readonly endpoints: Pick<EndpointReads, 'endpointOf' | 'settled'>
   readonly redeliverSince: RedeliverSince
@@ -43,12 +44,12 @@ export const deliveryRoutes = (deps: {
   readonly pool: pg.Pool
   readonly clock: Clock
 }): readonly Route[] => {
-  const { webhooks, queue, log, pool, clock, takeAllowance } = deps
+  const { webhooks, progress, log, pool, clock, takeAllowance } = deps
   const { endpointOf, settled } = deps.endpoints
 
-  /** A delivery stands in the table once the reactor has come past its fact. */
+  /** A delivery stands in the table once the queue was filled past its fact. */
   const queued = async (position?: number): Promise<void> => {
-    if (!(await queue.reached(position ?? (await log.head()), queueWaitMs)))
+    if (!(await progress.reached(webhookDeliveries.name, position ?? (await log.head()), queueWaitMs)))
       throw new ReadsBehind('the deliveries that this request must see are not queued yet; try again')
   }
 

@@ -2,6 +2,8 @@ import type pg from 'pg'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
 import { asked } from '../../platform/http/asked-gauges.ts'
+import { enqueuingSql } from './reactor/enqueuing.ts'
+import { toldSql } from './reactor/fan-out.ts'
 import type { Result } from './worker/settle.ts'
 
 /** What an attempt led to: acknowledged, tried again, given up after the tenth, or 410 Gone. */
@@ -32,7 +34,12 @@ const standingOf = async (pool: pg.Pool, clock: Clock): Promise<Standing> => {
   const { rows } = await pool.query<Standing>({
     name: 'webhooks-standing',
     text: `select p.pending, p.due, p.oldest_due_at,
-                  (select count(*) from work.webhook_fan_out_targets) as announcing,
+                  (select count(*) from read.webhook_announcements n
+                     cross join (${enqueuingSql}) w
+                     join read.webhook_subscriptions e
+                       on e.endpoint_id > case when n.position = w.position then coalesce(w.endpoint, '') else '' end
+                    where ${toldSql} and (n.position > w.position
+                       or n.position = w.position and w.endpoint is not null)) as announcing,
                   e.active, e.disabled, e.gone, e.failing
              from (select count(*) as pending, count(*) filter (where due_at <= $1::timestamptz) as due,
                           min(due_at) filter (where due_at <= $1::timestamptz) as oldest_due_at

@@ -219,4 +219,39 @@ export const migrations: Migrations = {
     alter table work.webhook_reactor alter column version set default 3;
     update work.webhook_reactor set version = 3;
   `,
+  // What the former reactor folded for itself are read tables now (projections/webhook-causes.ts), and the engine fills the
+  // queue (projections/webhook-queue.ts), from the reactor's place on. What it has enqueued is due no more; lists that it
+  // had not worked off are told again, which changes nothing for those it had told.
+  '0910_webhooks_by_the_engine': `
+    create table work.webhook_cancellations (
+      position bigint primary key,
+      endpoint_id text not null,
+      account_id text not null,
+      reason text not null,
+      failing_since timestamptz,
+      cause_id uuid not null,
+      correlation_id text not null,
+      caused_at timestamptz not null
+    );
+    create table work.webhook_enqueuing (
+      single boolean primary key default true check (single),
+      lineage uuid not null,
+      due_after bigint not null,
+      announced_position bigint not null,
+      announced_endpoint text
+    );
+    create table work.webhook_fan_outs_left (cause_id text primary key);
+
+    insert into engine.checkpoints (name, log_id, position, epoch, definitions, last_event)
+      select 'webhook-queue', log_id, position, 0, '{}', last_event from work.webhook_reactor;
+    insert into engine.checkpoints (name, log_id, position, epoch, definitions)
+      select 'webhooks', log_id, 0, 0, '{}' from work.webhook_reactor;
+    insert into work.webhook_enqueuing (lineage, due_after, announced_position)
+      select c.lineage, r.position, r.position from work.webhook_reactor r, engine.checkpoints c
+       where c.name = 'webhooks';
+    insert into work.webhook_fan_outs_left (cause_id) select distinct cause_id::text from work.webhook_fan_out_targets;
+
+    drop table work.webhook_reactor, work.webhook_endpoints, work.webhook_accounts, work.webhook_low_plans,
+      work.webhook_fan_out_targets, work.webhook_fan_outs;
+  `,
 }

@@ -1,23 +1,7 @@
-import type { RecordedEvent } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { deliveryStream } from '../../terms/streams.ts'
 import type { DeliveryOutcome } from './events.ts'
-
-export type FinishedStatus = 'succeeded' | 'abandoned' | 'canceled'
-export type DeliveryStatus = 'pending' | FinishedStatus
-
-const statusOf: Readonly<Record<DeliveryOutcome['type'], FinishedStatus>> = {
-  DeliverySucceeded: 'succeeded',
-  DeliveryAbandoned: 'abandoned',
-  DeliveryCanceled: 'canceled',
-}
-
-export const outcomeTypes: readonly string[] = Object.keys(statusOf)
-
-export const isOutcome = (event: RecordedEvent): event is RecordedEvent<DeliveryOutcome> =>
-  Object.hasOwn(statusOf, event.type)
-
-export const finishedStatus = (type: DeliveryOutcome['type']): FinishedStatus => statusOf[type]
+import { type FinishedStatus, finishedStatus, outcomeTypes } from './outcome-events.ts'
 
 export type DeliveryPlace = {
   readonly delivery_id: string
@@ -41,7 +25,9 @@ export const standingOutcomes = async (
   return new Map(
     places.flatMap((place) => {
       const type = tails.get(streamOf(place))?.[0]?.type as DeliveryOutcome['type'] | undefined
-      return type === undefined || !(type in statusOf) ? [] : [[place.delivery_id, statusOf[type]] as const]
+      return type === undefined || !outcomeTypes.includes(type)
+        ? []
+        : [[place.delivery_id, finishedStatus(type)] as const]
     }),
   )
 }

@@ -4,7 +4,7 @@ import type { ReadDatabase } from '../../../projections/database.ts'
 import type { WebhookEndpointRow } from '../../../projections/webhooks.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { WebhookEventName } from './event-names.ts'
-import type { DeliveryStatus } from './outcomes.ts'
+import type { DeliveryStatus } from './outcome-events.ts'
 
 type Page = { readonly limit: number; readonly offset: number }
 

@@ -8,7 +8,7 @@ import { decideRedelivery } from './decide.ts'
 import type { DeliveryEvent } from './events.ts'
 import { type DeliveryState, deliveryFold } from './fold.ts'
 import { hasten, waitsAfter } from './hasten.ts'
-import type { DeliveryStatus } from './outcomes.ts'
+import type { DeliveryStatus } from './outcome-events.ts'
 import { type WriteFact, writeFacts } from './reactor/write-facts.ts'
 
 /** Deliveries of one call. */
@@ -79,7 +79,9 @@ export const createRedeliverSince = (deps: {
       const [fact] = last ? decideRedelivery(stateOf(stored)) : []
       if (!last || !fact) return []
       const atMs = Math.max(nowMs, Date.parse(decode(last).metadata.recordedAt))
-      return [{ stream, expected: last.revision, fact, actor, correlationId, causationId: null, atMs }]
+      return [
+        { stream, expected: last.revision, facts: [fact], actor, correlationId, causationId: null, atMs },
+      ]
     })
     const outcomes = await writeFacts(log, writes)
     return outcomes.filter(({ status }) => status === 'landed').length

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
 import type pg from 'pg'
 import type { ReadDatabase } from '../../../projections/database.ts'
+import type { Progress } from '../../../projections/engine/progress.ts'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
@@ -9,7 +10,6 @@ import { createAllowance } from './allowance.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
 import { createEndpointReads } from './endpoint-reads.ts'
 import { endpointRoutes } from './endpoint-routes.ts'
-import type { QueueProgress } from './reactor/progress.ts'
 import { createRedeliverSince } from './redeliver-since.ts'
 import type { Webhooks } from './service.ts'
 import type { WebhookValues } from './vault.ts'
@@ -20,7 +20,7 @@ export const webhookRoutes = (deps: {
   readonly values: WebhookValues
   /** @throws TargetRefused */
   readonly checkTarget: (url: string) => Promise<URL>
-  readonly queue: QueueProgress
+  readonly progress: Pick<Progress, 'reached'>
   readonly reads: Pick<Reads, 'settled'>
   readonly log: EventLog
   readonly clock: Clock

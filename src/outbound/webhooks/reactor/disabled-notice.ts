@@ -1,9 +1,8 @@
+import type { WebhookCancellation } from '../../../../projections/webhook-queue.ts'
 import { isoTime } from '../../../kernel/clock.ts'
 import { deriveId, type NoticeId } from '../../../kernel/ids.ts'
-import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import { noticeStream } from '../../../terms/streams.ts'
 import { decidePublication } from '../../notices/decide.ts'
-import type { EndpointEvent } from '../events.ts'
 import { retentionMs } from '../retention.ts'
 import type { WriteFact } from './write-facts.ts'
 
@@ -23,21 +22,22 @@ const bodyOf = (endpointId: string, failingSince: string, disabledAt: string): s
 /**
  * The notice that tells an account of its endpoint which failed for days: one a disabling, named by the fact, so that a
  * reactor which starts over writes no second one. It drops out of the feed when nothing can be redelivered any more.
- * None for other facts, and none for a disabling of a release that did not record since when the endpoint failed.
+ * None for other causes, and none for a disabling of a release that did not record since when the endpoint failed.
  */
-export const noticeOfDisabling = (event: RecordedEvent, nowMs: number): readonly WriteFact[] => {
-  const { type, data } = event as RecordedEvent<EndpointEvent>
-  if (type !== 'EndpointDisabled' || data.failingSince === undefined) return []
-  const { recordedAt, correlationId } = event.metadata
-  const disabledMs = Date.parse(recordedAt)
-  const noticeId = deriveId<NoticeId>('ntc', ['notice', 'endpoint-disabled', data.endpointId, event.id])
+export const noticeOfDisabling = (
+  { endpoint_id, account_id, failing_since, cause_id, correlation_id, caused_at }: WebhookCancellation,
+  nowMs: number,
+): readonly WriteFact[] => {
+  if (failing_since === null) return []
+  const disabledMs = Date.parse(caused_at)
+  const noticeId = deriveId<NoticeId>('ntc', ['notice', 'endpoint-disabled', endpoint_id, cause_id])
   const draft = {
     noticeId,
     title: 'A webhook endpoint was disabled',
-    body: bodyOf(data.endpointId, data.failingSince, recordedAt),
+    body: bodyOf(endpoint_id, failing_since, caused_at),
     kind: 'ACTION_REQUIRED',
     audience: 'DEVELOPERS',
-    accountId: data.accountId,
+    accountId: account_id,
     expiresAt: isoTime(disabledMs + retentionMs),
     linkHref: null,
     linkLabel: null,
@@ -45,12 +45,14 @@ export const noticeOfDisabling = (event: RecordedEvent, nowMs: number): readonly
   const decision = decidePublication(null, draft, disabledMs)
   if (decision.outcome === 'refused')
     throw new Error('the notice of a disabled endpoint breaks a rule', { cause: decision.refusal })
-  return decision.events.map((fact) => ({
-    stream: noticeStream(noticeId),
-    expected: 'noStream',
-    fact,
-    correlationId,
-    causationId: event.id,
-    atMs: Math.max(nowMs, disabledMs),
-  }))
+  return [
+    {
+      stream: noticeStream(noticeId),
+      expected: 'noStream',
+      facts: decision.events,
+      correlationId: correlation_id,
+      causationId: cause_id,
+      atMs: Math.max(nowMs, disabledMs),
+    },
+  ]
 }

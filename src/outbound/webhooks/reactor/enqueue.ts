@@ -6,25 +6,50 @@ import { decode } from '../../../platform/eventstore/codec.ts'
 import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts'
 import type { StreamName } from '../../../terms/streams.ts'
 import { deliveryStream, orderStream } from '../../../terms/streams.ts'
-import type { WebhookEnqueued } from '../events.ts'
-import type { Wanted } from './step.ts'
+import type { WebhookEventName } from '../event-names.ts'
+import type { DeliveryCanceled, WebhookEnqueued } from '../events.ts'
 import { type WriteFact, writeFacts } from './write-facts.ts'
+
+/** One event that one endpoint is to be told of, as the read tables have it. */
+export type DueEvent = {
+  readonly endpoint_id: string
+  readonly account_id: string
+  readonly event: WebhookEventName
+  readonly resource: string
+  /** The payload as JSON text; null: the order `resource` as of `order_revision`. */
+  readonly data: string | null
+  readonly order_revision: number | null
+  readonly cause_id: string
+  readonly correlation_id: string
+  readonly caused_at: string
+  /** Why it goes to nobody any more; null while the endpoint is active. */
+  readonly stale: DeliveryCanceled['data']['reason'] | null
+}
+
+/**
+ * SQL of `stale`: what a late look finds for an endpoint that is disabled or removed by now is put on record and canceled.
+ * `e` names the row with `endpoint_id`, `a` the account's row of `read.webhook_accounts`.
+ */
+export const staleSql = `
+  case when exists (select from read.webhook_subscriptions o
+                     where o.endpoint_id = e.endpoint_id and o.until_position is null) then null
+       when a.endpoints @> jsonb_build_array(jsonb_build_object('endpointId', e.endpoint_id))
+       then 'endpoint_disabled' else 'endpoint_removed' end`
 
 /** The one delivery of an event and resource to an endpoint; also what receivers de-duplicate on as `webhook-id`. */
 export const deliveryIdOf = (endpointId: string, event: string, resource: string): string =>
   deriveId('dlv', [endpointId, event, resource])
 
-/** The payload of `order.*`: the order as it was right after the fact (spec.md, "Payloads"). */
+/** The payload of `order.*`: the order as it was right after the fact. */
 const orderData = (
-  wanted: Wanted,
+  event: WebhookEventName,
   throughRevision: number,
   stored: readonly StoredEvent[],
 ): Readonly<Record<string, unknown>> => {
   const facts = stored
     .filter(({ revision }) => revision <= throughRevision)
-    .map((event) => decode(event) as unknown as OrderEvent)
-  const order = orderAfter(null, facts)
-  const record = orderRecord(order, false)
+    .map((each) => decode(each) as unknown as OrderEvent)
+  const record = orderRecord(orderAfter(null, facts), false)
   return {
     orderId: record.orderId,
     status: record.status,
@@ -34,52 +59,54 @@ const orderData = (
     currency: record.currency,
     createdAt: record.createdAt,
     fulfilledAt: record.fulfilledAt,
-    ...(wanted.event === 'order.failed' && { failureReason: record.failureReason }),
-    ...(wanted.event === 'order.refunded' && {
+    ...(event === 'order.failed' && { failureReason: record.failureReason }),
+    ...(event === 'order.refunded' && {
       refundedAt: record.refundedAt,
       refundCents: record.refundedCents,
     }),
   }
 }
 
-const withData = async (
+const streamOf = ({ resource }: DueEvent): StreamName => orderStream(resource as OrderId)
+
+const ordersOf = async (
   log: EventLog,
-  wanted: readonly Wanted[],
-): Promise<readonly WebhookEnqueued['data'][]> => {
-  const streams = new Set<StreamName>()
-  for (const { data } of wanted) if (data.kind === 'order') streams.add(orderStream(data.orderId as OrderId))
-  const orders =
-    streams.size === 0
-      ? new Map<StreamName, readonly StoredEvent[]>()
-      : await log.readStreams([...streams].map((stream) => ({ stream, from: 0 })))
-  return wanted.map((each) => {
-    const { endpointId, accountId, event, resource, data } = each
-    const content =
-      data.kind === 'ready'
-        ? data.data
-        : orderData(each, data.throughRevision, orders.get(orderStream(data.orderId as OrderId)) ?? [])
-    const deliveryId = deliveryIdOf(endpointId, event, resource)
-    return { deliveryId, endpointId, accountId, event, resource, data: content }
-  })
+  due: readonly DueEvent[],
+): Promise<ReadonlyMap<StreamName, readonly StoredEvent[]>> => {
+  const streams = new Set(due.filter(({ data }) => data === null).map(streamOf))
+  if (streams.size === 0) return new Map()
+  return log.readStreams([...streams].map((stream) => ({ stream, from: 0 })))
 }
 
-/** Puts what is wanted into the log, each on its own stream with `noStream`: what is there already stays alone. */
-export const enqueue = async (log: EventLog, wanted: readonly Wanted[], nowMs: number): Promise<void> => {
-  if (wanted.length === 0) return
-  const datas = await withData(log, wanted)
-  const writes = new Map<StreamName, WriteFact>()
-  for (const [index, data] of datas.entries()) {
-    const { cause } = wanted[index]!
-    const stream = deliveryStream(data.endpointId, data.event, data.resource)
-    if (writes.has(stream)) continue
-    writes.set(stream, {
-      stream,
-      expected: 'noStream',
-      fact: { type: 'WebhookEnqueued', data },
-      correlationId: cause.correlationId,
-      causationId: cause.id,
-      atMs: Math.max(nowMs, cause.recordedAtMs),
-    })
-  }
-  await writeFacts(log, [...writes.values()])
+/** Puts what is due into the log, each on its own stream with `noStream`: what is there already stays alone. */
+export const enqueue = async (log: EventLog, due: readonly DueEvent[], nowMs: number): Promise<void> => {
+  if (due.length === 0) return
+  const orders = await ordersOf(log, due)
+  await writeFacts(
+    log,
+    due.map((each): WriteFact => {
+      const { endpoint_id: endpointId, account_id: accountId, event, resource, stale } = each
+      const deliveryId = deliveryIdOf(endpointId, event, resource)
+      const data =
+        each.data === null
+          ? orderData(event, each.order_revision ?? 0, orders.get(streamOf(each)) ?? [])
+          : JSON.parse(each.data)
+      const enqueued: WebhookEnqueued = {
+        type: 'WebhookEnqueued',
+        data: { deliveryId, endpointId, accountId, event, resource, data },
+      }
+      const canceled = (reason: DeliveryCanceled['data']['reason']): DeliveryCanceled => ({
+        type: 'DeliveryCanceled',
+        data: { deliveryId, endpointId, attempts: 0, reason },
+      })
+      return {
+        stream: deliveryStream(endpointId, event, resource),
+        expected: 'noStream',
+        facts: stale === null ? [enqueued] : [enqueued, canceled(stale)],
+        correlationId: each.correlation_id,
+        causationId: each.cause_id,
+        atMs: Math.max(nowMs, Date.parse(each.caused_at)),
+      }
+    }),
+  )
 }

@@ -1,98 +1,99 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import type { LogFeed } from '../../../../projections/engine/feed.ts'
-import { tryLock } from '../../../../projections/engine/locks.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { EventLog } from '../../../platform/eventstore/port.ts'
-import { boundSilence, openSession, sessionAnswerMs } from '../../../platform/postgres/session.ts'
-import { workFanOuts } from './fan-out.ts'
-import type { QueueProgress } from './progress.ts'
-import { holdTenure, type TenureDeps } from './tenure.ts'
+import { lead } from '../../../platform/postgres/leader.ts'
+import { sessionAnswerMs } from '../../../platform/postgres/session.ts'
+import { openCancellations } from './cancel.ts'
+import { openDueEvents } from './due.ts'
+import { openFanOuts } from './fan-out.ts'
 
-export type ReactorDeps = {
+export type EnqueuerDeps = {
   readonly pool: pg.Pool
   readonly log: EventLog
-  readonly feed: LogFeed
   readonly clock: Clock
   readonly logger: Logger
-  readonly progress: QueueProgress
-  /** Told when deliveries were queued. */
-  readonly onQueued: () => void
-  readonly onPoint?: TenureDeps['onPoint']
+  /** Named points, for tests that fail there. */
+  readonly onPoint?: ((point: 'webhooks-enqueued') => void) | undefined
   /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
 }
 
-export type Reactor = { stop(): Promise<void> }
+export type Enqueuer = {
+  /** The read tables may hold something to do. */
+  wake(): void
+  stop(): Promise<void>
+}
 
-const standbyMs = 500
+/** How often it is looked for work when nothing tells of it, such as what another process has folded. */
+const pollMs = 500
+/** For so long after there was some it is looked for more often. */
+const busyMs = 2_000
+const busyPollMs = 100
 const backoffMs = 1_000
 
 /**
- * Keeps the webhook reactor going: one process at a time owns it by an advisory lock, and its place in the log fences.
- * After any error it starts over from its tables, which are as of its place.
+ * Puts into the log what the read tables say is due: events for the endpoints that listened, announcements to audiences,
+ * and the cancellation of what waits for an endpoint that is disabled or removed. It keeps no state of its own, and to do
+ * anything twice does nothing the second time; one process at a time does it, to spare the others the work.
  */
-export const startWebhookReactor = (deps: ReactorDeps): Reactor => {
-  const { pool, log, feed, clock, logger, progress, answerTimeoutMs = sessionAnswerMs } = deps
+export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
+  const { pool, logger, onPoint, answerTimeoutMs = sessionAnswerMs } = deps
   const stopping = new AbortController()
-  const pause = (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }).catch(() => undefined)
+  let woken = Promise.withResolvers<void>()
+  const wake = (): void => {
+    woken.resolve()
+    woken = Promise.withResolvers()
+  }
 
-  const own = async (client: pg.ClientBase, signal: AbortSignal): Promise<void> => {
-    let opened = Promise.withResolvers<void>()
-    const onFanOut = (): void => {
-      opened.resolve()
-      opened = Promise.withResolvers()
+  /** @param work gives whether there may be more */
+  const keepAt = async (work: () => Promise<boolean>, signal: AbortSignal): Promise<void> => {
+    let busyUntilMs = 0
+    while (!signal.aborted) {
+      const { promise } = woken
+      if (await work()) {
+        busyUntilMs = performance.now() + busyMs
+        continue
+      }
+      const waitMs = performance.now() < busyUntilMs ? busyPollMs : pollMs
+      await Promise.race([promise, sleep(waitMs, undefined, { signal }).catch(() => undefined)])
     }
+  }
+
+  const work = async (signal: AbortSignal): Promise<void> => {
     const over = new AbortController()
     const either = AbortSignal.any([signal, over.signal])
-    const tenure = holdTenure(
-      {
-        client,
-        feed,
-        log,
-        clock,
-        logger,
-        onFanOut,
-        onQueued: deps.onQueued,
-        onProgress: progress.advance,
-        onPoint: deps.onPoint,
-      },
-      either,
-    )
-    const fanOuts = workFanOuts({ pool, log, clock, opened: () => opened.promise }, either)
+    const onEnqueued = () => onPoint?.('webhooks-enqueued')
+    const loops = [
+      openDueEvents({ ...deps, onEnqueued }).then((due) => keepAt(due, either)),
+      openFanOuts(deps, either).then((fanOut) => keepAt(fanOut, either)),
+      keepAt(openCancellations(deps), either),
+    ]
     try {
-      await Promise.race([tenure, fanOuts])
+      await Promise.race(loops)
     } finally {
-      over.abort(new Error('the tenure is over'))
-      await Promise.allSettled([tenure, fanOuts])
+      over.abort(new Error('another part of the enqueuer has ended'))
+      await Promise.allSettled(loops)
     }
   }
 
-  const run = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      let session: Awaited<ReturnType<typeof openSession>> | null = null
-      try {
-        session = await openSession(pool, 'farebox webhooks', answerTimeoutMs)
-        const signal = AbortSignal.any([stopping.signal, session.ended])
-        while (!signal.aborted && !(await tryLock(session.client, 'webhook reactor')))
-          await pause(standbyMs, signal)
-        signal.throwIfAborted()
-        await boundSilence(session.client, answerTimeoutMs)
-        await own(session.client, signal)
-      } catch (error) {
-        if (stopping.signal.aborted) break
+  const running = lead(
+    {
+      pool,
+      applicationName: 'farebox webhooks',
+      lock: 'webhook reactor',
+      answerTimeoutMs,
+      stop: stopping.signal,
+      onError: (error) => {
         logger.error({ err: error, reactor: 'webhooks' }, 'the webhook reactor failed and will try again')
-        await pause(backoffMs, stopping.signal)
-      } finally {
-        progress.forget()
-        await session?.close().catch(() => undefined)
-      }
-    }
-  }
-
-  const running = run()
+        return backoffMs
+      },
+    },
+    (_, signal) => work(signal),
+  )
   return {
+    wake,
     stop: async () => {
       stopping.abort(new Error('the webhook reactor stops'))
       await running

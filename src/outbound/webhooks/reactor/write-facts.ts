@@ -17,7 +17,7 @@ const assertWritten = (outcome: ItemOutcome): void => {
 export type WriteFact = {
   readonly stream: StreamName
   readonly expected: Expected
-  readonly fact: DomainEvent
+  readonly facts: readonly DomainEvent[]
   readonly correlationId: string
   readonly causationId: string | null
   /** Left out: the service itself. */
@@ -27,7 +27,7 @@ export type WriteFact = {
 }
 
 /**
- * Appends one fact a stream, many streams at once. A conflict is an answer: somebody wrote there before.
+ * Appends the facts of many streams at once. A conflict is an answer: somebody wrote there before.
  * @throws when the log is away; what landed before stays, and writing again conflicts there
  */
 export const writeFacts = async (
@@ -43,8 +43,8 @@ export const writeFacts = async (
         actor: write.actor ?? { kind: 'system', name: 'webhooks' },
         recordedAt: isoTime(write.atMs),
       }
-      const event = encode(write.fact, metadata, newEventId())
-      return { appends: [{ stream: write.stream, expected: write.expected, events: [event] }] }
+      const events = write.facts.map((fact) => encode(fact, metadata, newEventId()))
+      return { appends: [{ stream: write.stream, expected: write.expected, events }] }
     })
     const written = await log.appendAll(items)
     for (const outcome of written) assertWritten(outcome)

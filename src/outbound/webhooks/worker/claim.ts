@@ -59,13 +59,10 @@ const leaseSeconds = 40
  */
 const claimSql = `
   with passed as (
-    select min(position) as position,
-           exists (select from work.webhook_reactor r
-                    where r.name = 'webhooks' and r.position < r.hold_until) as held
-      from engine.checkpoints where name = any ($1::text[])
+    select min(position) as position from engine.checkpoints where name = any ($1::text[])
   ), chosen as (
     select q.endpoint_id from work.webhook_queues q, passed p
-     where not p.held and q.next_due_at <= $2::timestamptz and q.lease_owner is null
+     where q.next_due_at <= $2::timestamptz and q.lease_owner is null
        and (q.hold_until is null or q.hold_until <= $2::timestamptz)
        and exists (select 1 from work.webhook_deliveries d where d.endpoint_id = q.endpoint_id
                       and d.status = 'pending' and d.due_at between q.next_due_at and $2::timestamptz

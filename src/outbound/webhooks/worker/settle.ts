@@ -4,7 +4,8 @@ import type { EventLog } from '../../../platform/eventstore/port.ts'
 import { int4Array, textArray, timestamptzArray } from '../../../platform/eventstore/postgres/arrays.ts'
 import { deliveryStream } from '../../../terms/streams.ts'
 import type { DeliveryOutcome } from '../events.ts'
-import { type FinishedStatus, finishedStatus, standingOutcomes } from '../outcomes.ts'
+import { type FinishedStatus, finishedStatus } from '../outcome-events.ts'
+import { standingOutcomes } from '../outcomes.ts'
 import { writeFacts } from '../reactor/write-facts.ts'
 import type { Attempted } from '../sender.ts'
 import type { DueDelivery } from './claim.ts'
@@ -34,7 +35,7 @@ export const createSettle = ({ pool, log }: { readonly pool: pg.Pool; readonly l
       finished.map(({ delivery, outcome, atMs }) => ({
         stream: deliveryStream(delivery.endpoint_id, delivery.event, delivery.resource),
         expected: delivery.revision,
-        fact: outcome,
+        facts: [outcome],
         correlationId: delivery.delivery_id,
         causationId: null,
         atMs: Math.max(atMs, Date.parse(delivery.queued_at)),

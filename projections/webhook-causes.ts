@@ -1,0 +1,376 @@
+import type { AccountEvent } from '../src/market/accounts/events.ts'
+import type { PlanRanLow } from '../src/market/plans/events.ts'
+import type { Audience } from '../src/outbound/notices/notice.ts'
+import { type Cause, causes } from '../src/outbound/webhooks/causes.ts'
+import {
+  isSubscribed,
+  type Subscription,
+  type WebhookEventName,
+} from '../src/outbound/webhooks/event-names.ts'
+import type { EndpointEvent, WebhookEnqueued } from '../src/outbound/webhooks/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
+import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
+import { createLowPlans, type LowTrafficRow } from './low-traffic.ts'
+import { ownerOf } from './stream-owner.ts'
+
+type Listener = {
+  readonly endpointId: string
+  readonly events: Subscription
+  readonly active: boolean
+  /** The position from which it listens to these events as a member of the account's audiences; null while disabled. */
+  readonly since: number | null
+}
+
+/** What an account has that decides who is told: one row an account. */
+export type WebhookAccountRow = {
+  readonly account_id: string
+  readonly reseller: boolean
+  readonly active_keys: number
+  readonly endpoints: readonly Listener[]
+  /** Plans that are low; one that has expired may still be among them. */
+  readonly low_plans: readonly string[]
+}
+
+/** An endpoint listened to these events, in these audiences, at every position from `since` up to but not `until`. */
+export type WebhookSubscriptionRow = {
+  readonly endpoint_id: string
+  readonly since_position: number
+  readonly until_position: number | null
+  readonly account_id: string
+  /** Null: all. */
+  readonly events: readonly WebhookEventName[] | null
+  readonly reseller: boolean
+  /** It had a key. */
+  readonly developer: boolean
+}
+
+/** One event that one endpoint is to be told of, as the log says, from its cause until it is enqueued. */
+export type WebhookDueRow = {
+  readonly endpoint_id: string
+  readonly event: WebhookEventName
+  readonly resource: string
+  readonly account_id: string
+  /** Of the cause, with its id and correlation. */
+  readonly position: number
+  readonly cause_id: string
+  readonly correlation_id: string
+  readonly caused_at: string
+  /** The payload as JSON text; null where it is the order `resource` as of `order_revision`. */
+  readonly data: string | null
+  readonly order_revision: number | null
+  /** Kept for low plans alone: a plan that is low once more is not told again. */
+  readonly enqueued: boolean
+}
+
+/** A cause that tells the endpoints of an audience, as of its position. */
+export type WebhookAnnouncementRow = {
+  readonly position: number
+  readonly cause_id: string
+  readonly correlation_id: string
+  readonly event: WebhookEventName
+  readonly resource: string
+  readonly audience: Audience
+  readonly caused_at: string
+  readonly data: string
+}
+
+const accountsTable: Table<WebhookAccountRow> = {
+  name: 'webhook_accounts',
+  columns: {
+    account_id: { type: 'text' },
+    reseller: { type: 'boolean' },
+    active_keys: { type: 'integer' },
+    endpoints: { type: 'jsonb' },
+    low_plans: { type: 'text[]' },
+  },
+  key: ['account_id'],
+  indexes: [],
+}
+
+const subscriptionsTable: Table<WebhookSubscriptionRow> = {
+  name: 'webhook_subscriptions',
+  columns: {
+    endpoint_id: { type: 'text' },
+    since_position: { type: 'bigint' },
+    until_position: { type: 'bigint', nullable: true },
+    account_id: { type: 'text' },
+    events: { type: 'text[]', nullable: true },
+    reseller: { type: 'boolean' },
+    developer: { type: 'boolean' },
+  },
+  key: ['endpoint_id', 'since_position'],
+  indexes: [],
+}
+
+const lowPlans = createLowPlans('webhook_low_plans')
+
+const dueTable: Table<WebhookDueRow> = {
+  name: 'webhooks_due',
+  columns: {
+    endpoint_id: { type: 'text' },
+    event: { type: 'text' },
+    resource: { type: 'text' },
+    account_id: { type: 'text' },
+    position: { type: 'bigint' },
+    cause_id: { type: 'text' },
+    correlation_id: { type: 'text' },
+    caused_at: { type: 'timestamptz' },
+    data: { type: 'text', nullable: true },
+    order_revision: { type: 'bigint', nullable: true },
+    enqueued: { type: 'boolean' },
+  },
+  key: ['endpoint_id', 'event', 'resource'],
+  indexes: ['position, endpoint_id, resource where not enqueued'],
+}
+
+const announcementsTable: Table<WebhookAnnouncementRow> = {
+  name: 'webhook_announcements',
+  columns: {
+    position: { type: 'bigint' },
+    cause_id: { type: 'text' },
+    correlation_id: { type: 'text' },
+    event: { type: 'text' },
+    resource: { type: 'text' },
+    audience: { type: 'text' },
+    caused_at: { type: 'timestamptz' },
+    data: { type: 'text' },
+  },
+  key: ['position'],
+  indexes: [],
+  appendOnly: true,
+}
+
+const accountEvents: ReadonlySet<string> = new Set<AccountEvent['type']>([
+  'AccountCreated',
+  'KeyIssued',
+  'KeyRevoked',
+])
+const endpointEvents: ReadonlySet<string> = new Set<EndpointEvent['type']>([
+  'EndpointRegistered',
+  'EndpointChanged',
+  'EndpointDisabled',
+  'EndpointRemoved',
+])
+const accountOf = (rows: Rows, accountId: string): WebhookAccountRow =>
+  rows.get(accountsTable, [accountId]) ?? {
+    account_id: accountId,
+    reseller: false,
+    active_keys: 0,
+    endpoints: [],
+    low_plans: [],
+  }
+
+const listens = ({ active, events }: Listener, event: WebhookEventName): boolean =>
+  active && isSubscribed(events, event)
+
+type Told = Pick<Cause, 'event' | 'resource' | 'data'>
+
+const dueRow = (
+  { position, id, metadata }: RecordedEvent,
+  { event, resource, data }: Told,
+  account: Pick<WebhookAccountRow, 'account_id'>,
+  endpointId: string,
+): WebhookDueRow => ({
+  endpoint_id: endpointId,
+  event,
+  resource,
+  account_id: account.account_id,
+  position,
+  cause_id: id,
+  correlation_id: metadata.correlationId,
+  caused_at: metadata.recordedAt,
+  data: data.kind === 'ready' ? JSON.stringify(data.data) : null,
+  order_revision: data.kind === 'order' ? data.throughRevision : null,
+  enqueued: false,
+})
+
+/** Who listens at the position of the event, which is where the fold stands. */
+const takeCause = (event: RecordedEvent, cause: Cause, rows: Rows): void => {
+  if ('audience' in cause.to) {
+    if (cause.data.kind !== 'ready') throw new Error(`${cause.event} tells many, and its data is not there`)
+    rows.add(announcementsTable, {
+      position: event.position,
+      cause_id: event.id,
+      correlation_id: event.metadata.correlationId,
+      event: cause.event,
+      resource: cause.resource,
+      audience: cause.to.audience,
+      caused_at: event.metadata.recordedAt,
+      data: JSON.stringify(cause.data.data),
+    })
+    return
+  }
+  const account = accountOf(rows, cause.to.accountId)
+  for (const endpoint of account.endpoints)
+    if (listens(endpoint, cause.event)) rows.put(dueTable, dueRow(event, cause, account, endpoint.endpointId))
+}
+
+/** The payload of `plan.low_traffic` less what is added when it is queued: label and product name. */
+const lowPlanData = ({ plan_id, product_id, total_bytes, used_bytes, expires_at }: LowTrafficRow) => ({
+  planId: plan_id,
+  productId: product_id,
+  totalBytes: total_bytes,
+  remainingBytes: Math.max(0, total_bytes - used_bytes),
+  expiresAt: expires_at,
+})
+
+/** Once an endpoint and plan for ever: a top-up does not arm it again. */
+const tellLowPlan = (event: RecordedEvent, plan: LowTrafficRow, endpointId: string, rows: Rows): void => {
+  const told = { event: 'plan.low_traffic', resource: plan.plan_id } as const
+  if (rows.get(dueTable, [endpointId, told.event, told.resource])) return
+  rows.put(
+    dueTable,
+    dueRow(event, { ...told, data: { kind: 'ready', data: lowPlanData(plan) } }, plan, endpointId),
+  )
+}
+
+const takePlan = (event: RecordedEvent, plan: LowTrafficRow, low: boolean, rows: Rows): void => {
+  const account = accountOf(rows, plan.account_id)
+  if (account.low_plans.includes(plan.plan_id) !== low)
+    rows.put(accountsTable, {
+      ...account,
+      low_plans: low
+        ? [...account.low_plans, plan.plan_id]
+        : account.low_plans.filter((planId) => planId !== plan.plan_id),
+    })
+  if (event.type !== 'PlanRanLow') return
+  for (const endpoint of account.endpoints)
+    if (listens(endpoint, 'plan.low_traffic')) tellLowPlan(event, plan, endpoint.endpointId, rows)
+}
+
+const intervalOf = (
+  { account_id, reseller, active_keys }: WebhookAccountRow,
+  { endpointId, events }: Listener,
+  since: number,
+): WebhookSubscriptionRow => ({
+  endpoint_id: endpointId,
+  since_position: since,
+  until_position: null,
+  account_id,
+  events,
+  reseller,
+  developer: active_keys > 0,
+})
+
+/**
+ * Writes the account with what it is from the position on, and ends and begins the intervals of its endpoints where they
+ * listen to something else, or in other audiences, than before.
+ */
+const changeAccount = (
+  before: WebhookAccountRow,
+  after: WebhookAccountRow,
+  position: number,
+  rows: Rows,
+): void => {
+  const former = new Map(before.endpoints.map((endpoint) => [endpoint.endpointId, endpoint]))
+  const sameAudiences = before.reseller === after.reseller && before.active_keys > 0 === after.active_keys > 0
+  const end = (endpoint: Listener): void => {
+    if (endpoint.since === null) return
+    rows.put(subscriptionsTable, {
+      ...intervalOf(before, endpoint, endpoint.since),
+      until_position: position,
+    })
+  }
+  const endpoints = after.endpoints.map((endpoint): Listener => {
+    const was = former.get(endpoint.endpointId)
+    former.delete(endpoint.endpointId)
+    const goesOn =
+      was !== undefined &&
+      sameAudiences &&
+      was.active === endpoint.active &&
+      JSON.stringify(was.events) === JSON.stringify(endpoint.events)
+    if (goesOn) return was
+    if (was) end(was)
+    if (!endpoint.active) return { ...endpoint, since: null }
+    rows.put(subscriptionsTable, intervalOf(after, endpoint, position))
+    return { ...endpoint, since: position }
+  })
+  for (const removed of former.values()) end(removed)
+  rows.put(accountsTable, { ...after, endpoints })
+}
+
+const takeAccount = (event: RecordedEvent<AccountEvent>, rows: Rows): void => {
+  const before = accountOf(rows, ownerOf(event.stream))
+  const what =
+    event.type === 'AccountCreated'
+      ? { reseller: event.data.reseller }
+      : { active_keys: before.active_keys + (event.type === 'KeyIssued' ? 1 : -1) }
+  changeAccount(before, { ...before, ...what }, event.position, rows)
+}
+
+const changedListener = (event: RecordedEvent<EndpointEvent>, was: Listener | undefined): Listener | null => {
+  const { endpointId } = event.data
+  if (event.type === 'EndpointRegistered')
+    return { endpointId, events: event.data.events, active: true, since: null }
+  if (!was) throw new Error(`${event.type} on the endpoint ${endpointId}, which is not there`)
+  switch (event.type) {
+    case 'EndpointChanged': {
+      const { events = was.events, status } = event.data
+      return { ...was, events, active: status === undefined ? was.active : status === 'active' }
+    }
+    case 'EndpointDisabled':
+      return { ...was, active: false }
+    default:
+      return null
+  }
+}
+
+/** An endpoint that begins to listen to `plan.low_traffic` is told of each plan that is low already. */
+const takeEndpoint = (event: RecordedEvent<EndpointEvent>, rows: Rows): void => {
+  const { endpointId, accountId } = event.data
+  const account = accountOf(rows, accountId)
+  const was = account.endpoints.find((endpoint) => endpoint.endpointId === endpointId)
+  const is = changedListener(event, was)
+  const endpoints = was
+    ? account.endpoints.flatMap((endpoint) => (endpoint === was ? (is ?? []) : endpoint))
+    : [...account.endpoints, ...(is ? [is] : [])]
+  changeAccount(account, { ...account, endpoints }, event.position, rows)
+  if (!is || !listens(is, 'plan.low_traffic') || (was && listens(was, 'plan.low_traffic'))) return
+  for (const planId of account.low_plans) {
+    const plan = rows.get(lowPlans.table, [planId])
+    if (plan && (plan.expires_at === null || plan.expires_at > event.metadata.recordedAt))
+      tellLowPlan(event, plan, endpointId, rows)
+  }
+}
+
+const takeEnqueued = (event: RecordedEvent<WebhookEnqueued>, rows: Rows): void => {
+  const { endpointId, accountId, event: name, resource } = event.data
+  if (name !== 'plan.low_traffic') {
+    rows.remove(dueTable, [endpointId, name, resource])
+    return
+  }
+  const told = { event: name, resource, data: { kind: 'ready', data: event.data.data } } as const
+  rows.put(dueTable, { ...dueRow(event, told, { account_id: accountId }, endpointId), enqueued: true })
+}
+
+const readsOf = (event: RecordedEvent): readonly RowKey[] => {
+  const account = (id: string): RowKey => ({ table: accountsTable.name, key: [id] })
+  const cause = causes.get(event.type)?.(event)
+  if (cause) return 'audience' in cause.to ? [] : [account(cause.to.accountId)]
+  if (event.type === 'PlanRanLow') return [account((event as RecordedEvent<PlanRanLow>).data.accountId)]
+  if (accountEvents.has(event.type)) return [account(ownerOf(event.stream))]
+  return endpointEvents.has(event.type)
+    ? [account((event as RecordedEvent<EndpointEvent>).data.accountId)]
+    : lowPlans.reads(event)
+}
+
+/**
+ * What webhooks are to tell, and whom: folded in log order, so an endpoint is told of what happened while it listened,
+ * however late anybody looks. A row of `webhooks_due` stands from its cause to its `WebhookEnqueued`. What tells an
+ * audience is one row, and the intervals of all subscriptions say whom it tells.
+ */
+export const webhookCauses: ReadModel = {
+  name: 'webhook-causes',
+  version: 1,
+  tables: [accountsTable, subscriptionsTable, lowPlans.table, dueTable, announcementsTable],
+  reads: readsOf,
+  apply: (event, rows) => {
+    const cause = causes.get(event.type)?.(event)
+    const folded = lowPlans.fold(event, rows)
+    if (cause) takeCause(event, cause, rows)
+    else if (folded) takePlan(event, folded.plan, folded.low, rows)
+    else if (event.type === 'WebhookEnqueued') takeEnqueued(event as RecordedEvent<WebhookEnqueued>, rows)
+    else if (accountEvents.has(event.type)) takeAccount(event as RecordedEvent<AccountEvent>, rows)
+    else if (endpointEvents.has(event.type)) takeEndpoint(event as RecordedEvent<EndpointEvent>, rows)
+  },
+}

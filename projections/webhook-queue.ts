@@ -1,0 +1,242 @@
+import type pg from 'pg'
+import { isoTime } from '../src/kernel/clock.ts'
+import { thresholdPct } from '../src/market/plans/low.ts'
+import type {
+  DeliveryCanceled,
+  DeliveryOutcome,
+  EndpointEvent,
+  WebhookEnqueued,
+  WebhookRequeued,
+} from '../src/outbound/webhooks/events.ts'
+import { finishedStatus, isOutcome, outcomeTypes } from '../src/outbound/webhooks/outcome-events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
+import {
+  int4Array,
+  int8Array,
+  textArray,
+  timestamptzArray,
+} from '../src/platform/eventstore/postgres/arrays.ts'
+import type { WorkFold } from './engine/read-model.ts'
+
+type Db = Pick<pg.ClientBase, 'query'>
+
+/** What the log says is to be sent. */
+type Queued = RecordedEvent<WebhookEnqueued> | RecordedEvent<WebhookRequeued>
+
+type LowPlanFact = {
+  readonly planId: string
+  readonly productId: string
+  readonly totalBytes: number
+  readonly remainingBytes: number
+  readonly expiresAt: string | null
+}
+
+const gb = (bytes: number): number => bytes / 1_000_000_000
+
+/** The names of products, as the catalogue has them now. A product that left it keeps its id as its name. */
+const productNames = async (db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, string>> => {
+  const { rows: found } = await db.query<{ there: boolean }>(
+    "select to_regclass('read.catalog') is not null as there",
+  )
+  if (!found[0]?.there) return new Map()
+  const { rows } = await db.query<{ id: string; name: string }>(
+    `select p->>'id' as id, p->>'name' as name from read.catalog, jsonb_array_elements(products) as p
+      where p->>'id' = any ($1::text[])`,
+    [ids],
+  )
+  return new Map(rows.map(({ id, name }) => [id, name]))
+}
+
+/**
+ * The payloads as they are sent, JSON text. A low plan gets the account's own label for it, which stands in the vault and
+ * never in an event; it is stored with the delivery, so that every attempt tells the same.
+ */
+const payloadsOf = async (db: Db, queued: readonly Queued[]): Promise<readonly string[]> => {
+  const low = queued.filter(({ data }) => data.event === 'plan.low_traffic')
+  if (low.length === 0) return queued.map(({ data }) => JSON.stringify(data.data))
+  const facts = low.map(({ data }) => data.data as unknown as LowPlanFact)
+  const names = await productNames(db, [...new Set(facts.map(({ productId }) => productId))])
+  const { rows } = await db.query<{ resource_id: string; label: string }>(
+    'select resource_id, label from vault.labels where resource_id = any ($1::text[])',
+    [facts.map(({ planId }) => planId)],
+  )
+  const labels = new Map(rows.map(({ resource_id, label }) => [resource_id, label]))
+  return queued.map(({ data: { event, data } }) => {
+    if (event !== 'plan.low_traffic') return JSON.stringify(data)
+    const fact = data as unknown as LowPlanFact
+    return JSON.stringify({
+      planId: fact.planId,
+      label: labels.get(fact.planId) ?? '',
+      product: names.get(fact.productId) ?? fact.productId,
+      dataGbTotal: gb(fact.totalBytes),
+      dataGbRemaining: gb(fact.remainingBytes),
+      thresholdPct,
+      expiresAt: fact.expiresAt,
+    })
+  })
+}
+
+/**
+ * Deliveries that are due at once. A redelivery starts its row anew. Queues are locked in the order of their ids, as the
+ * worker does, so that the two never wait for each other.
+ */
+const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
+  const all = [...new Map(queued.map((each) => [each.data.deliveryId, each])).values()]
+  const payloads = await payloadsOf(db, all)
+  const of = <Value>(pick: (each: Queued) => Value): Value[] => all.map(pick)
+  await db.query({
+    name: 'webhooks-queue',
+    text: `with given as materialized (
+             select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
+               $7::integer[], $8::bigint[], $9::bigint[], $10::timestamptz[])
+               as g (delivery_id, endpoint_id, account_id, event, resource, data, round, revision, position, at)
+           ), made as (
+             insert into work.webhook_deliveries as d (delivery_id, endpoint_id, account_id, event, resource, data,
+               round, revision, position, status, attempts, due_at, queued_at)
+             select delivery_id, endpoint_id, account_id, event, resource, data, round, revision, position,
+               'pending', 0, at, at from given
+             on conflict (delivery_id) do update set round = excluded.round, revision = excluded.revision,
+               position = excluded.position, status = 'pending', attempts = 0, due_at = excluded.due_at,
+               finished_at = null
+              where d.round < excluded.round
+           )
+           insert into work.webhook_queues as q (endpoint_id, next_due_at)
+           select endpoint_id, min(at) from given group by endpoint_id order by endpoint_id
+           on conflict (endpoint_id) do update set next_due_at = least(q.next_due_at, excluded.next_due_at)`,
+    values: [
+      textArray(of(({ data }) => data.deliveryId)),
+      textArray(of(({ data }) => data.endpointId)),
+      textArray(of(({ data }) => data.accountId)),
+      textArray(of(({ data }) => data.event)),
+      textArray(of(({ data }) => data.resource)),
+      textArray(payloads),
+      int4Array(of((each) => (each.type === 'WebhookRequeued' ? each.data.round : 1))),
+      int8Array(of(({ revision }) => revision)),
+      int8Array(of(({ position }) => position)),
+      timestamptzArray(of(({ metadata }) => metadata.recordedAt)),
+    ],
+  })
+}
+
+/**
+ * What is done, by the word of the log: so what is done is not sent again after a crash, or from tables of an older backup.
+ * The outcome of an earlier round says nothing of a redelivery.
+ */
+const saveOutcomes = async (db: Db, outcomes: readonly RecordedEvent<DeliveryOutcome>[]): Promise<void> => {
+  const of = <Value>(pick: (outcome: RecordedEvent<DeliveryOutcome>) => Value): Value[] => outcomes.map(pick)
+  await db.query({
+    name: 'webhooks-outcomes',
+    text: `update work.webhook_deliveries d set status = o.status, attempts = o.attempts, finished_at = o.at
+             from unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::timestamptz[])
+               as o (delivery_id, status, attempts, revision, at)
+            where d.delivery_id = o.delivery_id and d.status = 'pending' and d.revision < o.revision`,
+    values: [
+      textArray(of(({ data }) => data.deliveryId)),
+      textArray(of(({ type }) => finishedStatus(type))),
+      int4Array(of(({ data }) => data.attempts)),
+      int8Array(of(({ revision }) => revision)),
+      timestamptzArray(of(({ metadata }) => metadata.recordedAt)),
+    ],
+  })
+}
+
+/** How long a replaced URL is kept: a worker that leased the endpoint before the change may still need it. */
+const replacedUrlMs = 60 * 60 * 1000
+
+type Superseded = { readonly valueId: string; readonly eraseAt: string }
+
+/** The value of the vault that is used no more from an instant on. */
+const supersededBy = ({ type, data, metadata }: RecordedEvent<EndpointEvent>): Superseded | null => {
+  if (type === 'SecretRotated') return { valueId: data.previousSecretId, eraseAt: data.previousUntil }
+  if (type !== 'EndpointChanged' || data.previousUrlId === undefined) return null
+  return {
+    valueId: data.previousUrlId,
+    eraseAt: isoTime(Date.parse(metadata.recordedAt) + replacedUrlMs),
+  }
+}
+
+/** An endpoint was disabled or removed, and what was queued for it before is not canceled yet. */
+export type WebhookCancellation = {
+  readonly position: number
+  readonly endpoint_id: string
+  readonly account_id: string
+  readonly reason: DeliveryCanceled['data']['reason']
+  /** Only where the service disabled it since every attempt failed. */
+  readonly failing_since: string | null
+  readonly cause_id: string
+  readonly correlation_id: string
+  readonly caused_at: string
+}
+
+const cancelReason = (event: RecordedEvent<EndpointEvent>): DeliveryCanceled['data']['reason'] | null => {
+  if (event.type === 'EndpointRemoved') return 'endpoint_removed'
+  if (event.type === 'EndpointDisabled') return 'endpoint_disabled'
+  return event.type === 'EndpointChanged' && event.data.status === 'disabled' ? 'endpoint_disabled' : null
+}
+
+const saveEndpoints = async (db: Db, events: readonly RecordedEvent<EndpointEvent>[]): Promise<void> => {
+  const superseded = events.map(supersededBy).filter((each) => each !== null)
+  if (superseded.length > 0)
+    await db.query(
+      `insert into work.webhook_superseded_values (value_id, erase_at)
+       select * from unnest($1::text[], $2::timestamptz[]) on conflict do nothing`,
+      [superseded.map(({ valueId }) => valueId), superseded.map(({ eraseAt }) => eraseAt)],
+    )
+  for (const event of events) {
+    const reason = cancelReason(event)
+    if (reason === null) continue
+    const { endpointId, accountId } = event.data
+    const failingSince = event.type === 'EndpointDisabled' ? (event.data.failingSince ?? null) : null
+    await db.query(
+      `insert into work.webhook_cancellations
+         (position, endpoint_id, account_id, reason, failing_since, cause_id, correlation_id, caused_at)
+       values ($1::bigint, $2::text, $3::text, $4::text, $5::timestamptz, $6::uuid, $7::text, $8::timestamptz)
+       on conflict (position) do nothing`,
+      [
+        event.position,
+        endpointId,
+        accountId,
+        reason,
+        failingSince,
+        event.id,
+        event.metadata.correlationId,
+        event.metadata.recordedAt,
+      ],
+    )
+  }
+}
+
+/**
+ * The queue of deliveries: filled from what was enqueued and from outcomes, while workers change when each is due. Its
+ * rows are forgotten after 30 days, so it is no read model, which comes out of the log the same at any time.
+ */
+export const webhookQueue: WorkFold = {
+  name: 'webhook-queue',
+  version: 1,
+  types: new Set([
+    'WebhookEnqueued',
+    'WebhookRequeued',
+    ...outcomeTypes,
+    'EndpointChanged',
+    'EndpointDisabled',
+    'EndpointRemoved',
+    'SecretRotated',
+  ]),
+  take: async (db, events) => {
+    const queued: Queued[] = []
+    const outcomes: RecordedEvent<DeliveryOutcome>[] = []
+    const endpoints: RecordedEvent<EndpointEvent>[] = []
+    for (const event of events)
+      if (event.type === 'WebhookEnqueued' || event.type === 'WebhookRequeued') queued.push(event as Queued)
+      else if (isOutcome(event)) outcomes.push(event)
+      else endpoints.push(event as RecordedEvent<EndpointEvent>)
+    if (queued.length > 0) await saveQueued(db, queued)
+    if (outcomes.length > 0) await saveOutcomes(db, outcomes)
+    if (endpoints.length > 0) await saveEndpoints(db, endpoints)
+    return queued.length + endpoints.length
+  },
+  reset: async (db) => {
+    await db.query(`truncate work.webhook_deliveries, work.webhook_attempts, work.webhook_queues,
+      work.webhook_superseded_values, work.webhook_cancellations`)
+  },
+}
