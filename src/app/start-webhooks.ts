@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
 import { hot, webhookDeliveries, webhookDue } from '../../projections/groups.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
@@ -25,17 +26,23 @@ const waitMs = 500
  * filled from an older place shows as pending what was sent long ago. False when stopped before.
  */
 const filled = async (
-  { log }: Core,
+  { log, logger }: Core,
   { progress }: Pick<Projecting, 'progress'>,
   stopping: AbortSignal,
 ): Promise<boolean> => {
-  const head = await log.head()
+  let head: number | null = null
   while (!stopping.aborted)
-    if (
-      (await progress.reached(webhookDue.name, 0, waitMs)) &&
-      (await progress.reached(webhookDeliveries.name, head, waitMs))
-    )
-      return true
+    try {
+      head ??= await log.head()
+      if (
+        (await progress.reached(webhookDue.name, 0, waitMs)) &&
+        (await progress.reached(webhookDeliveries.name, head, waitMs))
+      )
+        return true
+    } catch (error) {
+      logger.error({ err: error, reactor: 'webhooks' }, 'webhooks cannot start yet')
+      await sleep(waitMs, undefined, { signal: stopping }).catch(() => undefined)
+    }
   return false
 }
 
