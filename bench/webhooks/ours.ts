@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { hot, webhookDeliveries } from '../../projections/groups.ts'
+import { hot } from '../../projections/groups.ts'
 import { openFarebox } from '../../src/app/compose.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { type AccountId, newEventId, newId } from '../../src/kernel/ids.ts'
 import { deliveryIdOf } from '../../src/outbound/webhooks/reactor/enqueue.ts'
+import { onWebhooks } from '../../src/outbound/webhooks/reactor/run.ts'
 import { createSender } from '../../src/outbound/webhooks/sender.ts'
 import { createWebhooks } from '../../src/outbound/webhooks/service.ts'
 import { createWebhookValues } from '../../src/outbound/webhooks/vault.ts'
@@ -76,9 +77,7 @@ const open = async (job: SendJob) => {
         onDead: async () => undefined,
         limits: { active: job.concurrency },
       })
-      projecting.onBatch(({ group, rows }) => {
-        if (group === webhookDeliveries.name && rows > 0) worker.wake()
-      })
+      onWebhooks(projecting.progress, { queued: worker.wake })
     },
   }
 }

@@ -73,6 +73,7 @@ export type ReadModel = {
  * the log alone, so they are never made anew beside the live ones and never compared.
  */
 export type WorkFold = {
+  /** Its changes are told under this name, as those of a table. */
   readonly name: string
   /** Rises with every change of what it knows or does: from then on a process of an older release leaves the group alone. */
   readonly version: number

@@ -194,6 +194,7 @@ export const holdTenure = async (
     changes.commit()
     position = to
     const tables = changes.tables.filter(hasRows).map(({ table }) => table.name)
+    if (group.work && rows > 0) tables.push(group.work.name)
     progress.changed(group.name, tables)
     progress.advanceOwn(group.name, to)
     const told = tables.filter((name) => group.held?.includes(name))

@@ -4,7 +4,6 @@ import { createLogFeed, type LogFeed } from '../../projections/engine/feed.ts'
 import { outdatedModels } from '../../projections/engine/group-loop.ts'
 import { hearHints } from '../../projections/engine/hints.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../../projections/engine/runner.ts'
-import type { BatchDone } from '../../projections/engine/tenure.ts'
 import { followers, hot } from '../../projections/groups.ts'
 import type { CrashHooks } from '../kernel/crash.ts'
 import { openSession, type Session } from '../platform/postgres/session.ts'
@@ -18,8 +17,6 @@ export type Projecting = Pick<
 > & {
   /** The one reader of the log in this process, for whatever else follows it. */
   readonly feed: LogFeed
-  /** Tells of each batch that this process has written. Returns the way to unsubscribe. */
-  onBatch(listener: (batch: BatchDone) => void): () => void
   stop(): Promise<void>
 }
 
@@ -89,7 +86,6 @@ export const startProjecting = async (
     onError: (error) =>
       logger.error({ err: error }, 'the subscription to the log failed and is opened again'),
   })
-  const listeners = new Set<(batch: BatchDone) => void>()
   const runner = createProjectionRunner({
     pool,
     log,
@@ -99,19 +95,12 @@ export const startProjecting = async (
     logger,
     clock,
     giveWay: lulls.giveWay,
-    onBatch: (batch) => {
-      for (const listener of listeners) listener(batch)
-    },
     onPoint: (point) => options.hooks.at(point),
   })
   if (options.folds) await runner.start()
   const follower = options.folds ? null : await follow(core, runner, logger)
   return {
     feed,
-    onBatch: (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
     progress: runner.progress,
     lag: runner.lag,
     caughtUp: runner.caughtUp,

@@ -5,7 +5,7 @@ import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { forgetAllowances } from '../outbound/webhooks/allowance.ts'
 import { createWebhookMetrics } from '../outbound/webhooks/metrics.ts'
-import { startEnqueuer } from '../outbound/webhooks/reactor/run.ts'
+import { onWebhooks, startEnqueuer } from '../outbound/webhooks/reactor/run.ts'
 import { eraseSuperseded, forgetOldDeliveries } from '../outbound/webhooks/retention.ts'
 import { createSender } from '../outbound/webhooks/sender.ts'
 import { createWebhooks } from '../outbound/webhooks/service.ts'
@@ -77,12 +77,12 @@ const start = (core: Core, { projecting, ...parts }: Parts): Pick<Poller, 'stop'
       }),
   })
   const enqueuer = startEnqueuer({ pool, log, clock, logger })
-  const forget = projecting.onBatch(({ group, rows }) => {
-    if (rows === 0) return
-    if (group === webhookDue.name) enqueuer.wake()
-    if (group !== webhookDeliveries.name) return
-    worker.wake()
-    enqueuer.wake()
+  const forget = onWebhooks(projecting.progress, {
+    due: enqueuer.wake,
+    queued: () => {
+      worker.wake()
+      enqueuer.wake()
+    },
   })
   const retention = startPoller({
     name: 'webhook-retention',

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { hot } from '../../projections/groups.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
-import { type EnqueuerDeps, startEnqueuer } from '../../src/outbound/webhooks/reactor/run.ts'
+import { type EnqueuerDeps, onWebhooks, startEnqueuer } from '../../src/outbound/webhooks/reactor/run.ts'
 import { createSender, type SenderOptions } from '../../src/outbound/webhooks/sender.ts'
 import { createWebhooks } from '../../src/outbound/webhooks/service.ts'
 import { createWebhookValues } from '../../src/outbound/webhooks/vault.ts'
@@ -47,7 +47,7 @@ export const startReactor = (t: TestContext, stage: Stage, sending: Sending = {}
     logger: sending.logger ?? core.logger,
     onPoint: sending.onPoint,
   })
-  t.after(projecting.onBatch(reactor.wake))
+  t.after(onWebhooks(projecting.progress, { due: reactor.wake, queued: reactor.wake }))
   t.after(() => reactor.stop())
   return reactor
 }

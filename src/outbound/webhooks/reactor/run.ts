@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import type { Progress } from '../../../../projections/engine/progress.ts'
+import { webhookDeliveries, webhookDue } from '../../../../projections/groups.ts'
+import { webhookQueue } from '../../../../projections/webhook-queue.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { EventLog } from '../../../platform/eventstore/port.ts'
 import { lead } from '../../../platform/postgres/leader.ts'
@@ -8,6 +11,20 @@ import { sessionAnswerMs } from '../../../platform/postgres/session.ts'
 import { openCancellations } from './cancel.ts'
 import { openDueEvents } from './due.ts'
 import { openFanOuts } from './fan-out.ts'
+
+/** Tells when the read tables may say that something is due, and when the queue has changed. Returns the way to unsubscribe. */
+export const onWebhooks = (
+  { watch }: Pick<Progress, 'watch'>,
+  { due = () => undefined, queued }: { readonly due?: () => void; readonly queued: () => void },
+): (() => void) => {
+  const forget = [
+    watch(webhookDue.name, ['webhooks_due', 'webhook_announcements']).onChange(due),
+    watch(webhookDeliveries.name, [webhookQueue.name]).onChange(queued),
+  ]
+  return () => {
+    for (const each of forget) each()
+  }
+}
 
 export type EnqueuerDeps = {
   readonly pool: pg.Pool
