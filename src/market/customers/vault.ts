@@ -89,15 +89,17 @@ export const listCustomers = async (
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly customers: readonly CustomerRecord[]; readonly total: number }> => {
   const [found, counted] = await Promise.all([
-    pool.query<Row>(
-      `select ${columns} from vault.customers where account_id = $1::text
+    pool.query<Row>({
+      name: 'list-customers',
+      text: `select ${columns} from vault.customers where account_id = $1::text
        order by created_at desc, customer_id desc limit $2::bigint offset $3::bigint`,
-      [reseller, page.limit, page.offset],
-    ),
-    pool.query<{ total: number }>(
-      'select count(*) as total from vault.customers where account_id = $1::text',
-      [reseller],
-    ),
+      values: [reseller, page.limit, page.offset],
+    }),
+    pool.query<{ total: number }>({
+      name: 'count-customers',
+      text: 'select count(*) as total from vault.customers where account_id = $1::text',
+      values: [reseller],
+    }),
   ])
   return { customers: found.rows.map(recordOf), total: counted.rows[0]?.total ?? 0 }
 }

@@ -1,12 +1,13 @@
 import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../../projections/database.ts'
-import type { KeptDetails, OrderCountRow, OrderRow } from '../../../projections/orders.ts'
+import type { KeptDetails, OrderRow } from '../../../projections/orders.ts'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import type { DepositPagesDatabase } from '../../money/deposits/database.ts'
 import { type DepositStatus, isPayable } from '../../money/deposits/fold.ts'
+import { countedPage } from '../../platform/postgres/counted-page.ts'
 import type { Scope } from '../../terms/holder.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
-import type { Order, OrderStatus, ShownOrder } from './fold.ts'
+import { type Order, type OrderStatus, orderStatuses, type ShownOrder } from './fold.ts'
 import type { AwaitedInvoice } from './record.ts'
 
 export type Page = { readonly limit: number; readonly offset: number }
@@ -84,9 +85,6 @@ export const findOrder = async (db: Kysely<Database>, scope: Scope, orderId: str
   return row && orderOfRow(row, nowMs)
 }
 
-const totalOf = ({ account_id: _, ...counts }: OrderCountRow, status: OrderStatus | undefined): number =>
-  status === undefined ? Object.values(counts).reduce((sum, count) => sum + count, 0) : counts[status]
-
 /** `orderIds`: only some of these. */
 type ListFilter = {
   readonly status: OrderStatus | undefined
@@ -101,16 +99,20 @@ const fittingOrders = (db: Kysely<Database>, scope: Scope, { status, orderIds }:
 }
 
 /** Of all of an account's orders it is known; a customer has few, and only a few can be named. */
-const countOrders = async (db: Kysely<Database>, scope: Scope, filter: ListFilter): Promise<number> => {
-  if (filter.orderIds !== undefined || scope.customerId !== null) {
-    const counting = fittingOrders(db, scope, filter)
+const countOrders = (db: Kysely<Database>, scope: Scope, filter: ListFilter) => {
+  if (filter.orderIds !== undefined || scope.customerId !== null)
+    return fittingOrders(db, scope, filter)
       .clearSelect()
       .select((is) => is.fn.countAll<number>().as('total'))
-    return (await counting.executeTakeFirstOrThrow()).total
-  }
-  const known = db.selectFrom('read.order_counts').selectAll().where('account_id', '=', scope.accountId)
-  const counts = await known.executeTakeFirst()
-  return counts ? totalOf(counts, filter.status) : 0
+  const counted = filter.status === undefined ? orderStatuses : [filter.status]
+  const total = sql.join<number>(
+    counted.map((status) => sql.ref(status)),
+    sql` + `,
+  )
+  return db
+    .selectFrom('read.order_counts')
+    .select(sql<number>`${total}`.as('total'))
+    .where('account_id', '=', scope.accountId)
 }
 
 /** A page of the orders within the scope, newest first, and how many there are in all. */
@@ -120,14 +122,10 @@ export const listOrders = async (
   filter: Page & ListFilter,
   nowMs: number,
 ) => {
-  const [rows, total] = await Promise.all([
-    fittingOrders(db, scope, filter)
-      .orderBy('o.created_at', 'desc')
-      .orderBy('o.order_id', 'desc')
-      .limit(filter.limit)
-      .offset(filter.offset)
-      .execute(),
+  const { rows, total } = await countedPage(
+    fittingOrders(db, scope, filter).orderBy('o.created_at', 'desc').orderBy('o.order_id', 'desc'),
     countOrders(db, scope, filter),
-  ])
+    filter,
+  )
   return { orders: rows.map((row) => orderOfRow(row, nowMs)), total }
 }

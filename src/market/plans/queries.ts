@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { countedPage } from '../../platform/postgres/counted-page.ts'
 import type { Scope } from '../../terms/holder.ts'
 import type { LabelDatabase } from '../labels/database.ts'
 import type { TrafficDatabase } from './migrations.ts'
@@ -71,16 +72,14 @@ export const listPlans = async (
             ]),
           )
   }
-  const [plans, counted] = await Promise.all([
+  const { rows, total } = await countedPage(
     fitting
       .selectAll('plan')
       .select(['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds])
       .orderBy('plan.started_at', 'desc')
-      .orderBy('plan.plan_id', 'desc')
-      .limit(filter.limit)
-      .offset(filter.offset)
-      .execute(),
-    fitting.select((is) => is.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
-  ])
-  return { plans, total: counted.total }
+      .orderBy('plan.plan_id', 'desc'),
+    fitting.select((is) => is.fn.countAll<number>().as('total')),
+    filter,
+  )
+  return { plans: rows, total }
 }

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { countedPage } from '../../platform/postgres/counted-page.ts'
 import type { Scope } from '../../terms/holder.ts'
 import type { LabelDatabase } from '../labels/database.ts'
 import { expiringMs, type FoundProxy, type ProxyStatus } from './record.ts'
@@ -80,16 +81,14 @@ export const listProxies = async (
   nowMs: number,
 ): Promise<{ proxies: readonly FoundProxy[]; total: number }> => {
   const fitting = proxiesOf(db, scope, filter, nowMs)
-  const [proxies, counted] = await Promise.all([
+  const { rows, total } = await countedPage(
     fitting
       .selectAll('proxy')
       .select('label.label')
       .orderBy('proxy.created_at', 'desc')
-      .orderBy('proxy.proxy_id', 'desc')
-      .limit(page.limit)
-      .offset(page.offset)
-      .execute() as Promise<FoundProxy[]>,
-    fitting.select((is) => is.fn.countAll<number>().as('total')).executeTakeFirstOrThrow(),
-  ])
-  return { proxies, total: counted.total }
+      .orderBy('proxy.proxy_id', 'desc'),
+    fitting.select((is) => is.fn.countAll<number>().as('total')),
+    page,
+  )
+  return { proxies: rows as readonly FoundProxy[], total }
 }

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { countedPage } from '../../platform/postgres/counted-page.ts'
 import type { Scope } from '../../terms/holder.ts'
 import type { RenewalDatabase } from './migrations.ts'
 import type { SubscriptionStatus, SubscriptionView } from './record.ts'
@@ -71,17 +72,10 @@ export const listSubscriptions = async (
       .where('held.ended_as', 'is', null)
       .where('held.current_period_end', '<=', isoTime(nowMs))
       .where('refused.reason', 'is not', null)
-  const [subscriptions, counted] = await Promise.all([
-    fitting
-      .orderBy('held.started_at', 'desc')
-      .orderBy('held.subscription_id', 'desc')
-      .limit(filter.limit)
-      .offset(filter.offset)
-      .execute(),
-    fitting
-      .clearSelect()
-      .select((is) => is.fn.countAll<number>().as('total'))
-      .executeTakeFirstOrThrow(),
-  ])
-  return { subscriptions, total: counted.total }
+  const { rows, total } = await countedPage(
+    fitting.orderBy('held.started_at', 'desc').orderBy('held.subscription_id', 'desc'),
+    fitting.clearSelect().select((is) => is.fn.countAll<number>().as('total')),
+    filter,
+  )
+  return { subscriptions: rows, total }
 }

@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { TransactionRow } from '../../../projections/balances.ts'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { AccountId } from '../../kernel/ids.ts'
+import { countedPage } from '../../platform/postgres/counted-page.ts'
 import { createGathered } from '../../platform/postgres/gathered.ts'
 import type { Scope } from '../../terms/holder.ts'
 
@@ -26,15 +27,10 @@ const transactionsOf = (db: Kysely<ReadDatabase>, { accountId, customerId }: Sco
 }
 
 /** Of all of an account's transactions it is known; a customer has few. */
-const countTransactions = async (db: Kysely<ReadDatabase>, scope: Scope): Promise<number> => {
-  if (scope.customerId !== null) {
-    const counting = transactionsOf(db, scope).select((is) => is.fn.countAll<number>().as('total'))
-    return (await counting.executeTakeFirstOrThrow()).total
-  }
-  const known = db.selectFrom('read.balances').select('transactions')
-  const balance = await known.where('account_id', '=', scope.accountId).executeTakeFirst()
-  return balance?.transactions ?? 0
-}
+const countTransactions = (db: Kysely<ReadDatabase>, scope: Scope) =>
+  scope.customerId === null
+    ? db.selectFrom('read.balances').select('transactions as total').where('account_id', '=', scope.accountId)
+    : transactionsOf(db, scope).select((is) => is.fn.countAll<number>().as('total'))
 
 /** A page of the transactions within the scope, newest first, and how many there are in all. */
 export const listTransactions = async (
@@ -42,14 +38,10 @@ export const listTransactions = async (
   scope: Scope,
   page: { readonly limit: number; readonly offset: number },
 ): Promise<{ readonly transactions: readonly TransactionRow[]; readonly total: number }> => {
-  const [transactions, total] = await Promise.all([
-    transactionsOf(db, scope)
-      .selectAll()
-      .orderBy('position', 'desc')
-      .limit(page.limit)
-      .offset(page.offset)
-      .execute(),
+  const { rows, total } = await countedPage(
+    transactionsOf(db, scope).selectAll().orderBy('position', 'desc'),
     countTransactions(db, scope),
-  ])
-  return { transactions, total }
+    page,
+  )
+  return { transactions: rows, total }
 }
