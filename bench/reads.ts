@@ -9,11 +9,11 @@ import type { Bench, BenchContext } from './bench.ts'
 import { withDatabase, withLogOf } from './database.ts'
 import { watchLag } from './orders/lag.ts'
 import { runLoad } from './orders/load.ts'
+import type { LoadResult } from './orders/load-process.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
 import { percentile } from './percentile.ts'
 import { type CpuSpent, cpuSpent } from './process-cpu.ts'
-import { type Get, type OpenLoopResult, runOpenLoop } from './reads/open-loop.ts'
-import { fill, makeAccounts, type ReadOf, readsOf, type World } from './reads/world.ts'
+import { fill, type Get, makeAccounts, type ReadOf, readsOf, type World } from './reads/world.ts'
 
 const getsPerSecond = 1_000
 const connections = 100
@@ -58,7 +58,7 @@ const costOf = async ({ url, pid, pool }: Subject, { gets }: ReadOf): Promise<Co
 }
 
 /** One request of each GET in turn, so that every GET has the same share of the load. */
-const spread = (reads: readonly ReadOf[]): readonly Get[] => {
+const spread = (reads: readonly ReadOf[]): readonly (Get & { readonly name: string })[] => {
   const rounds = Math.max(...reads.map(({ gets }) => gets.length))
   return Array.from({ length: rounds }, (_, n) =>
     reads.map(({ name, gets }) => ({ name, ...gets[n % gets.length]! })),
@@ -80,13 +80,20 @@ const load = async (subject: Subject, reads: readonly ReadOf[], { callers }: Wor
     bodies: [order],
     perSecond: ordersPerSecond,
   })
-  const reading = runOpenLoop({
-    origin: url.origin,
-    gets: spread(reads),
-    perSecond: getsPerSecond,
+  const gets = spread(reads)
+  const reading = runLoad({
+    host: url.hostname,
+    port: Number(url.port),
     connections,
     warmUpMs,
     measureMs,
+    run: '',
+    path: gets.map(({ path }) => path),
+    keys: gets.map(({ key }) => key),
+    names: gets.map(({ name }) => name),
+    bodies: [],
+    perSecond: getsPerSecond,
+    open: true,
   })
   await sleep(warmUpMs)
   const watched = watchLag(url, lagPauseMs)
@@ -104,13 +111,13 @@ const tell = (
   { print }: BenchContext,
   reads: readonly ReadOf[],
   costs: ReadonlyMap<string, Cost>,
-  { latenciesMs }: OpenLoopResult,
+  { byName }: LoadResult,
 ): void => {
   print(
     `\n  GET${' '.repeat(46)}  p50 ms   p99 ms  answers │ alone ms  µs main µs Postg.\n  (under the load, all GETs at once)`,
   )
   for (const { name } of reads) {
-    const times = rising(latenciesMs[name] ?? [])
+    const times = rising(byName[name] ?? [])
     const { ms, main, postgres } = costs.get(name)!
     const loaded =
       times.length === 0
@@ -138,13 +145,18 @@ const measureAll = async (
   const machine = loadavg()[0]!.toFixed(1)
   const { read, placed, lags, node, postgres } = await load(subject, loaded, world, sizes.seconds)
   tell(context, reads, costs, read)
-  const all = rising(Object.values(read.latenciesMs).flat())
+  const all = read.latenciesMs
   const failed = all.length - (read.statuses['200'] ?? 0)
   const [p50Ms, p99Ms] = [percentile(all, 0.5), percentile(all, 0.99)]
   const lagMs = percentile(lags, 0.99)
-  const met = p50Ms < limit.p50Ms && p99Ms < limit.p99Ms && lagMs < lagLimitMs && failed === 0 && read.keptUp
+  const met =
+    p50Ms < limit.p50Ms &&
+    p99Ms < limit.p99Ms &&
+    lagMs < lagLimitMs &&
+    failed === 0 &&
+    read.perSecond > getsPerSecond * 0.99
   print(
-    `\n  ${loaded.length} GETs at ${(all.length / sizes.seconds).toFixed(0)} a second, open loop:  p50 ${p50Ms.toFixed(1)} ms (limit ${limit.p50Ms}), p99 ${p99Ms.toFixed(1)} ms (limit ${limit.p99Ms}, × ${(p99Ms / limit.p99Ms).toFixed(2)}), ${failed} failed${read.keptUp ? '' : '; ended early, for the server did not keep up'}`,
+    `\n  ${loaded.length} GETs at ${(all.length / sizes.seconds).toFixed(0)} a second, open loop:  p50 ${p50Ms.toFixed(1)} ms (limit ${limit.p50Ms}), p99 ${p99Ms.toFixed(1)} ms (limit ${limit.p99Ms}, × ${(p99Ms / limit.p99Ms).toFixed(2)}), ${failed} failed`,
   )
   print(
     `  orders beside them: ${placed.perSecond.toFixed(0)} a second, p50 ${placed.p50Ms.toFixed(1)} ms, p99 ${placed.p99Ms.toFixed(1)} ms; read models behind by ${percentile(lags, 0.5).toFixed(0)} ms at the median, ${lagMs.toFixed(0)} at p99 (limit ${lagLimitMs})`,

@@ -5,7 +5,8 @@ import { percentile } from '../percentile.ts'
 export type Times = { readonly warmUpMs: number; readonly measureMs: number }
 
 /**
- * A closed-loop HTTP client of its own process: each connection sends its next request when the last one is answered.
+ * An HTTP client in a process of its own. A closed loop: each connection sends its next request when the last one is
+ * answered. Or an open one: requests are due at even distances, whether the ones before are answered or not.
  * Hand-written on sockets, since a general client takes as much of the two cores as the server.
  * In: a job on IPC, and anything after it to stop before its time. Out: what it measured, then it ends.
  */
@@ -23,6 +24,10 @@ export type LoadJob = Times & {
   readonly customer?: string | null
   /** Requests a second at most, sent at even distances; left out: as many as are answered. */
   readonly perSecond?: number
+  /** The loop is open: how long a request took is counted from when it was due, so what waits for a connection is seen to wait. */
+  readonly open?: true
+  /** What each path stands for, one a path: times are told by it too. */
+  readonly names?: readonly string[]
   /** Makes the idempotency keys of this run differ from every other run's. */
   readonly run: string
 }
@@ -33,6 +38,8 @@ export type LoadResult = {
   readonly p99Ms: number
   /** Of every measured request, rising. */
   readonly latenciesMs: readonly number[]
+  /** The same by the name of the path, where paths have names, as they were answered. */
+  readonly byName: Readonly<Record<string, readonly number[]>>
   readonly statuses: Readonly<Record<string, number>>
 }
 
@@ -56,6 +63,8 @@ const contentLength = /\r\ncontent-length: (\d+)/i
 
 const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> => {
   const latenciesMs: number[] = []
+  const byName: Record<string, number[]> = {}
+  const { names } = job
   const statuses: Record<string, number> = {}
   const begunMs = performance.now()
   const startMs = begunMs + job.warmUpMs
@@ -79,9 +88,11 @@ const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> 
         onread: { buffer, callback },
       })
       let sentMs = 0
+      let dueMs = 0
+      let name = ''
       let answer = ''
       const next = (): void => {
-        const dueMs = begunMs + (job.perSecond === undefined ? 0 : (due++ * 1000) / job.perSecond)
+        dueMs = begunMs + (job.perSecond === undefined ? 0 : (due++ * 1000) / job.perSecond)
         const waitMs = dueMs - performance.now()
         if (waitMs > 0) setTimeout(send, waitMs)
         else send()
@@ -93,6 +104,8 @@ const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> 
           resolve()
           return
         }
+        if (job.open) sentMs = dueMs
+        if (names !== undefined) name = names[sent % names.length]!
         socket.write(request(sent), 'latin1')
         sent += 1
       }
@@ -105,6 +118,10 @@ const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> 
         const nowMs = performance.now()
         if (sentMs >= startMs) {
           latenciesMs.push(nowMs - sentMs)
+          if (names !== undefined) {
+            byName[name] ??= []
+            byName[name]!.push(nowMs - sentMs)
+          }
           const status = answer.slice(9, 12)
           statuses[status] = (statuses[status] ?? 0) + 1
         }
@@ -123,6 +140,7 @@ const measure = async (job: LoadJob, stopped: AbortSignal): Promise<LoadResult> 
     p50Ms: percentile(latenciesMs, 0.5),
     p99Ms: percentile(latenciesMs, 0.99),
     latenciesMs,
+    byName,
     statuses,
   }
 }

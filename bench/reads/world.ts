@@ -4,9 +4,11 @@ import { createTokenDesk } from '../../src/books/finance/tokens.ts'
 import { addAddresses } from '../../src/market/stock/stocking.ts'
 import { createNotices } from '../../src/outbound/notices/service.ts'
 import { cause, withDesk } from '../accounts.ts'
-import type { Get } from './open-loop.ts'
 
 export type Caller = { readonly key: string; readonly reseller: boolean }
+
+/** A request as an account sends it. */
+export type Get = { readonly key: string; readonly path: string }
 
 export type World = { readonly callers: readonly Caller[]; readonly financeToken: string }
 
@@ -14,7 +16,7 @@ export type World = { readonly callers: readonly Caller[]; readonly financeToken
 export type ReadOf = {
   readonly name: string
   readonly template: string
-  readonly gets: readonly Omit<Get, 'name'>[]
+  readonly gets: readonly Get[]
 }
 
 /** The first account has this share of all orders beside its own: one in five, so thousands where the others have hundreds. */
