@@ -20,6 +20,7 @@ import { migrations as snapshots } from '../platform/eventstore/commands/migrati
 import { migrations as log } from '../platform/eventstore/postgres/migrations.ts'
 import type { Migrations } from '../platform/postgres/migrate.ts'
 import { migrations as keys } from '../platform/vault/keys.ts'
+import { migrations as queues } from '../platform/work/migrations.ts'
 import { migrations as sandbox } from '../sandbox/records.ts'
 import { migrations as demo } from './demo/migrations.ts'
 
@@ -59,6 +60,7 @@ const idsByBytes: Migrations = {
 
 const rooms: readonly Migrations[] = [
   schemas,
+  queues,
   keys,
   demo,
   log,

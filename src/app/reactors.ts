@@ -16,6 +16,7 @@ import { createWallets } from '../money/ledger/service.ts'
 import { createBots } from '../outbound/messaging/bots.ts'
 import { startMessageWorker } from '../outbound/messaging/worker.ts'
 import { createVault } from '../platform/vault/seal.ts'
+import { createWorkers } from '../platform/work/queue/workers.ts'
 import type { Core } from './core.ts'
 import type { LivePrices } from './live-prices.ts'
 import type { Payments } from './open-payments.ts'
@@ -52,6 +53,7 @@ export const startReactors = (
   })
   const stopping = new AbortController()
   const wallets = createWallets({ runner })
+  const workers = createWorkers({ pool, clock, monotonicMs: parts.monotonicMs, logger })
   const callbacks = startCallbackReactor({ ...payments, wallets, logger })
   const started = tablesMade(projecting, stopping.signal).then((made) =>
     made
@@ -66,7 +68,7 @@ export const startReactors = (
             monotonicMs: parts.monotonicMs,
             registry: parts.registry,
           }),
-          startMessageWorker({ pool, log: core.log, botOf: bots.of, clock, logger }),
+          startMessageWorker({ workers, pool, log: core.log, botOf: bots.of, clock }),
           startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),
           startDisputeReactor({ ...payments, pool, clock, logger, firstLookMs }),
           startTrafficSweep({ meter: createMeter(core), clock, logger }),
@@ -80,6 +82,7 @@ export const startReactors = (
       stopping.abort()
       await callbacks.stop()
       for (const poller of await started) await poller.stop()
+      await workers.stop()
       await bots.close()
     },
   }

@@ -4,6 +4,7 @@ import { isoTime } from '../../src/kernel/clock.ts'
 import { newEventId, type OrderId } from '../../src/kernel/ids.ts'
 import type { SendOutcome } from '../../src/outbound/messaging/port.ts'
 import { startMessageWorker } from '../../src/outbound/messaging/worker.ts'
+import { createWorkers } from '../../src/platform/work/queue/workers.ts'
 import { orderStream } from '../../src/terms/streams.ts'
 import { silent } from '../projections/engine.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
@@ -23,26 +24,27 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   await pool.query(`create table read.order_outcomes
     (order_id text, account_id text, customer_id text, outcome text, position bigint)`)
   let nextMs = nowMs
+  const clock = () => nextMs
+  const workers = createWorkers({ pool, clock, monotonicMs: () => performance.now(), logger: silent })
   const worker = startMessageWorker({
+    workers,
     pool,
     log,
     botOf: async (reseller) => ({
       messenger: { send: ({ chatId }) => bots[reseller]!(chatId) },
       merchantName: null,
     }),
-    clock: () => nextMs,
-    logger: silent,
-    intervalMs: 3_600_000,
+    clock,
+    pollMs: 3_600_000,
   })
-
-  t.after(() => worker.stop())
+  t.after(() => workers.stop())
 
   /** So many messages of a reseller, each due so long ago; `from` is how many it had before. */
   const due = async (reseller: string, count: number, sinceMs: number, from = 0): Promise<void> => {
     const ids = Array.from({ length: count }, (_, n) => `ord_${reseller}_${from + n}` as OrderId)
     await pool.query(
       `with known as (insert into vault.customers (customer_id, account_id, ref, chat_id) values ($2, $1, $1, $1) on conflict do nothing)
-       insert into work.messages (order_id, account_id, customer_id, outcome, next_at)
+       insert into work.messages (order_id, account_id, customer_id, outcome, due_at)
        select id, $1, $2, 'placed', $4::timestamptz from unnest($3::text[]) id`,
       [reseller, `cus_${reseller}`, ids, isoTime(nowMs - sinceMs)],
     )
@@ -63,12 +65,12 @@ const openMessages = async (t: TestContext, bots: Readonly<Record<string, Bot>>)
   }
   const results = async (reseller: string) =>
     (
-      await pool.query<{ result: string | null; next_at: string; done_at: string | null }>(
-        'select result, next_at, done_at from work.messages where account_id = $1 order by order_id',
+      await pool.query<{ result: string | null; due_at: string; finished_at: string | null }>(
+        'select result, due_at, finished_at from work.messages where account_id = $1 order by order_id',
         [reseller],
       )
     ).rows
-  return { worker, due, results, now: () => nextMs, pass: (ms: number) => (nextMs += ms) }
+  return { worker, due, results, pass: (ms: number) => (nextMs += ms) }
 }
 
 /** As `openMessages`, with one bot that answers and one that does not before it is told to, nor holds up the test's end. */
@@ -117,7 +119,7 @@ test('what a reseller has under way counts against its share of the next round',
 
 test('a chat that always moved is asked for ever more seldom, and given up in the end', async (t) => {
   let asked = 0
-  const { worker, due, results, now, pass } = await openMessages(t, {
+  const { worker, due, results, pass } = await openMessages(t, {
     moves: async () => {
       asked += 1
       return { kind: 'moved', chatId: `-100${asked}` }
@@ -126,26 +128,24 @@ test('a chat that always moved is asked for ever more seldom, and given up in th
   await due('moves', 1, 0)
   const round = async (): Promise<void> => {
     const before = asked
-    await worker.runNow()
-    // Claimed for a minute until it is put on record.
-    const leasedUntil = isoTime(now() + 60_000)
-    await until(async () => asked > before && (await results('moves'))[0]?.next_at !== leasedUntil)
+    await worker.drain()
+    assert.equal(asked, before + 1)
   }
   await round()
   assert.deepEqual(await results('moves'), [
-    { result: 'the chat moved', next_at: '2026-11-21T12:00:01.000Z', done_at: null },
+    { result: 'the chat moved', due_at: '2026-11-21T12:00:01.000Z', finished_at: null },
   ])
-  await worker.runNow()
+  await worker.drain()
   assert.equal(asked, 1, 'not before its time')
   for (let attempt = 2; attempt < 32; attempt += 1) {
     pass(3_600_000)
     await round()
   }
   pass(3_600_000)
-  await worker.runNow()
-  await until(async () => (await results('moves'))[0]?.result === 'given up: the chat moved')
+  await worker.drain()
+  assert.equal((await results('moves'))[0]?.result, 'given up: the chat moved')
   pass(3_600_000)
-  await worker.runNow()
+  await worker.drain()
   assert.equal(asked, 32)
 })
 
@@ -156,5 +156,5 @@ test('a bot that wants to be asked again in ten thousand years is asked again in
   await due('limits', 1, 0)
   await worker.runNow()
   await until(async () => (await results('limits'))[0]?.result === 'error 429')
-  assert.equal((await results('limits'))[0]?.next_at, '2026-11-22T12:00:00.000Z')
+  assert.equal((await results('limits'))[0]?.due_at, '2026-11-22T12:00:00.000Z')
 })

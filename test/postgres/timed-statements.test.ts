@@ -24,7 +24,7 @@ const timed = [
   'read.webhook_announcements where',
   'work.webhook_cancellations order',
   'work.message_cursor where single',
-  'from work.messages own',
+  'from work.messages d',
   'work.gateway_inbox inbox',
   'read.subscriptions s',
   'work.deposit_looks look',

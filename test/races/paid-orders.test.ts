@@ -107,7 +107,7 @@ test(`the retry, the callback and the poller meet ${meetings} times over two pro
     ).messages
   await until(async () => (await told()).length >= meetings, { timeoutMs: 60_000, what: 'all messages' })
   await until(async () => {
-    const open = await pool.query('select 1 from work.messages where done_at is null')
+    const open = await pool.query('select 1 from work.messages where finished_at is null')
     return open.rowCount === 0
   })
   const messages = await told()

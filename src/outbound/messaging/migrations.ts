@@ -33,4 +33,14 @@ export const migrations: Migrations = {
     create index messages_due_by_reseller on work.messages (account_id, next_at) where done_at is null;
     drop index work.messages_due;
   `,
+  // One of the queues (src/platform/work/migrations.ts).
+  '1411_messages_queue': `
+    alter table work.messages rename column next_at to due_at;
+    alter table work.messages rename column done_at to finished_at;
+    alter table work.messages add column status text not null default 'pending';
+    update work.messages set status = case when result like 'given up:%' then 'dead' else 'done' end
+     where finished_at is not null;
+    drop index work.messages_due_by_reseller;
+    select work.add_queue('messages', 'work.messages', 'account_id');
+  `,
 }

@@ -1,0 +1,101 @@
+import type { Db } from './membership.ts'
+import { ownerOf, type QueueItem, type QueueTable } from './table.ts'
+
+/** An owner that is this worker's until it is released or the worker ends. */
+export type ClaimedOwner = {
+  readonly owner: string
+  /** Nothing pending of it is due before. */
+  readonly since: string
+  /** What the queue remembers of the owner; null at first. */
+  readonly memory: unknown
+}
+
+/** What a lease leaves behind. */
+export type Released = {
+  readonly owner: string
+  readonly memory: unknown
+  /** The owner is left alone until then, ISO 8601. */
+  readonly holdUntil: string | null
+}
+
+/** The statements of one queue. Instants are the service's clock, ISO 8601; leases are Postgres's. */
+export type Leases<Item> = {
+  /** Owners that have something to do, for this worker alone: those that wait longest first, at most so many. */
+  claim(
+    db: Db,
+    options: {
+      readonly worker: number
+      readonly now: string
+      readonly owners: number
+      readonly leaseMs: number
+    },
+  ): Promise<readonly ClaimedOwner[]>
+  /** What is due of each owner, at most `limit` each. In its own statement: a claim's snapshot may be older than its locks. */
+  due(
+    db: Db,
+    owners: readonly Pick<ClaimedOwner, 'owner' | 'since'>[],
+    options: { readonly now: string; readonly limit: number },
+  ): Promise<ReadonlyMap<string, readonly Item[]>>
+  /** Gives owners back; each is due again when its earliest item is. */
+  release(db: Db, worker: number, owners: readonly Released[]): Promise<void>
+}
+
+export const createLeases = <Item extends QueueItem>(queue: QueueTable): Leases<Item> => {
+  const { name, table, key, owner, columns } = queue
+  const ready = queue.ready === undefined ? '' : `and (${queue.ready})`
+  const order = queue.order?.('$3::timestamptz') ?? 'd.due_at'
+  const read = [...new Set([...key, owner, ...columns, 'attempts'])].map((column) => `d.${column}`).join(', ')
+  return {
+    claim: async (db, { worker, now, owners, leaseMs }) => {
+      const { rows } = await db.query<ClaimedOwner>({
+        name: `${name}-claim`,
+        text: `with chosen as (
+                 select q.owner from work.queue_owners q
+                  where q.queue = $1::text and q.next_due_at <= $2::timestamptz and q.lease_worker is null
+                    and (q.hold_until is null or q.hold_until <= $2::timestamptz)
+                    and exists (select from ${table} d
+                                 where d.${owner} = q.owner and d.status = 'pending'
+                                   and d.due_at between q.next_due_at and $2::timestamptz ${ready})
+                  order by q.next_due_at limit $3::integer for update of q skip locked
+               )
+               update work.queue_owners q
+                  set lease_worker = $4::integer,
+                      lease_until = clock_timestamp() + make_interval(secs => $5::float8)
+                 from chosen where q.queue = $1::text and q.owner = chosen.owner
+               returning q.owner, q.next_due_at as since, q.memory`,
+        values: [name, now, owners, worker, leaseMs / 1000],
+      })
+      return rows
+    },
+    due: async (db, owners, { now, limit }) => {
+      const { rows } = await db.query<Item>({
+        name: `${name}-due`,
+        text: `select ${read}
+                 from unnest($1::text[], $2::timestamptz[]) as c (owner, since)
+                cross join lateral (
+                  select * from ${table} d
+                   where d.${owner} = c.owner and d.status = 'pending'
+                     and d.due_at between c.since and $3::timestamptz ${ready}
+                   order by ${order} limit $4::integer) d`,
+        values: [owners.map((each) => each.owner), owners.map(({ since }) => since), now, limit],
+      })
+      return Map.groupBy(rows, (item) => ownerOf(queue, item))
+    },
+    release: async (db, worker, owners) => {
+      await db.query({
+        name: 'queues-release',
+        text: `select work.release_queue_owners($1::text, $2::regclass, $3::text, $4::integer, $5::text[],
+                 $6::timestamptz[], $7::jsonb[])`,
+        values: [
+          name,
+          table,
+          owner,
+          worker,
+          owners.map((each) => each.owner),
+          owners.map(({ holdUntil }) => holdUntil),
+          owners.map(({ memory }) => (memory === null ? null : JSON.stringify(memory))),
+        ],
+      })
+    },
+  }
+}
