@@ -97,7 +97,7 @@ export const openPayments = async (
   closing.add(gateways.close)
   return {
     gateways,
-    inbox: createInbox(pool),
+    inbox: createInbox(pool, clock),
     deposits: createDeposits({
       log,
       runner,

@@ -54,7 +54,7 @@ export const startReactors = (
   const stopping = new AbortController()
   const wallets = createWallets({ runner })
   const workers = createWorkers({ pool, clock, monotonicMs: parts.monotonicMs, logger })
-  const callbacks = startCallbackReactor({ ...payments, wallets, logger })
+  const callbacks = startCallbackReactor({ ...payments, workers, wallets, logger })
   const started = tablesMade(projecting, stopping.signal).then((made) =>
     made
       ? [
@@ -69,8 +69,8 @@ export const startReactors = (
             registry: parts.registry,
           }),
           startMessageWorker({ workers, pool, log: core.log, botOf: bots.of, clock }),
-          startDepositReactor({ pool, deposits, clock, logger, firstLookMs }),
-          startDisputeReactor({ ...payments, pool, clock, logger, firstLookMs }),
+          startDepositReactor({ workers, pool, deposits, clock, logger, firstLookMs }),
+          startDisputeReactor({ ...payments, workers, pool, clock, logger, firstLookMs }),
           startTrafficSweep({ meter: createMeter(core), clock, logger }),
           startSubscriptions(core, parts.prices),
         ]

@@ -36,8 +36,8 @@ const stripeHeader = (shop: Shop, payload: string, over: { ageS?: number; secret
 
 const inbox = async ({ farebox }: Shop) =>
   (
-    await farebox.core.pool.query<{ event_id: string; outcome: string | null; done: boolean }>(
-      'select event_id, outcome, done_at is not null as done from work.gateway_inbox order by event_id',
+    await farebox.core.pool.query<{ event_id: string; result: string | null; done: boolean }>(
+      'select event_id, result, finished_at is not null as done from work.gateway_inbox order by event_id',
     )
   ).rows
 
@@ -249,7 +249,7 @@ describe('a payment callback', () => {
     const made = await shop.open(key, { amount_cents: 1000 })
     await shop.switches({ down: true })
     await shop.act(made.deposit_id, 'pay', 1000)
-    await until(async () => (await inbox(shop)).some(({ outcome, done }) => outcome !== null && !done))
+    await until(async () => (await inbox(shop)).some(({ result, done }) => result !== null && !done))
     assert.equal((await shop.read(key, made.deposit_id)).status, 'awaiting_payment')
     await shop.switches({ down: false })
     await shop.reads(key, made.deposit_id, { status: 'paid' })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startDisputeReactor } from '../../src/money/deposits/find-disputes.ts'
+import { createWorkers } from '../../src/platform/work/queue/workers.ts'
 import { silent } from '../projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
 
@@ -10,8 +11,16 @@ test('gateways that cannot be asked for disputes hold up no others, however many
   // What is read of the deposits: which gateways brought money.
   await pool.query('create table read.deposits (gateway_id text, credited_micros bigint)')
   await pool.query('insert into read.deposits select id, 1 from unnest($1::text[]) id', [ids])
+  const workers = createWorkers({
+    pool,
+    clock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger: silent,
+  })
+  t.after(() => workers.stop())
   const asked: string[] = []
   const reactor = startDisputeReactor({
+    workers,
     pool,
     gateways: {
       byId: async (gatewayId) => {
@@ -26,7 +35,14 @@ test('gateways that cannot be asked for disputes hold up no others, however many
     logger: silent,
     firstLookMs: 60_000,
   })
-  t.after(reactor.stop)
-  await assert.rejects(reactor.runNow(), /credentials cannot be read|12 of them failed/)
+  await reactor.drain()
   assert.deepEqual(asked.sort(), ids.sort())
+  const { rows } = await pool.query(
+    `select result, count(*)::integer from work.dispute_looks where due_at > clock_timestamp() + interval '59 minutes'
+      group by 1 order by 1`,
+  )
+  assert.deepEqual(rows, [
+    { result: 'its credentials cannot be read', count: 12 },
+    { result: 'the gateway is gone', count: 8 },
+  ])
 })

@@ -211,7 +211,7 @@ describe("a correctly signed callback credits only what the provider's API says,
       const done = () =>
         until(async () => {
           const { rows } = await shop.farebox.core.pool.query(
-            'select 1 from work.gateway_inbox where done_at is null',
+            'select 1 from work.gateway_inbox where finished_at is null',
           )
           return rows.length === 0
         })
@@ -269,7 +269,7 @@ describe("a correctly signed callback credits only what the provider's API says,
       assert.equal(paid.status, 200)
       await until(async () => {
         const { rows } = await shop.farebox.core.pool.query(
-          "select 1 from work.gateway_inbox where outcome = 'not a deposit of this gateway'",
+          "select 1 from work.gateway_inbox where result = 'not a deposit of this gateway'",
         )
         return rows.length > 0
       })

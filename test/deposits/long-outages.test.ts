@@ -27,10 +27,10 @@ const untilOrder = (shop: Shop, key: string, orderId: string, wanted: string) =>
 
 const looksAt = async (shop: Shop, depositId: string): Promise<number> => {
   const { rows } = await shop.farebox.core.pool.query(
-    'select looks from work.deposit_looks where deposit_id = $1',
+    'select attempts from work.deposit_looks where deposit_id = $1',
     [depositId],
   )
-  return rows[0]?.looks ?? 0
+  return rows[0]?.attempts ?? 0
 }
 
 for (const { method, length, ms } of outages)

@@ -3,8 +3,8 @@ import { type TestContext, test } from 'node:test'
 import type { DepositId } from '../../src/kernel/ids.ts'
 import type { Deposit } from '../../src/money/deposits/fold.ts'
 import { startDepositReactor } from '../../src/money/deposits/look-again.ts'
-import { migrations } from '../../src/money/deposits/migrations.ts'
 import { GatewayUnavailable } from '../../src/money/payments/port.ts'
+import { createWorkers } from '../../src/platform/work/queue/workers.ts'
 import { silent } from '../projections/engine.ts'
 import { until } from '../support/until.ts'
 import { openShop, type Shop } from './support.ts'
@@ -54,8 +54,16 @@ const openLooks = (
   answer: (depositId: DepositId) => void | Promise<void> = () => undefined,
 ) => {
   const looked: DepositId[] = []
+  const { pool } = shop.farebox.core
+  const workers = createWorkers({
+    pool,
+    clock: () => clock.nowMs,
+    monotonicMs: () => performance.now(),
+    logger: silent,
+  })
   const looks = startDepositReactor({
-    pool: shop.farebox.core.pool,
+    workers,
+    pool,
     clock: () => clock.nowMs,
     logger: silent,
     firstLookMs,
@@ -69,8 +77,8 @@ const openLooks = (
       abandon: () => assert.fail('no deposit is given up here'),
     },
   })
-  t.after(looks.stop)
-  return { looked, round: looks.runNow }
+  t.after(() => workers.stop())
+  return { looked, round: looks.drain }
 }
 
 test('deposits that are due are all looked at in one go, first those that are late by the largest share of their pause', async (t) => {
@@ -81,7 +89,7 @@ test('deposits that are due are all looked at in one go, first those that are la
   // All but the last were looked at for days, once an hour, and are ten minutes late; the last is late by one of its two.
   const nowMs = Date.now() + 3 * minuteMs
   await pool.query(
-    'update work.deposit_looks set looks = 100, next_at = $2::timestamptz where deposit_id = any($1::text[])',
+    'update work.deposit_looks set attempts = 100, due_at = $2::timestamptz where deposit_id = any($1::text[])',
     [ids.slice(0, -1), new Date(nowMs - 10 * minuteMs).toISOString()],
   )
   const { looked, round } = openLooks(t, shop, { nowMs })
@@ -111,7 +119,7 @@ test('deposits that cannot be taken on hold up no others, however many they are'
     // More than are looked at side by side.
     if (++failures <= 15) throw new RangeError('more than a wallet holds')
   })
-  await assert.rejects(round(), /more than a wallet holds|15 of them failed/)
+  await round()
   assert.deepEqual([...looked].sort(), [...ids].sort())
 })
 
@@ -196,14 +204,13 @@ test('after an upgrade, deposits whose watch is over have one last look if they 
   await shop.act(closed, 'expire')
   await shop.reads(key, closed, { status: 'expired' })
   const daysMs = 20 * 24 * hourMs
-  await pool.query('alter table work.deposit_looks drop column ended_at')
   await pool.query('delete from work.deposit_looks where deposit_id = $1::text', [never])
-  await pool.query('update work.deposit_looks set looks = 100')
+  // What the migrations leave of rows of before (test/work/upgrade.test.ts).
+  await pool.query("update work.deposit_looks set attempts = 100, status = 'done', finished_at = '-infinity'")
   await pool.query('update read.deposits set watch_until = $2::timestamptz where deposit_id = $1::text', [
     watched,
     new Date(Date.now() + 2 * daysMs).toISOString(),
   ])
-  await pool.query(migrations['0812_looks_end'] ?? '')
   const clock = { nowMs: Date.now() + daysMs }
   const looks = openLooks(t, shop, clock)
   await looks.round()

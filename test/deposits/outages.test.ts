@@ -114,7 +114,7 @@ test('a provider that breaks off while its callbacks are looked up is asked agai
   const { pool } = shop.farebox.core
   await until(async () => {
     const { rows } = await pool.query(
-      'select 1 from work.gateway_inbox where attempts > 0 and done_at is null',
+      'select 1 from work.gateway_inbox where attempts > 0 and finished_at is null',
     )
     return rows.length >= shops.length
   })
@@ -142,7 +142,7 @@ test("a provider that hangs holds up no other's payments, however many of its ca
     for (const cents of [100, 200, 300]) await shop.act(id, 'pay', cents)
   const { pool } = shop.farebox.core
   await until(async () => {
-    const { rows } = await pool.query('select 1 from work.gateway_inbox where done_at is null')
+    const { rows } = await pool.query('select 1 from work.gateway_inbox where finished_at is null')
     return rows.length >= 36
   })
   await shop.act(card.deposit_id, 'pay', 1500)

@@ -17,6 +17,7 @@ import type { Gateways } from '../../src/money/payments/port.ts'
 import { callbackPath } from '../../src/money/payments/routes.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import type { MasterKey } from '../../src/platform/vault/master-key.ts'
+import { createWorkers } from '../../src/platform/work/queue/workers.ts'
 import { runnerOver } from '../commands/purse.ts'
 import { silent } from '../projections/engine.ts'
 import { mortal } from '../support/prefix-process.ts'
@@ -70,10 +71,23 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     hooks,
   })
   const wallets = createWallets({ runner })
-  const inbox = createInbox(pool)
-  const deps = { inbox, gateways, deposits, wallets, hooks, logger: silent, intervalMs: 20 }
+  const inbox = createInbox(pool, Date.now)
+  const workers = createWorkers({
+    pool,
+    clock: Date.now,
+    monotonicMs: () => performance.now(),
+    logger: silent,
+  })
+  const deps = { workers, inbox, gateways, deposits, wallets, hooks, logger: silent, pollMs: 20 }
   const callbacks = startCallbackReactor(deps)
-  const looks = startDepositReactor({ pool, deposits, clock: Date.now, logger: silent, firstLookMs: 200 })
+  const looks = startDepositReactor({
+    workers,
+    pool,
+    deposits,
+    clock: Date.now,
+    logger: silent,
+    firstLookMs: 200,
+  })
   return {
     deposits,
     wallets,
@@ -82,6 +96,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     /** Ends in order. */
     close: async (): Promise<void> => {
       await Promise.all([callbacks.stop(), looks.stop()])
+      await workers.stop()
       await runner.close()
       await gateways.close()
     },
@@ -89,6 +104,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
     bury: async (): Promise<void> => {
       void callbacks.stop()
       void looks.stop()
+      void workers.stop()
       await runner.close()
       await gateways.close()
     },
@@ -97,7 +113,7 @@ export const openDepositProcess = (installation: Installation, log: EventLog) =>
 
 /** Takes callbacks as the service's route does: signature, inbox, answer. */
 export const openReceiver = async (t: TestContext, pool: pg.Pool) => {
-  const inbox = createInbox(pool)
+  const inbox = createInbox(pool, Date.now)
   const found: { gateways: Gateways | null; taken: number; refused: number } = {
     gateways: null,
     taken: 0,

@@ -39,7 +39,7 @@ test("a reseller's gateway has a share of callbacks that only its own signature 
       forRail: async () => null,
       liveRails: async () => [],
     },
-    inbox: createInbox(pool),
+    inbox: createInbox(pool, () => nowMs),
     clock: () => nowMs,
     hooks: crashHooks(null, () => undefined),
     stored: () => undefined,

@@ -1,19 +1,15 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
-import { type DepositId, newId } from '../../kernel/ids.ts'
-import { type Poller, startPoller, throwThose } from '../../platform/work/poller.ts'
+import { newId } from '../../kernel/ids.ts'
+import type { RunningQueue } from '../../platform/work/queue/engine.ts'
+import type { Outcome } from '../../platform/work/queue/standard.ts'
+import type { Workers } from '../../platform/work/queue/workers.ts'
 import { GatewayUnavailable } from '../payments/port.ts'
 import { watchedUntilMs } from './fold.ts'
-import { claimDue, endLooks, findUnwatched } from './looks.ts'
+import { findUnwatched, type Look, lookQueue, lookSchedule } from './looks.ts'
 import { type Deposits, invoiceTimeMs } from './service.ts'
 
-/** Side by side: a round takes as long as its slowest look. */
-const maxAtOnce = 50
-/** So that providers that hang do not hold up the payments of all others. */
-const maxAtOnceAGateway = 10
-/** A run is over after so many rounds, whatever is due still: the next one follows within seconds. */
-const maxRounds = 100
 /** It reads a row of every deposit: a second or so for a million. */
 const findUnwatchedEveryMs = 60 * 60_000
 
@@ -28,15 +24,16 @@ const findUnwatchedEveryMs = 60 * 60_000
  * asked for once an hour for good, and each time a warning names it. Only whoever has the gateway can end that.
  */
 export const startDepositReactor = (deps: {
+  readonly workers: Workers
   readonly pool: pg.Pool
   readonly deposits: Pick<Deposits, 'settle' | 'abandon'>
   readonly clock: Clock
   readonly logger: Logger
   readonly firstLookMs: number
-}): Poller => {
-  const { pool, deposits, clock, logger, firstLookMs } = deps
+}): RunningQueue => {
+  const { workers, pool, deposits, clock, logger, firstLookMs } = deps
   const actor = { kind: 'system', name: 'deposits' } as const
-  const look = async (depositId: DepositId): Promise<void> => {
+  const look = async ({ deposit_id: depositId }: Look): Promise<Outcome> => {
     const cause = { actor, correlationId: newId('run') }
     // The answer may be as old as this, however long it takes.
     const atMs = clock()
@@ -46,40 +43,28 @@ export const startDepositReactor = (deps: {
         await deposits.abandon(depositId, cause)
       // What is under way at the end of the watch, such as a payment that awaits its confirmations, ends later.
       const over = !deposit || (watchedUntilMs(deposit) <= atMs && deposit.status !== 'processing')
-      if (over) await endLooks(pool, depositId, atMs)
+      return over ? { kind: 'done', result: 'over' } : { kind: 'again', why: deposit.status }
     } catch (error) {
       if (!(error instanceof GatewayUnavailable)) throw error
       logger.warn({ err: error, depositId }, 'a payment gateway did not answer for a deposit')
+      return { kind: 'again', why: 'no answer' }
     }
   }
-  let stopped = false
   let findAtMs = Number.NEGATIVE_INFINITY
   const find = async (): Promise<void> => {
     const nowMs = clock()
     if (nowMs < findAtMs) return
+    const found = await findUnwatched(pool, nowMs)
     findAtMs = nowMs + findUnwatchedEveryMs
-    const deposits = await findUnwatched(pool, nowMs)
-    if (deposits > 0) logger.info({ deposits }, 'deposits that nobody watched are watched from now on')
+    if (found > 0) logger.info({ deposits: found }, 'deposits that nobody watched are watched from now on')
   }
-  const work = async (): Promise<void> => {
-    const failures: unknown[] = []
-    const limits = { firstLookMs, limit: maxAtOnce, limitAGateway: maxAtOnceAGateway }
-    for (let round = 0; round < maxRounds && !stopped; round += 1) {
-      const due = await claimDue(pool, { nowMs: clock(), ...limits })
-      // Fewer than the limit may only say that another process claims at the same time.
-      if (due.length === 0) break
-      // A turn that was claimed is taken: the next one may be an hour away.
-      await Promise.all(due.map((depositId) => look(depositId).catch((error) => void failures.push(error))))
-    }
-    await find()
-    throwThose(failures)
-  }
-  const poller = startPoller({ name: 'deposits', intervalMs: Math.min(5_000, firstLookMs), work, logger })
-  return {
-    ...poller,
-    stop: () => {
-      stopped = true
-      return poller.stop()
-    },
-  }
+  return workers.start<Look>({
+    queue: lookQueue(firstLookMs),
+    atOnce: { total: 50, each: 10 },
+    longestMs: 60_000,
+    schedule: lookSchedule(firstLookMs),
+    pollMs: Math.min(5_000, firstLookMs),
+    fill: find,
+    work: look,
+  })
 }

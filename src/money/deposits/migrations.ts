@@ -2,7 +2,7 @@ import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
  * Addresses that may name a payer stand in the vault, never in an event; the claims are work: who makes an invoice now,
- * when a deposit is looked at again or since when no more (before its first look, `next_at` is when it was opened),
+ * when a deposit is looked at again or since when no more (before its first look, `due_at` is when it was opened),
  * and when a gateway is asked for its disputes.
  */
 export const migrations: Migrations = {
@@ -37,5 +37,25 @@ export const migrations: Migrations = {
   // Rows of before have none and take their turns together, as one gateway's.
   '0813_looks_by_gateway': `
     alter table work.deposit_looks add column gateway_id text;
+  `,
+  // Two of the queues (src/platform/work/migrations.ts). Deposits of an early version are those of no gateway.
+  '1413_looks_queue': `
+    alter table work.deposit_looks rename column looks to attempts;
+    alter table work.deposit_looks rename column next_at to due_at;
+    alter table work.deposit_looks rename column ended_at to finished_at;
+    alter table work.deposit_looks alter column attempts set default 0;
+    alter table work.deposit_looks
+      add column status text not null default 'pending', add column result text;
+    update work.deposit_looks set status = 'done' where finished_at is not null;
+    update work.deposit_looks set gateway_id = '' where gateway_id is null;
+    alter table work.deposit_looks alter column gateway_id set not null;
+    drop index work.deposit_looks_due;
+    select work.add_queue('deposit-looks', 'work.deposit_looks', 'gateway_id');
+
+    alter table work.dispute_looks rename column next_at to due_at;
+    alter table work.dispute_looks
+      add column status text not null default 'pending', add column attempts integer not null default 0,
+      add column finished_at timestamptz, add column result text;
+    select work.add_queue('dispute-looks', 'work.dispute_looks', 'gateway_id');
   `,
 }

@@ -2,16 +2,19 @@ import type { Logger } from 'pino'
 import type { CrashHooks } from '../../kernel/crash.ts'
 import { type DepositId, newId } from '../../kernel/ids.ts'
 import { CommandOverload } from '../../platform/eventstore/commands/command.ts'
-import { type FairQueue, startFairQueue } from '../../platform/work/fair-queue.ts'
 import { startPoller } from '../../platform/work/poller.ts'
+import type { RunningQueue } from '../../platform/work/queue/engine.ts'
+import { doubling, type Outcome } from '../../platform/work/queue/standard.ts'
+import type { Workers } from '../../platform/work/queue/workers.ts'
 import type { Wallets } from '../ledger/service.ts'
-import type { Inbox, InboxEntry } from '../payments/inbox.ts'
+import { type Inbox, type InboxEntry, inboxQueue } from '../payments/inbox.ts'
 import { type Gateways, GatewayUnavailable, type LiveGateway } from '../payments/port.ts'
 import type { DisputeReport, InvoiceReport } from '../payments/reports.ts'
 import { bearDispute } from './disputes.ts'
 import type { Deposits } from './service.ts'
 
 type Deps = {
+  readonly workers: Workers
   readonly inbox: Inbox
   readonly gateways: Gateways
   readonly deposits: Deposits
@@ -19,9 +22,6 @@ type Deps = {
   readonly hooks: CrashHooks
   readonly logger: Logger
 }
-
-/** Callbacks that are worked on at once, and those of one gateway. */
-const atOnce = { total: 64, each: 8 }
 
 const actor = { kind: 'system', name: 'payments' } as const
 
@@ -60,8 +60,8 @@ const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport)
 }
 
 const take = async (deps: Deps, entry: InboxEntry): Promise<string> => {
-  const live = await deps.gateways.byId(entry.gatewayId)
-  if (!live) throw new GatewayUnavailable(`gateway ${entry.gatewayId} is not to be had here`)
+  const live = await deps.gateways.byId(entry.gateway_id)
+  if (!live) throw new GatewayUnavailable(`gateway ${entry.gateway_id} is not to be had here`)
   const report = await live.gateway.fetch(entry.reference)
   deps.hooks.at('invoice-fetched')
   if (!report) return 'the provider knows nothing of it'
@@ -72,39 +72,32 @@ const defaultSweepMs = 3_600_000
 
 /**
  * Works the inbox off: asks the provider what a callback is about and credits what it says. A provider or a log that is
- * down is asked again later; everything else is done with, and logged where money was named and none moved.
+ * down is asked again later, for ever; everything else is done with, and logged where money was named and none moved.
  */
 export const startCallbackReactor = (
-  deps: Deps & { readonly intervalMs?: number; readonly sweepMs?: number },
-): FairQueue => {
+  deps: Deps & { readonly pollMs?: number; readonly sweepMs?: number },
+): Pick<RunningQueue, 'wake' | 'stop'> => {
   const { inbox, logger } = deps
-  const tried = async (entry: InboxEntry): Promise<void> => {
-    const { gatewayId, reference } = entry
+  const work = async (entry: InboxEntry): Promise<Outcome> => {
+    const { gateway_id: gatewayId, reference } = entry
     try {
-      const outcome = await take(deps, entry)
+      const result = await take(deps, entry)
       deps.hooks.at('payment-credited')
-      await inbox.done(entry, outcome)
-      logger.info({ gatewayId, reference, outcome }, 'a payment callback was taken')
+      logger.info({ gatewayId, reference, outcome: result }, 'a payment callback was taken')
+      return { kind: 'done', result }
     } catch (error) {
-      if (!(error instanceof GatewayUnavailable || error instanceof CommandOverload))
-        logger.error({ err: error, gatewayId, reference }, 'a payment callback failed and is tried again')
-      await inbox.failed(entry, (error as Error).message.slice(0, 200))
+      if (error instanceof GatewayUnavailable || error instanceof CommandOverload)
+        return { kind: 'again', why: error.message }
+      throw error
     }
   }
-  const queue = startFairQueue<string, InboxEntry>({
-    name: 'payment-callbacks',
-    intervalMs: deps.intervalMs ?? 500,
-    atOnce,
-    claim: inbox.claim,
-    ownerOf: ({ gatewayId }) => gatewayId,
-    work: (entry) =>
-      tried(entry).catch((error) =>
-        logger.error(
-          { err: error, gatewayId: entry.gatewayId, eventId: entry.eventId },
-          'a payment callback waits for its lease',
-        ),
-      ),
-    logger,
+  const queue = deps.workers.start<InboxEntry>({
+    queue: inboxQueue,
+    atOnce: { total: 64, each: 8 },
+    longestMs: 60_000,
+    schedule: doubling(1_000, 300_000),
+    pollMs: deps.pollMs ?? 500,
+    work,
   })
   const sweeper = startPoller({
     name: 'old-payment-callbacks',
@@ -113,7 +106,7 @@ export const startCallbackReactor = (
     logger,
   })
   return {
-    ...queue,
+    wake: queue.wake,
     stop: async () => {
       await Promise.all([queue.stop(), sweeper.stop()])
     },

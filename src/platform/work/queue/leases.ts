@@ -42,7 +42,7 @@ export type Leases<Item> = {
 
 export const createLeases = <Item extends QueueItem>(queue: QueueTable): Leases<Item> => {
   const { name, table, key, owner, columns } = queue
-  const ready = queue.ready === undefined ? '' : `and (${queue.ready})`
+  const ready = (now: string): string => (queue.ready ? `and (${queue.ready(now)})` : '')
   const order = queue.order?.('$3::timestamptz') ?? 'd.due_at'
   const read = [...new Set([...key, owner, ...columns, 'attempts'])].map((column) => `d.${column}`).join(', ')
   return {
@@ -55,7 +55,7 @@ export const createLeases = <Item extends QueueItem>(queue: QueueTable): Leases<
                     and (q.hold_until is null or q.hold_until <= $2::timestamptz)
                     and exists (select from ${table} d
                                  where d.${owner} = q.owner and d.status = 'pending'
-                                   and d.due_at between q.next_due_at and $2::timestamptz ${ready})
+                                   and d.due_at between q.next_due_at and $2::timestamptz ${ready('$2::timestamptz')})
                   order by q.next_due_at limit $3::integer for update of q skip locked
                )
                update work.queue_owners q
@@ -75,7 +75,7 @@ export const createLeases = <Item extends QueueItem>(queue: QueueTable): Leases<
                 cross join lateral (
                   select * from ${table} d
                    where d.${owner} = c.owner and d.status = 'pending'
-                     and d.due_at between c.since and $3::timestamptz ${ready}
+                     and d.due_at between c.since and $3::timestamptz ${ready('$3::timestamptz')}
                    order by ${order} limit $4::integer) d`,
         values: [owners.map((each) => each.owner), owners.map(({ since }) => since), now, limit],
       })

@@ -16,8 +16,8 @@ export type QueueTable = {
   readonly owner: string
   /** Further columns that the handler needs. */
   readonly columns: readonly string[]
-  /** What is due and still waits for something else: a condition over the item `d`. Default: none. */
-  readonly ready?: string
+  /** What an item that is due waits for besides: a condition over the item `d` and the instant `now`. Default: nothing. */
+  readonly ready?: (now: string) => string
   /** In which order an owner's due items are taken: terms over the item `d` and the instant `now`. Default: as they are due. */
   readonly order?: (now: string) => string
   /** What was given up and is an operator's to look at: a condition over the item `d`. */
