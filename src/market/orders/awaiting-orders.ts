@@ -7,7 +7,8 @@ import { depositFold } from '../../money/deposits/fold.ts'
 import { ledgerFold } from '../../money/ledger/fold.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { inTurns, type Poller, startPoller, workOnEach } from '../../platform/work/poller.ts'
+import type { Poller } from '../../platform/work/poller.ts'
+import { startWorklists, worklist } from '../../platform/work/worklist.ts'
 import { microsPerCent } from '../../terms/money.ts'
 import { accountStream, depositStream, ledgerStream, orderStream } from '../../terms/streams.ts'
 import { accountFold } from '../accounts/fold.ts'
@@ -90,11 +91,10 @@ const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<bo
  */
 export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number }): Poller => {
   const { pool, clock, logger } = deps
-  const heldOrders = inTurns<HeldOrder>(maxOrdersARun, async (after) => {
-    const { rows } = await pool.query<HeldOrder>({
-      name: 'held-orders',
-      // Only what can be placed or has to end: orders that stay held would keep younger ones waiting for their turn.
-      text: `
+  const heldOrders = worklist<HeldOrder>({
+    name: 'held-orders',
+    // Only what can be placed or has to end: orders that stay held would keep younger ones waiting for their turn.
+    read: `
         select p.order_id, p.held_until
           from read.order_payments p
           join read.orders o using (order_id)
@@ -103,41 +103,33 @@ export const startAwaitingReactor = (deps: Deps & { readonly intervalMs?: number
          where p.waits and p.held_until is not null
            and (p.held_until <= $1::timestamptz
                 or (b.available_micros >= p.wallet_micros
-                    and c.credit_micros >= ${microsPerCent} * (o.details::jsonb ->> 'amountCents')::bigint))
-           and (p.held_until, p.order_id) > (coalesce($2::timestamptz, '-infinity'), $3::text)
-         order by p.held_until, p.order_id limit ${maxOrdersARun}`,
-      values: [isoTime(clock()), after?.held_until ?? null, after?.order_id ?? ''],
-    })
-    return rows
-  })
-  const closedOrders = inTurns<ClosedOrder>(maxOrdersARun, async (after) => {
-    const { rows } = await pool.query<ClosedOrder>({
-      name: 'orders-of-closed-invoices',
-      text: `
-        select p.order_id from read.order_payments p join read.deposits d using (deposit_id)
-         where p.waits and p.customer_id is null
-           and d.status in ('paid', 'partially_paid', 'expired', 'failed') and p.order_id > $1::text
-         order by p.order_id limit ${maxOrdersARun}`,
-      values: [after?.order_id ?? ''],
-    })
-    return rows
-  })
-  const work = async (): Promise<void> => {
-    const held = await heldOrders()
-    const closed = await closedOrders()
-    const tryAgain = async (orderId: OrderId): Promise<void> => {
+                    and c.credit_micros >= ${microsPerCent} * (o.details::jsonb ->> 'amountCents')::bigint))`,
+    values: () => [isoTime(clock())],
+    key: { held_until: 'timestamptz', order_id: 'text' },
+    limit: maxOrdersARun,
+    work: async ({ order_id: orderId }) => {
       const outcome = await tryHeld(deps, orderId)
       logger.info({ orderId, outcome }, 'an order that waits for its reseller was tried again')
-    }
-    const cancel = async (orderId: OrderId): Promise<void> => {
+    },
+  })
+  const closedOrders = worklist<ClosedOrder>({
+    name: 'orders-of-closed-invoices',
+    read: `
+        select p.order_id from read.order_payments p join read.deposits d using (deposit_id)
+         where p.waits and p.customer_id is null and d.status in ('paid', 'partially_paid', 'expired', 'failed')`,
+    values: () => [],
+    key: { order_id: 'text' },
+    limit: maxOrdersARun,
+    work: async ({ order_id: orderId }) => {
       if (await cancelClosed(deps, orderId))
         logger.info({ orderId }, 'an order was canceled: its invoice closed')
-    }
-    const steps = [
-      ...held.map(({ order_id: orderId }) => ({ orderId, take: tryAgain })),
-      ...closed.map(({ order_id: orderId }) => ({ orderId, take: cancel })),
-    ]
-    await workOnEach(steps, ({ orderId, take }) => take(orderId))
-  }
-  return startPoller({ name: 'awaiting-orders', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+    },
+  })
+  return startWorklists({
+    name: 'awaiting-orders',
+    intervalMs: deps.intervalMs ?? 1_000,
+    pool,
+    logger,
+    lists: [heldOrders, closedOrders],
+  })
 }

@@ -3,12 +3,11 @@ import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId, OrderId } from '../../kernel/ids.ts'
-import { handlersTimeMs, inTurns, type Poller, startPoller, workOnEach } from '../../platform/work/poller.ts'
+import type { Poller } from '../../platform/work/poller.ts'
+import { handlersTimeMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
 import type { CompleteOrder } from './completion.ts'
 
 type OpenOrder = { order_id: OrderId; account_id: AccountId | null; debit_revision: number | null }
-
-const maxOrdersARun = 100
 
 /**
  * The completion reactor: finishes orders and refunds that a crash or a lost race left open. Several processes may run
@@ -22,25 +21,19 @@ export const startCompletionReactor = (deps: {
   readonly intervalMs?: number
 }): Poller => {
   const { pool, complete, clock, logger } = deps
-  const open = inTurns<OpenOrder>(maxOrdersARun, async (after) => {
-    const { rows } = await pool.query<OpenOrder>({
-      name: 'open-orders',
-      text: `select distinct on (order_id) order_id, account_id, debit_revision
-               from read.open_orders where opened_at <= $1::timestamptz and order_id > $2::text
-              order by order_id, step desc limit ${maxOrdersARun}`,
-      values: [isoTime(clock() - handlersTimeMs), after?.order_id ?? ''],
-    })
-    return rows
+  const open = worklist<OpenOrder>({
+    name: 'open-orders',
+    read: `select distinct on (order_id) order_id, account_id, debit_revision
+             from read.open_orders where opened_at <= $1::timestamptz order by order_id, step desc`,
+    values: () => [isoTime(clock() - handlersTimeMs)],
+    key: { order_id: 'text' },
+    limit: 100,
+    work: async ({ order_id: orderId, account_id: accountId, debit_revision: revision }) => {
+      const debit = accountId === null || revision === null ? null : { accountId, revision }
+      const completed = await complete(orderId, debit)
+      logger.info({ orderId, status: completed?.order.status }, 'an open order was completed')
+    },
   })
-  const work = async (): Promise<void> => {
-    await workOnEach(await open(), async (row) => {
-      const debit =
-        row.account_id === null || row.debit_revision === null
-          ? null
-          : { accountId: row.account_id, revision: row.debit_revision }
-      const completed = await complete(row.order_id, debit)
-      logger.info({ orderId: row.order_id, status: completed?.order.status }, 'an open order was completed')
-    })
-  }
-  return startPoller({ name: 'completion', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+  const intervalMs = deps.intervalMs ?? 1_000
+  return startWorklists({ name: 'completion', intervalMs, pool, logger, lists: [open] })
 }

@@ -1,10 +1,10 @@
 import type pg from 'pg'
-import type { Clock } from '../../kernel/clock.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { Actor } from '../../platform/eventstore/event.ts'
 import { recall } from '../../platform/eventstore/remembered.ts'
-import { inTurns } from '../../platform/work/poller.ts'
+import { createPages } from '../../platform/work/worklist.ts'
 import { planStream } from '../../terms/streams.ts'
 import { alarmsOf, decideMetering, meteringIntervalMs, remainingBytes } from './decide.ts'
 import type { PlanEvent } from './events.ts'
@@ -14,6 +14,7 @@ import {
   type Counter,
   createTrafficCounters,
   type DueCounter,
+  dueCounters,
   type Settled,
   type TrafficBatch,
 } from './traffic-counters.ts'
@@ -100,9 +101,10 @@ export const createMeter = (deps: {
     return answer
   }
 
-  const due = inTurns<DueCounter>(sweptAtOnce, async (after) => {
-    const nowMs = clock()
-    return counters.due({ sinceMs: nowMs - meteringIntervalMs, nowMs, after }, sweptAtOnce)
+  const due = createPages<DueCounter>(pool, {
+    ...dueCounters,
+    values: () => [isoTime(clock() - meteringIntervalMs), isoTime(clock())],
+    limit: sweptAtOnce,
   })
 
   /** The plan as the log has it. */

@@ -17,6 +17,18 @@ export type TrafficBatch = {
 /** A counter that is to be written to the log, and since when it is ahead of it (ISO 8601). */
 export type DueCounter = { readonly plan_id: PlanId; readonly counted_since: string }
 
+/**
+ * Counters that are to be written to the log now, oldest first: counted before the first instant, or past an alarm at the
+ * second.
+ */
+export const dueCounters = {
+  name: 'traffic-due',
+  read: `select plan_id, counted_since from work.traffic
+          where counted_since is not null
+            and (counted_since <= $1::timestamptz or alarm_at <= $2::timestamptz or used_bytes >= alarm_bytes)`,
+  key: { counted_since: 'timestamptz', plan_id: 'text' },
+} as const
+
 export type Counter = { readonly planId: PlanId; readonly accountId: AccountId; readonly usedBytes: number }
 
 /** What a counter is to become once the log has been written. */
@@ -105,26 +117,6 @@ export const createTrafficCounters = (pool: pg.Pool) => ({
       accountId: row.account_id,
       usedBytes: row.used_bytes,
     }))
-  },
-
-  /**
-   * Counters that are to be written to the log now, oldest first, behind `after`: counted before `sinceMs`, or past an
-   * alarm.
-   */
-  due: async (
-    { sinceMs, nowMs, after }: { sinceMs: number; nowMs: number; after: DueCounter | null },
-    limit: number,
-  ): Promise<readonly DueCounter[]> => {
-    const { rows } = await pool.query<DueCounter>({
-      name: 'traffic-due',
-      text: `select plan_id, counted_since from work.traffic
-              where counted_since is not null
-                and (counted_since <= $1::timestamptz or alarm_at <= $2::timestamptz or used_bytes >= alarm_bytes)
-                and (counted_since, plan_id) > (coalesce($3::timestamptz, '-infinity'), $4::text)
-              order by counted_since, plan_id limit $5::int`,
-      values: [iso(sinceMs), iso(nowMs), after?.counted_since ?? null, after?.plan_id ?? '', limit],
-    })
-    return rows
   },
 
   /**

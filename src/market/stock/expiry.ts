@@ -3,7 +3,8 @@ import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
-import { type Poller, startPoller, workOnEach } from '../../platform/work/poller.ts'
+import type { Poller } from '../../platform/work/poller.ts'
+import { startWorklists, worklist } from '../../platform/work/worklist.ts'
 import { stockStream } from '../../terms/streams.ts'
 import { decideExpiry } from './decide.ts'
 import { stockFold } from './fold.ts'
@@ -15,6 +16,7 @@ type Due = { product_id: string; country: string; proxy_ids: string[] }
  * stock: those of one that cannot be decided on stay overdue, and would take the turn of all others.
  */
 const maxRentalsAStock = 500
+const maxStocksARun = 1_000
 
 /**
  * Ends rentals whose time is over, so that their addresses go back to stock. What is over is decided by the stock
@@ -28,18 +30,18 @@ export const startRentalExpiry = (deps: {
   readonly intervalMs?: number
 }): Poller => {
   const { pool, runner, clock, logger } = deps
-  const work = async (): Promise<void> => {
-    const { rows } = await pool.query<Due>({
-      name: 'rentals-over',
-      text: `select product_id, country, array_agg(proxy_id) as proxy_ids
-               from (select product_id, country, proxy_id,
-                            row_number() over (partition by product_id, country order by expires_at) as place
-                       from read.proxies where released_at is null and expires_at <= $1::timestamptz) overdue
-              where place <= ${maxRentalsAStock}
-              group by product_id, country`,
-      values: [isoTime(clock())],
-    })
-    await workOnEach(rows, async ({ product_id, country, proxy_ids }) => {
+  const overdue = worklist<Due>({
+    name: 'rentals-over',
+    read: `select product_id, country, array_agg(proxy_id) as proxy_ids
+             from (select product_id, country, proxy_id,
+                          row_number() over (partition by product_id, country order by expires_at) as place
+                     from read.proxies where released_at is null and expires_at <= $1::timestamptz) overdue
+            where place <= ${maxRentalsAStock}
+            group by product_id, country`,
+    values: () => [isoTime(clock())],
+    key: { product_id: 'text', country: 'text' },
+    limit: maxStocksARun,
+    work: async ({ product_id, country, proxy_ids }) => {
       const stream = stockStream(product_id, country)
       await runner.run({
         name: 'expire-rentals',
@@ -51,7 +53,8 @@ export const startRentalExpiry = (deps: {
         correlationId: newId('run'),
         actor: { kind: 'system', name: 'rental-expiry' },
       })
-    })
-  }
-  return startPoller({ name: 'rental-expiry', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+    },
+  })
+  const intervalMs = deps.intervalMs ?? 1_000
+  return startWorklists({ name: 'rental-expiry', intervalMs, pool, logger, lists: [overdue] })
 }

@@ -1,0 +1,127 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { CommandOverload } from '../eventstore/commands/command.ts'
+import { type Poller, startPoller, throwThose } from './poller.ts'
+
+/** What is younger than this, milliseconds, belongs to the request or command that began it (design section 6, "Arbiters"). */
+export const handlersTimeMs = 5_000
+
+/** Rows that say what is to be done. */
+export type Pages = {
+  /** Of the statement. */
+  readonly name: string
+  /** The rows that are due, without an order or a limit. They have the columns of `key`. */
+  readonly read: string
+  readonly values: () => readonly unknown[]
+  /** Columns and their types that order the rows and tell them apart. */
+  readonly key: Readonly<Record<string, 'text' | 'timestamptz'>>
+  /** Rows of one page. */
+  readonly limit: number
+}
+
+/** A list of things to do that a read model holds: a row is there until what has to be done is in the log and folded. */
+export type Worklist<Row extends pg.QueryResultRow> = Pages & {
+  /** Rows that are worked on side by side. Default: 1. */
+  readonly atOnce?: number
+  /** Runs before the rows of a page, and only where there are any. */
+  readonly before?: () => Promise<void>
+  readonly work: (row: Row) => Promise<void>
+}
+
+/**
+ * Pages through a list: each call reads the page after the last row of the one before, and wraps at the end, so stuck rows
+ * never starve the rows behind them.
+ */
+export const createPages = <Row extends pg.QueryResultRow>(
+  pool: Pick<pg.Pool, 'query'>,
+  { name, read, values, key, limit }: Pages,
+): (() => Promise<readonly Row[]>) => {
+  const columns = Object.keys(key)
+  const order = columns.map((column) => `list.${column}`).join(', ')
+  let after: Row | null = null
+  return async () => {
+    const given = values()
+    const last = Object.values(key).map((type, n) => `$${given.length + n + 1}::${type}`)
+    const { rows }: pg.QueryResult<Row> = await pool.query<Row>({
+      name: after === null ? name : `${name}-on`,
+      text: `select list.* from (${read}) list ${after === null ? '' : `where (${order}) > (${last.join(', ')})`}
+              order by ${order} limit ${limit}`,
+      values: [...given, ...(after === null ? [] : columns.map((column) => after?.[column]))],
+    })
+    after = rows.length < limit ? null : (rows.at(-1) ?? null)
+    return rows
+  }
+}
+
+/**
+ * Works on rows, `atOnce` side by side. A row that cannot be decided, such as one of a stream that cannot be read, holds up
+ * no other; a log that is away or busy (CommandOverload) ends the round.
+ * @throws what failed, once the others had their turn
+ */
+export const workOnEach = async <Row>(
+  rows: readonly Row[],
+  work: (row: Row) => Promise<void>,
+  atOnce = 1,
+): Promise<void> => {
+  const waiting = rows.values()
+  const failures: unknown[] = []
+  let overloaded = false
+  const lane = async (): Promise<void> => {
+    for (const row of waiting)
+      try {
+        await work(row)
+      } catch (error) {
+        failures.push(error)
+        overloaded ||= error instanceof CommandOverload
+        if (overloaded) return
+      }
+  }
+  await Promise.all(Array.from({ length: atOnce }, lane))
+  throwThose(failures)
+}
+
+/**
+ * Does what read models say is to be done, again and again. Several processes may run it: `work` does nothing the second
+ * time. A failed round is logged, and what it left is found by the next one.
+ *
+ * @example
+ * ```ts
+ * startWorklists({
+ *   name: 'open-movements', intervalMs: 5_000, pool, logger,
+ *   lists: [worklist<OpenMovement>({
+ *     name: 'open-movements',
+ *     read: 'select movement_id, movement, opened_at from read.open_movements where opened_at <= $1::timestamptz',
+ *     values: () => [isoTime(clock() - handlersTimeMs)],
+ *     key: { opened_at: 'timestamptz', movement_id: 'text' },
+ *     limit: 100,
+ *     work: ({ movement }) => finish(movement),
+ *   })],
+ * })
+ * ```
+ */
+export const startWorklists = (options: {
+  readonly name: string
+  readonly intervalMs: number
+  readonly pool: pg.Pool
+  readonly logger: Logger
+  readonly lists: readonly WorkOf[]
+}): Poller => {
+  const { name, intervalMs, pool, logger, lists } = options
+  const rounds = lists.map((list) => list(pool))
+  return startPoller({ name, intervalMs, work: () => workOnEach(rounds, (round) => round()), logger })
+}
+
+/** A worklist whose rows nobody else needs to know. */
+export type WorkOf = (pool: pg.Pool) => () => Promise<void>
+
+export const worklist =
+  <Row extends pg.QueryResultRow>(list: Worklist<Row>): WorkOf =>
+  (pool) => {
+    const page = createPages<Row>(pool, list)
+    return async () => {
+      const rows = await page()
+      if (rows.length === 0) return
+      await list.before?.()
+      await workOnEach(rows, list.work, list.atOnce)
+    }
+  }
