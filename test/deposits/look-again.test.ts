@@ -72,7 +72,8 @@ const openLooks = (
         looked.push(depositId)
         await answer(depositId)
         const watchUntil = new Date(await watchEnd(shop, depositId)).toISOString()
-        return { invoice: { invoiceId: 'one', expiresAt: watchUntil, watchUntil } } as Deposit
+        const invoice = { invoiceId: 'one', expiresAt: watchUntil, watchUntil }
+        return { status: 'awaiting_payment', invoice } as Deposit
       },
       abandon: () => assert.fail('no deposit is given up here'),
     },
