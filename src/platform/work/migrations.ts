@@ -41,8 +41,14 @@ export const migrations: Migrations = {
 
     create function work.add_queue(name text, items regclass, owner_column text) returns void language plpgsql as $$
     begin
-      execute format('alter table %s alter column %I type text collate "C"', items, owner_column);
       execute format('create index on %s (%I, due_at) where status = ''pending''', items, owner_column);
+      perform work.tell_queue_of(name, items, owner_column);
+    end $$;
+
+    -- As add_queue, for a table that has an index of its own for what is due of an owner.
+    create function work.tell_queue_of(name text, items regclass, owner_column text) returns void language plpgsql as $$
+    begin
+      execute format('alter table %s alter column %I type text collate "C"', items, owner_column);
       execute format(
         'create trigger tell_queue_of_new after insert on %s referencing new table as changed
            for each statement execute function work.tell_queue(%L, %L)', items, name, owner_column);
@@ -51,7 +57,8 @@ export const migrations: Migrations = {
            for each statement execute function work.tell_queue(%L, %L)', items, name, owner_column);
       execute format(
         'insert into work.queue_owners (queue, owner, next_due_at)
-         select %L, %2$I, min(due_at) from %3$s where status = ''pending'' group by %2$I',
+         select %L, %2$I, min(due_at) from %3$s where status = ''pending'' group by %2$I
+         on conflict do nothing',
         name, owner_column, items);
     end $$;
 
