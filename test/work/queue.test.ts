@@ -121,6 +121,38 @@ test('what a process had taken when it died goes to another one within seconds',
   })
 })
 
+test('a process that loses its connection, or gets none at first, goes on as soon as it has one', async (t) => {
+  const pool = await openJobs(t)
+  await put(pool, 'a', 1)
+  // Nobody can join: there are no numbers for workers.
+  await pool.query('alter sequence work.queue_workers rename to away')
+  const process = openProcess(t, pool, done)
+  const first = process.runNow()
+  assert.deepEqual(await statuses(pool), { pending: 1 })
+  await pool.query('alter sequence work.away rename to queue_workers')
+  await first
+  await until(async () => (await statuses(pool)).done === 1, { what: 'the first one' })
+  await pool.query(`select pg_terminate_backend(pid) from pg_stat_activity
+    where application_name = 'farebox queue worker' and datname = current_database()`)
+  await put(pool, 'a', 1, 1)
+  await until(
+    async () => {
+      await process.runNow().catch(() => undefined)
+      return (await statuses(pool)).done === 2
+    },
+    { what: 'the second one' },
+  )
+})
+
+test('a queue stops though it never got a connection', async (t) => {
+  const pool = await openJobs(t)
+  await pool.query('alter sequence work.queue_workers rename to away')
+  const process = openProcess(t, pool, done)
+  const look = process.runNow()
+  await process.stop()
+  await assert.rejects(look, /the queue jobs stops/)
+})
+
 test('what fails is tried again ever more seldom, then given up; an operator sees it and has it tried again', async (t) => {
   const pool = await openJobs(t)
   await put(pool, 'a', 1)

@@ -91,6 +91,8 @@ type Lease<Item, Memory, Context> = OwnerLease<Memory, Context> & {
 /** Works a queue off in this process, beside any number of others. `membership` resolves once this process may claim. */
 export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   deps: {
+    /** This process's place among the workers, if it has one now. */
+    readonly member: () => Membership | null
     readonly membership: () => Promise<Membership>
     readonly clock: Clock
     readonly monotonicMs: MonotonicClock
@@ -105,7 +107,11 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
   const slots = createSlots(limits)
   const stopping = new AbortController()
   const held = new Set<Held>()
-  let woken = Promise.withResolvers<void>()
+  /** Something told of work since the last look began. */
+  let woken = false
+  let endPause: (() => void) | null = null
+  const stopped = Promise.withResolvers<never>()
+  stopped.promise.catch(() => undefined)
   let busyUntilMs = 0
   let filledAtMs = Number.NEGATIVE_INFINITY
 
@@ -258,6 +264,10 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     }
   }
 
+  /** A race for each look would leave as many listeners at what never comes; so there is one only while nobody joined. */
+  const joined = async (): Promise<Membership> =>
+    deps.member() ?? (await Promise.race([membership(), stopped.promise]))
+
   const round = async (): Promise<void> => {
     const nowMs = monotonicMs()
     if (options.fill && nowMs - filledAtMs >= pollMs) {
@@ -267,7 +277,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     while (!stopping.signal.aborted) {
       const owners = room()
       if (owners === 0) return
-      const claimed = await take(await membership(), owners)
+      const claimed = await take(await joined(), owners)
       if (claimed > 0) busyUntilMs = monotonicMs() + busyMs
       // After a full claim there may be more.
       if (claimed < owners) return
@@ -283,27 +293,29 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
 
   const wake = (): void => {
     busyUntilMs = monotonicMs() + busyMs
-    woken.resolve()
-    woken = Promise.withResolvers()
+    woken = true
+    endPause?.()
   }
 
   /** Until the next look, or until something tells of work. */
-  const pause = (wakened: Promise<void>): Promise<void> =>
+  const pause = (): Promise<void> =>
     new Promise((resolve) => {
+      if (woken) return resolve()
       const ms = monotonicMs() < busyUntilMs ? Math.min(pollMs, busyPollMs) : pollMs
-      const timer = setTimeout(resolve, ms)
-      void wakened.then(() => {
+      const timer = setTimeout(() => endPause?.(), ms)
+      endPause = () => {
+        endPause = null
         clearTimeout(timer)
         resolve()
-      })
+      }
     })
 
   const loop = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      const wakened = woken.promise
+      woken = false
       try {
         await inTurn()
-        await pause(wakened)
+        await pause()
       } catch (error) {
         if (stopping.signal.aborted) return
         trouble('a queue cannot be looked at and is looked at again')(error)
@@ -329,7 +341,9 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     },
     inFlight: () => [...held].reduce((sum, { running: { size } }) => sum + size, 0),
     stop: async () => {
-      stopping.abort(new Error(`the queue ${queue.name} stops`))
+      const reason = new Error(`the queue ${queue.name} stops`)
+      stopping.abort(reason)
+      stopped.reject(reason)
       wake()
       await looping
       await running

@@ -32,9 +32,8 @@ export const createWorkers = (deps: {
 }): Workers => {
   const { pool, clock, logger, metrics } = deps
   const stopping = new AbortController()
-  const left = Promise.withResolvers<never>()
-  left.promise.catch(() => undefined)
   const queues = new Map<string, RunningQueue>()
+  let current: Membership | null = null
   let joined = Promise.withResolvers<Membership>()
 
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
@@ -51,6 +50,7 @@ export const createWorkers = (deps: {
       let member: Membership | null = null
       try {
         member = await joinWorkers(pool)
+        current = member
         joined.resolve(member)
         await sweep(member)
       } catch (error) {
@@ -59,20 +59,21 @@ export const createWorkers = (deps: {
           await pause(backoffMs, stopping.signal)
         }
       } finally {
-        joined = Promise.withResolvers()
+        if (member) joined = Promise.withResolvers()
+        current = null
         await member?.session.close().catch(() => undefined)
       }
     }
   }
   let joining: Promise<void> | null = null
-  const membership = (): Promise<Membership> => {
+  const membership = async (): Promise<Membership> => {
     joining ??= stayJoined()
-    return Promise.race([joined.promise, left.promise])
+    return joined.promise
   }
 
   const startBatched: Workers['startBatched'] = (work) => {
     const { name } = work.queue
-    const running = runQueue({ ...deps, membership }, work)
+    const running = runQueue({ ...deps, member: () => current, membership }, work)
     queues.set(name, running)
     metrics?.running(name, running.inFlight)
     return running
@@ -81,7 +82,6 @@ export const createWorkers = (deps: {
     startBatched,
     start: (work) => startBatched(standardWork({ pool, clock, logger, ...(metrics && { metrics }) }, work)),
     stop: async () => {
-      left.reject(new Error('the queues stop'))
       await Promise.all([...queues.values()].map((queue) => queue.stop()))
       stopping.abort(new Error('the queues stop'))
       await joining
