@@ -115,8 +115,12 @@ export const fillTables = async (client: pg.Client, rows: number): Promise<void>
   }
 }
 
-/** Of a statement in the body of a function, which is none outside: its variables are no columns, or it is an expression. */
-const ofFunction: readonly unknown[] = ['42601', '42703']
+/**
+ * Of a statement in the body of a function, which is none outside: its variables are no columns, it is an expression, or it
+ * reads what a statement changed (`work.tell_queue`).
+ */
+const isOfFunction = ({ code, message }: { readonly code?: unknown; readonly message: string }): boolean =>
+  code === '42601' || code === '42703' || (code === '42P01' && message.includes('"changed"'))
 
 /**
  * What a statement costs by a plan for whatever its parameters are, in a session with those settings. Null for one in the
@@ -133,7 +137,7 @@ export const genericCost = async (
     const { rows } = await client.query(`explain (generic_plan, format json) ${text}`)
     return costOf(rows[0]['QUERY PLAN'][0].Plan)
   } catch (error) {
-    if (ofFunction.includes((error as { code?: unknown }).code)) return null
+    if (isOfFunction(error as Error)) return null
     throw error
   } finally {
     await client.query('rollback')

@@ -77,8 +77,8 @@ export const migrations: Migrations = {
                 next_due_at = (select d.due_at from %1$s d
                                 where d.%2$I = q.owner and d.status = ''pending'' and d.due_at >= q.next_due_at
                                 order by d.due_at limit 1)
-           from unnest($3, $4, $5) as r (owner, held, memory)
-          where q.queue = $1 and q.owner = r.owner and q.lease_worker = $2', items, owner_column)
+           from unnest($3::text[], $4::timestamptz[], $5::jsonb[]) as r (owner, held, memory)
+          where q.queue = $1::text and q.owner = r.owner and q.lease_worker = $2::integer', items, owner_column)
         using name, worker, owners, held, memories;
     end $$;
   `,
