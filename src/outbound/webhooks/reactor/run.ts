@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Progress } from '../../../../projections/engine/progress.ts'
@@ -73,8 +72,10 @@ export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
         busyUntilMs = performance.now() + busyMs
         continue
       }
-      const waitMs = performance.now() < busyUntilMs ? busyPollMs : pollMs
-      await Promise.race([promise, sleep(waitMs, undefined, { signal }).catch(() => undefined)])
+      const over = Promise.withResolvers<void>()
+      const timer = setTimeout(over.resolve, performance.now() < busyUntilMs ? busyPollMs : pollMs)
+      await Promise.race([promise, over.promise])
+      clearTimeout(timer)
     }
   }
 
@@ -91,6 +92,7 @@ export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
       await Promise.race(loops)
     } finally {
       over.abort(new Error('another part of the enqueuer has ended'))
+      wake()
       await Promise.allSettled(loops)
     }
   }
@@ -113,6 +115,7 @@ export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
     wake,
     stop: async () => {
       stopping.abort(new Error('the webhook reactor stops'))
+      wake()
       await running
     },
   }
