@@ -13,6 +13,7 @@ import { exportsAndImport } from './exports.ts'
 import { finance } from './finance.ts'
 import { idle } from './idle.ts'
 import { lag } from './lag.ts'
+import { lines } from './lines.ts'
 import { margins } from './margins.ts'
 import { metering } from './metering.ts'
 import { orders } from './orders.ts'
@@ -35,6 +36,7 @@ const all = [
   metering,
   callbacks,
   margins,
+  lines,
   commands,
   reads,
   lag,

@@ -98,6 +98,10 @@ const run = async (): Promise<void> => {
     logger.warn(
       'FAREBOX_WEBHOOK_ALLOW_LOOPBACK lets webhooks go to this machine and over plain http: for development only',
     )
+  if (config.gatewayAllowLoopback)
+    logger.warn(
+      "FAREBOX_GATEWAY_ALLOW_LOOPBACK lets lines reach this machine through the sandbox's exits: for development only",
+    )
   if (config.clockOffsetMs !== 0)
     logger.warn({ offsetMs: config.clockOffsetMs }, 'FAREBOX_CLOCK_OFFSET_MS moves the clock of the service')
 

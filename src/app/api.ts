@@ -8,6 +8,14 @@ import { auditRoutes } from '../books/audit/routes.ts'
 import { createFinanceDirectory } from '../books/finance/find-reader.ts'
 import { financeRoutes } from '../books/finance/routes.ts'
 import { planUsageRoutes } from '../gateway/budget/usage-routes.ts'
+import { geoRoutes } from '../gateway/exits/geo-routes.ts'
+import { createExitHealth } from '../gateway/exits/health.ts'
+import { createLiveExits } from '../gateway/exits/live-exits.ts'
+import { createPlaces } from '../gateway/exits/places.ts'
+import { createExitLogins } from '../gateway/exits/vault.ts'
+import { lineRoutes } from '../gateway/lines/routes.ts'
+import { createLineSets } from '../gateway/lines/sets.ts'
+import { createWhitelist } from '../gateway/lines/whitelist.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { createDirectory } from '../market/accounts/directory.ts'
@@ -121,6 +129,18 @@ export const createApi = (parts: ApiParts): Api => {
   }
   const returnUrlOf = async (reseller: AccountId | null): Promise<string> =>
     (reseller && (await returnUrls.ofReseller(reseller))) ?? returnUrls.ofService()
+  // This process only looks: gateways find out which exits are dead.
+  const health = createExitHealth({ table: { struck: async () => undefined }, onError: () => undefined })
+  const exits = createLiveExits({
+    pool,
+    logins: createExitLogins({ pool, vault: createVault(core.keys.master) }),
+    health,
+    sticky: null,
+    sandbox: config.payments.sandbox !== null,
+    // A place leaves the geo lists within ten seconds: seven until probes find its exits dead, and this.
+    lookEveryMs: 1_000,
+    logger,
+  })
   const keyUses = startKeyUses({ pool, clock, logger })
   const shared = {
     orders: createOrderService({
@@ -159,6 +179,16 @@ export const createApi = (parts: ApiParts): Api => {
     ...orderRoutes(shared),
     ...planRoutes({ ...shared, gateway: config.gateway }),
     ...planUsageRoutes(shared),
+    ...lineRoutes({
+      ...shared,
+      runner: core.runner,
+      gateway: config.gateway,
+      exits: { index: exits.index, health },
+      sets: createLineSets({ pool }),
+      whitelist: createWhitelist({ pool, clock }),
+      allowLoopback: config.gatewayAllowLoopback,
+    }),
+    ...geoRoutes({ places: createPlaces({ live: exits, health }) }),
     ...proxyRoutes({ ...shared, gateway: config.gateway }),
     ...webhookRoutes({
       ...shared,
@@ -240,8 +270,12 @@ export const createApi = (parts: ApiParts): Api => {
           limits: null,
         })
   const stopping = new AbortController()
-  const following = prices.start(stopping.signal).catch((error) => {
-    logger.error({ err: error }, 'catalogue and terms cannot be read')
+  const followed = async (): Promise<void> => {
+    await prices.start(stopping.signal)
+    if (!stopping.signal.aborted) await exits.start()
+  }
+  const following = followed().catch((error) => {
+    logger.error({ err: error }, 'catalogue, terms and exits cannot be read')
     parts.fail(error)
   })
   return {
@@ -250,6 +284,7 @@ export const createApi = (parts: ApiParts): Api => {
     caughtUp: async () => {
       if (!(await projecting.progress.reached(hot.name, await log.head(), catchUpMs))) return
       await prices.refresh()
+      await exits.refresh()
     },
     stop: async () => {
       stopping.abort()
@@ -257,6 +292,7 @@ export const createApi = (parts: ApiParts): Api => {
       await keyUses.stop()
       await following
       await prices.stop()
+      await exits.stop()
     },
   }
 }

@@ -109,6 +109,9 @@ export const settings = {
   FAREBOX_WEBHOOK_ALLOW_LOOPBACK: onOff
     .prefault('off')
     .describe('Development only: on lets webhooks go to this machine, and over plain http.'),
+  FAREBOX_GATEWAY_ALLOW_LOOPBACK: onOff
+    .prefault('off')
+    .describe("Development only: on lets lines reach this machine, through the sandbox's exits alone."),
   FAREBOX_CLOCK_OFFSET_MS: whole(-315_360_000_000, 315_360_000_000)
     .prefault('0')
     .describe("Development only: moves the whole service's clock."),
@@ -164,6 +167,8 @@ export type Config = {
   readonly shutdownTimeoutMs: number
   /** Webhooks may go to loopback addresses and over plain http. */
   readonly webhookAllowLoopback: boolean
+  /** Targets on this machine are legal through the sandbox's exits. */
+  readonly gatewayAllowLoopback: boolean
   readonly clockOffsetMs: number
   readonly crashAt: CrashAt | null
 }
@@ -229,6 +234,7 @@ const configOf = (values: Values): Config => ({
   statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
   shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,
   webhookAllowLoopback: values.FAREBOX_WEBHOOK_ALLOW_LOOPBACK,
+  gatewayAllowLoopback: values.FAREBOX_GATEWAY_ALLOW_LOOPBACK,
   clockOffsetMs: values.FAREBOX_CLOCK_OFFSET_MS,
   crashAt: values.FAREBOX_CRASH_AT ?? null,
 })

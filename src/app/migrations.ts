@@ -4,7 +4,9 @@ import { migrations as audit } from '../books/audit/migrations.ts'
 import { migrations as finance } from '../books/finance/migrations.ts'
 import { migrations as gatewayLogins } from '../gateway/access/migrations.ts'
 import { migrations as gatewayLeases } from '../gateway/budget/migrations.ts'
+import { migrations as exitHealth } from '../gateway/exits/migrations.ts'
 import { migrations as exitLogins } from '../gateway/exits/vault.ts'
+import { migrations as lines } from '../gateway/lines/migrations.ts'
 import { migrations as accounts } from '../market/accounts/migrations.ts'
 import { migrations as customers } from '../market/customers/migrations.ts'
 import { migrations as labels } from '../market/labels/migrations.ts'
@@ -85,6 +87,8 @@ const rooms: readonly Migrations[] = [
   gatewayLeases,
   exitLogins,
   gatewayLogins,
+  exitHealth,
+  lines,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

@@ -12,6 +12,7 @@ import type { Gateways } from '../money/payments/port.ts'
 import { callbackPath } from '../money/payments/routes.ts'
 import { StartRefused } from '../platform/postgres/start-refused.ts'
 import { createVault } from '../platform/vault/seal.ts'
+import { forgetSandboxExits, startSandboxExits } from '../sandbox/exits.ts'
 import { postgresRecords } from '../sandbox/records.ts'
 import { type Sandbox, startSandbox } from '../sandbox/server.ts'
 import type { Core } from './core.ts'
@@ -37,17 +38,21 @@ const sandboxPort = ({ config }: Core): number => {
 const ownSandbox = async (core: Core): Promise<Sandbox> => {
   const { pool, clock, logger } = core
   const say = (what: string): void => logger.debug(`sandbox: ${what}`)
-  const start = (port: number) => startSandbox({ records: postgresRecords(pool), clock, port, say })
+  const records = postgresRecords(pool)
+  const exits = await startSandboxExits({ records, allowLoopback: core.config.gatewayAllowLoopback })
+  const start = (port: number) => startSandbox({ records, clock, port, say, exits })
   const port = sandboxPort(core)
   try {
     return await start(port)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    if (core.config.payments.sandbox?.port !== null)
+    if (core.config.payments.sandbox?.port !== null) {
+      await exits.close()
       throw new StartRefused(
         `port ${port}, where the sandbox is to answer, is taken by another program; set FAREBOX_SANDBOX_PORT to another one, or FAREBOX_SANDBOX=off`,
         { cause: error },
       )
+    }
     const sandbox = await start(0)
     logger.warn(
       { port, sandboxUrl: sandbox.baseUrl },
@@ -78,6 +83,7 @@ export const openPayments = async (
   const { hooks } = parts
   const own = sandbox && sandbox.url === null && parts.serves ? await ownSandbox(core) : null
   if (own) closing.add(own.close)
+  if (sandbox === null && parts.serves) await forgetSandboxExits(pool)
   const sandboxUrl = own?.baseUrl ?? sandbox?.url ?? null
   if (sandboxUrl !== null)
     logger.warn({ sandboxUrl }, 'payments go to the sandbox: no real money is taken by this process')

@@ -6,6 +6,7 @@ import type { Provider } from '../money/payments/rails.ts'
 import { btcpayStandIn } from './btcpay.ts'
 import { createSender } from './callbacks.ts'
 import { controlRoutes, type Knobs } from './controls.ts'
+import { exitControls, type SandboxExits } from './exits.ts'
 import { guardSandbox } from './guard.ts'
 import { createHands } from './hands.ts'
 import { indexRoutes } from './index-page.ts'
@@ -37,6 +38,8 @@ export const startSandbox = async (options: {
   readonly port: number
   readonly random?: () => number
   readonly say?: (what: string) => void
+  /** Exits of the proxy gateway that run beside it. */
+  readonly exits?: SandboxExits
 }): Promise<Sandbox> => {
   const { records, clock } = options
   const hex = (digits: number): string =>
@@ -143,6 +146,7 @@ export const startSandbox = async (options: {
       records.change<SandboxAccount>('account', accountId(account.provider, account.key), () => account),
   }
   controlRoutes(app, till, hands, knobs)
+  if (options.exits) exitControls(app, options.exits)
   indexRoutes(app, till, knobs)
   payPageRoutes(app, till, hands)
   await app.listen({ host: '127.0.0.1', port: options.port })
@@ -152,6 +156,7 @@ export const startSandbox = async (options: {
     idle: sender.idle,
     close: async () => {
       sender.stop()
+      await options.exits?.close()
       await app.close()
     },
   }

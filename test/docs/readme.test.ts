@@ -59,6 +59,7 @@ test('every link between the documents leads somewhere', () => {
     'docs/exports.md',
     'docs/periods.md',
     'docs/catalog.md',
+    'docs/gateway.md',
     'docs/subscriptions.md',
     'docs/webhooks.md',
     'docs/resellers.md',

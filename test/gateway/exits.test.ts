@@ -98,11 +98,10 @@ describe('a file of exits', () => {
 
 describe('a template', () => {
   test('leaves parts out whose placeholders have no value', () => {
-    const { fill, uses } = createTemplate('u-cc-{country}[-city-{city}][-sid-{session}-ttl-{lifetime}]')
+    const { fill } = createTemplate('u-cc-{country}[-city-{city}][-sid-{session}-ttl-{lifetime}]')
     assert.equal(fill({ country: 'us' }), 'u-cc-us')
     assert.equal(fill({ country: 'us', city: 'dallas', session: 'a' }), 'u-cc-us-city-dallas')
     assert.equal(fill({ country: 'us', session: 'a', lifetime: '5' }), 'u-cc-us-sid-a-ttl-5')
-    assert.deepEqual([...uses], ['country', 'city', 'session', 'lifetime'])
   })
   test('is refused where brackets or placeholders are wrong', () => {
     for (const wrong of ['a]', '[a', '[[a]]', '{a}', '{', 'a}', '{}'])

@@ -8,6 +8,7 @@ import { createVault } from '../../platform/vault/seal.ts'
 import type { Cover, ExitState, ExitVia } from './events.ts'
 import type { KnownExit } from './fold.ts'
 import { parseExits } from './import-file.ts'
+import type { SandboxExits } from './live-exits.ts'
 import { probe } from './probe.ts'
 import { createExitService } from './service.ts'
 import { createExitLogins } from './vault.ts'
@@ -42,6 +43,18 @@ const placeOf = (covers: readonly Cover[], show: (cover: Cover) => string): stri
   covers.length === 1 ? show(covers[0]!) : '-'
 
 const exitsOf = (context: CliContext): Promise<readonly KnownExit[]> => serviceOf(context).read(context)
+
+/** An exit as it is listed; those of the sandbox are there while nothing is imported. */
+type ListedExit = KnownExit & { readonly sandbox: boolean }
+
+const listedOf = async (context: CliContext): Promise<readonly ListedExit[]> => {
+  const own = await exitsOf(context)
+  if (own.length > 0) return own.map((exit) => ({ ...exit, sandbox: false }))
+  const { rows } = await context.pool.query<{ body: SandboxExits }>(
+    "select body from work.sandbox_records where kind = 'exits' and id = 'exits'",
+  )
+  return (rows[0]?.body.exits ?? []).map(({ terms }) => ({ terms, state: 'live', sandbox: true }))
+}
 
 const change = (to: ExitState, done: string) => async (context: CliContext, ids: readonly string[]) => {
   const answer = await serviceOf(context).setState(ids, to, context)
@@ -90,23 +103,24 @@ export const registerExits = (program: Command, cli: Cli): void => {
     .option('--country <code>', 'only exits of this country, e.g. us')
     .action(
       cli.action(async (context, { country }: { country?: string }) => {
-        const found = (await exitsOf(context)).filter(
+        const found = (await listedOf(context)).filter(
           ({ terms }) =>
             country === undefined || terms.covers.some((cover) => cover.country === country.toLowerCase()),
         )
         return {
           json: {
-            exits: found.map(({ terms: { credentialId, ...terms }, state }) => ({
+            exits: found.map(({ terms: { credentialId, ...terms }, state, sandbox }) => ({
               ...terms,
               state,
               credentials: credentialId !== null,
+              sandbox,
             })),
           },
           text: table(
             found,
             [
               { title: 'exit', value: ({ terms }) => terms.exitId },
-              { title: 'state', value: ({ state }) => state },
+              { title: 'is', value: ({ state, sandbox }) => (sandbox ? 'sandbox' : state) },
               { title: 'kind', value: ({ terms }) => terms.via.kind },
               { title: 'at', value: ({ terms }) => endpointOf(terms.via) },
               { title: 'family', value: ({ terms }) => terms.family },
@@ -127,7 +141,7 @@ export const registerExits = (program: Command, cli: Cli): void => {
               { title: 'capacity', value: ({ terms }) => terms.capacity ?? '-', align: 'right' },
               { title: 'udp', value: ({ terms }) => (terms.udp ? 'yes' : 'no') },
             ],
-            'no exits: the gateway has the sandbox alone, where it runs',
+            'no exits',
           ),
         }
       }),
@@ -174,9 +188,9 @@ export const registerExits = (program: Command, cli: Cli): void => {
 
   exits
     .command('drain')
-    .description('give exits no new connections; those that run go on')
+    .description('give exits nothing new; connections and sticky sessions that run go on to their end')
     .argument('<ids...>', 'exits')
-    .option('--undo', 'give them new connections again')
+    .option('--undo', 'let them serve again')
     .action(
       cli.action(async (context, ids: readonly string[], { undo = false }: { undo?: boolean }) =>
         undo ? change('live', 'took back')(context, ids) : change('drained', 'drained')(context, ids),

@@ -50,7 +50,7 @@ export type ExitTerms = {
   readonly credentialId: string | null
 }
 
-/** `drained`: no new connection goes through it, those that run end by themselves. */
+/** `drained`: it gets no new sessions and no connections without one; a session that it has goes on to its end. */
 export type ExitState = 'live' | 'drained' | 'removed'
 
 /** The `exits` stream. New or changed exits; one that was removed is live again. */

@@ -14,7 +14,7 @@ export type ProbeResult = {
   readonly problem: string | null
 }
 
-const timeoutMs = 3_000
+const timeoutMs = 2_500
 
 /** Binds the address and lets it go: it is this machine's. */
 const bind = (host: string): Promise<void> =>
@@ -93,7 +93,7 @@ const look = async ({ via, login }: Probe): Promise<void> => {
 export const probeKey = ({ via, login }: Probe): string =>
   JSON.stringify(via.kind === 'template' ? { ...via } : [via, login?.username ?? null])
 
-/** Looks whether an exit is there, in at most three seconds: never through it, so that it costs nothing. */
+/** Looks whether an exit is there, in at most 2.5 seconds: never through it, so that it costs nothing. */
 export const probe = async (what: Probe): Promise<ProbeResult> => {
   const startMs = performance.now()
   const stop = new AbortController()

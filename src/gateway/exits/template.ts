@@ -57,17 +57,12 @@ const fill = (parts: readonly Part[], values: TemplateValues): string =>
     })
     .join('')
 
-/** A template made ready, and the placeholders that it has. */
-export type Template = { readonly uses: ReadonlySet<Placeholder>; fill(values: TemplateValues): string }
+/** A template made ready. */
+export type Template = { fill(values: TemplateValues): string }
 
 /** @throws RangeError on one that `templateProblem` refuses */
 export const createTemplate = (template: string): Template => {
   const form = formOf(template)
   if ('problem' in form) throw new RangeError(`a template takes ${form.problem}`)
-  const used = (parts: readonly Part[]): Placeholder[] =>
-    parts.flatMap((part) => {
-      if (typeof part === 'string') return []
-      return 'placeholder' in part ? [part.placeholder] : used(part.optional)
-    })
-  return { uses: new Set(used(form.parts)), fill: (values) => fill(form.parts, values) }
+  return { fill: (values) => fill(form.parts, values) }
 }

@@ -1,3 +1,4 @@
+import type { Family } from '../../terms/order-details.ts'
 import type { Line } from '../lines/targeting.ts'
 
 /** Why the gateway refuses; the status is the HTTP one, SOCKS replies are derived from it. */
@@ -33,6 +34,8 @@ export type Admission = {
   /** A dedicated address: the exit that it always takes; null: `exits.route` chooses. */
   readonly dedicated: Exit | null
   readonly spending: Spending
+  /** The family of the product that was bought, for `exits.route`; left out: any. */
+  readonly family?: Family
   /** `outcome`: `ok`, or the `error` word of what went wrong; counted for the owner's usage report. */
   close(outcome: { readonly error: string | null; readonly host: string | null }): void
 }
@@ -93,5 +96,7 @@ export type Exits = {
     readonly line: Line
     /** Needed of the exit. */
     readonly udp: boolean
+    /** Exits of this family only, as the holder's product says it; left out or null: of any. */
+    readonly family?: Family | null
   }): Promise<Route | Denied>
 }

@@ -1,7 +1,7 @@
 import { type Interval, intervalDays } from '../../terms/interval.ts'
 import type { Target } from '../../terms/order-details.ts'
 import { lineInStock, orderableCountries, type StockCount } from './availability.ts'
-import { isDedicated, type Product } from './product.ts'
+import { type GatewayGbProduct, type GatewayTimeProduct, isDedicated, type Product } from './product.ts'
 import { countriesOf, periodsOf } from './rates.ts'
 import { chooseRate } from './targeting.ts'
 
@@ -66,13 +66,21 @@ const queryOf = (values: Readonly<Record<string, string | number | null>>): stri
     Object.entries(values).map(([name, value]) => [name, String(value)] as [string, string]),
   ).toString()
 
-const gatewayCalls = (product: Product, at: string): readonly Call[] => [
+const gatewayCalls = (product: GatewayGbProduct | GatewayTimeProduct, at: string): readonly Call[] => [
   get('Quote the price', `${at}/price?${queryOf({ quantity: product.minQuantity })}`),
   post('Order; the wallet pays', '/api/v1/orders', `first-${product.id}`, {
     product_id: product.id,
     quantity: product.minQuantity,
   }),
   get('Read the plan that the order names', '/api/v1/plans/{planId}'),
+  get('See where its lines can go out', '/api/v1/geo/countries'),
+  {
+    title: 'Generate lines; each keeps its exit for ten minutes from its first use',
+    method: 'POST',
+    path: '/api/v1/plans/{planId}/generate',
+    headers: { 'Content-Type': 'application/json' },
+    body: { count: Math.min(2, product.generate.maxCount), stickyMinutes: 10 },
+  },
 ]
 
 const dedicatedCalls = (product: Product, at: string, target: Target): readonly Call[] => {
@@ -148,6 +156,7 @@ export const howTo = (product: Product, stock: readonly StockCount[]): readonly 
   if (product.state !== 'active') return []
   const at = `/api/v1/products/${product.id}`
   const target = exampleTarget(product, stock, 30)
-  const calls = target === null ? gatewayCalls(product, at) : dedicatedCalls(product, at, target)
+  const dedicated = target === null ? [] : dedicatedCalls(product, at, target)
+  const calls = isDedicated(product) ? dedicated : gatewayCalls(product, at)
   return [...calls, ...subscriptionCalls(product, stock)].map((call, index) => ({ step: index + 1, ...call }))
 }

@@ -145,6 +145,10 @@ export const decideMetering = (
   ]
 }
 
+/** Gives the plan's lines another password; null on a plan that was never activated. */
+export const decideRotation = ({ plan }: PlanState): PlanEvent | null =>
+  plan && { type: 'PlanCredentialRotated', data: { generation: plan.generation + 1 } }
+
 /**
  * Takes back the units of a refunded order as far as they are unused: traffic by its bytes, a plan sold by time by
  * ending it. Once per refund.

@@ -173,6 +173,7 @@ const besideReal = (env: Environment): string[] => {
 
 const developmentSettings = [
   'FAREBOX_WEBHOOK_ALLOW_LOOPBACK',
+  'FAREBOX_GATEWAY_ALLOW_LOOPBACK',
   'FAREBOX_CLOCK_OFFSET_MS',
   'FAREBOX_CRASH_AT',
 ] as const

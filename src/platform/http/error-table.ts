@@ -219,6 +219,19 @@ const errorTable = {
     help: 'The account has ten active webhook endpoints, or a hundred with the disabled ones. Remove one first.',
   }),
 
+  whitelist_limit_reached: entry({
+    status: 409,
+    retry: 'after-change',
+    help: 'The account has 150 addresses on the whitelists of its plans. Take one off first. Nothing was added.',
+  }),
+  address_taken: entry({
+    status: 409,
+    retry: 'after-change',
+    help: 'An address or network connects to one plan only, and this one is on the whitelist of another plan; nothing was added. Where `movable` is true it is a plan of yours: send it again with `move` true.',
+    extra: z.object({ movable: z.boolean() }),
+    example: { movable: true },
+  }),
+
   payload_too_large: entry({
     status: 413,
     retry: 'after-change',

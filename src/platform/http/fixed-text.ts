@@ -15,19 +15,28 @@ const takesGzip = (header: string | string[] | undefined): boolean =>
     ([name, parameters]) => name.toLowerCase() === 'gzip' && !/^q=0(\.0*)?$/i.test(parameters),
   )
 
+/** Weak: it names the text in every encoding. */
+export const etagOf = (text: string): string =>
+  `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+
+/** Whether the client says that it has what this names (RFC 9110, 13.1.2). */
+export const isHeld = (headers: IncomingHttpHeaders, etag: string): boolean =>
+  members(headers['if-none-match']).some(([name]) => {
+    const tag = name.replace(/^(?!W\/)/, 'W/')
+    return tag === etag || tag === 'W/*'
+  })
+
 /**
  * A text that is the same for everybody until the process ends. Caches must ask each time, and are answered 304 while they
  * have it (RFC 9110, 13.1.2). It is compressed once, for clients that take gzip.
  */
 export const fixedText = (text: string) => {
-  // Weak: it names the text in every encoding.
-  const etag = `W/"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
+  const etag = etagOf(text)
   const common = { etag, 'cache-control': 'no-cache', vary: 'accept-encoding' }
   let packed: Buffer | null = null
 
   return (headers: IncomingHttpHeaders) => {
-    const held = members(headers['if-none-match']).map(([name]) => name.replace(/^(?!W\/)/, 'W/'))
-    if (held.some((tag) => tag === etag || tag === 'W/*')) return { status: 304, headers: common } as const
+    if (isHeld(headers, etag)) return { status: 304, headers: common } as const
     if (!takesGzip(headers['accept-encoding'])) return { status: 200, text, headers: common } as const
     packed ??= gzipSync(text, { level: 9 })
     return { status: 200, text: packed, headers: { ...common, 'content-encoding': 'gzip' } } as const

@@ -4,4 +4,6 @@ export const lockKeys = {
   migrating: 7_230_001,
   /** One process at a time fills an empty log: with the demo, or with an import. */
   filling: 7_230_002,
+  /** One process at a time looks whether the gateway's exits answer. */
+  probing: 7_230_003,
 } as const

@@ -1,0 +1,36 @@
+import { generateLines } from '../src/gateway/lines/generate.ts'
+import { anywhere } from '../src/gateway/lines/targeting.ts'
+import { type Bench, figure } from './bench.ts'
+import { percentile } from './percentile.ts'
+
+const count = 5_000
+const rounds = 200
+
+/** What a request for the most lines holds the main thread for. */
+export const lines: Bench = {
+  name: 'lines',
+  what: 'a request for 5,000 lines, made and written as JSON, beside its bar of 50 ms',
+  run: async ({ print }) => {
+    for (const format of ['host:port:user:pass', 'json', 'custom'] as const) {
+      const times = Array.from({ length: rounds }, () => {
+        const startMs = performance.now()
+        JSON.stringify(
+          generateLines({
+            count,
+            stickyMinutes: 30,
+            protocol: 'http',
+            format,
+            template: '{PROTOCOL}://{USER}:{PASS}@{HOST}:{PORT}',
+            targeting: { ...anywhere, country: 'us', city: 'los_angeles' },
+            set: null,
+            gateway: { host: 'gw.example', port: 9_000 },
+            credential: { username: 'u7k2m9x4u7k2m9', password: 'p4ssw0rdp4ssw0rd1234' },
+          }),
+        )
+        return performance.now() - startMs
+      }).sort((a, b) => a - b)
+      const [middle, worst] = [percentile(times, 0.5), percentile(times, 0.99)]
+      print(`5,000 lines as ${format}: ${figure(middle, 1)} ms, p99 ${figure(worst, 1)} ms, bar 50 ms`)
+    }
+  },
+}

@@ -1,0 +1,28 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/**
+ * Targeting that is too long for a username, by the plan whose lines name it; and the addresses that connect without
+ * credentials. An address is personal, so both stand in the vault.
+ */
+export const migrations: Migrations = {
+  '1404_lines': `
+    create table vault.line_sets (
+      plan_id text not null collate "C",
+      set_id text not null collate "C",
+      targeting jsonb not null,
+      created_at timestamptz not null default clock_timestamp(),
+      primary key (plan_id, set_id)
+    );
+    create table vault.whitelist (
+      entry_id text primary key collate "C",
+      account_id text not null collate "C",
+      plan_id text not null collate "C",
+      network cidr not null unique,
+      label text not null,
+      created_at timestamptz not null,
+      last_used_at timestamptz
+    );
+    create index whitelist_plan on vault.whitelist (plan_id, entry_id);
+    create index whitelist_account on vault.whitelist (account_id);
+  `,
+}

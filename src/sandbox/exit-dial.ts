@@ -1,0 +1,65 @@
+import { createSocket, type Socket as UdpSocket } from 'node:dgram'
+import { lookup } from 'node:dns/promises'
+import { connect, isIP, isIPv4, type Socket } from 'node:net'
+import { isAllowedAddress } from '../platform/outgoing/target.ts'
+
+/** How one exit of the sandbox reaches targets. */
+export type ExitDial = {
+  /** @throws Error with `code` `EREFUSED_TARGET` for a target that may not be reached */
+  tcp(host: string, port: number): Promise<Socket>
+  /** The address that a datagram to this host goes to; null when it may not. */
+  addressOf(host: string): Promise<string | null>
+  udp(): Promise<UdpSocket>
+}
+
+export class TargetForbidden extends Error {
+  override readonly name = 'TargetForbidden'
+}
+
+const isLoopback = (address: string): boolean => address.startsWith('127.')
+
+/**
+ * Dials out for real; targets on this machine, where they are allowed, from `own`, an address of 127.0.0.0/8, so that a
+ * target can tell exits apart. Where the system has that address not (macOS gives out 127.0.0.1 alone), from whichever it takes.
+ */
+export const createExitDial = (options: {
+  readonly own: string
+  readonly allowLoopback: boolean
+}): ExitDial => {
+  const { own, allowLoopback } = options
+  const allowed = async (host: string): Promise<readonly string[]> => {
+    const all = isIP(host) ? [{ address: host }] : await lookup(host, { all: true })
+    return all.map(({ address }) => address).filter((address) => isAllowedAddress(address, { allowLoopback }))
+  }
+  const open = (host: string, port: number, localAddress?: string): Promise<Socket> =>
+    new Promise((resolve, reject) => {
+      const socket = connect({ host, port, noDelay: true, ...(localAddress && { localAddress }) })
+      socket.setTimeout(10_000, () => socket.destroy(new Error('the target does not answer')))
+      socket.once('error', reject)
+      socket.once('connect', () => {
+        socket.setTimeout(0)
+        socket.off('error', reject)
+        resolve(socket)
+      })
+    })
+  return {
+    tcp: async (host, port) => {
+      let failed: unknown = new TargetForbidden('the sandbox reaches no address of this host')
+      for (const address of await allowed(host))
+        try {
+          return await open(address, port, isLoopback(address) ? own : undefined)
+        } catch (error) {
+          failed = error
+          if ((error as NodeJS.ErrnoException).code === 'EADDRNOTAVAIL') return open(address, port)
+        }
+      throw failed
+    },
+    addressOf: async (host) => (await allowed(host)).find((address) => isIPv4(address)) ?? null,
+    udp: () =>
+      new Promise((resolve, reject) => {
+        const socket = createSocket('udp4')
+        socket.once('error', reject)
+        socket.bind(0, allowLoopback ? own : undefined, () => resolve(socket))
+      }),
+  }
+}

@@ -1,0 +1,165 @@
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  request,
+  type ServerResponse,
+} from 'node:http'
+import { createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createExitDial, TargetForbidden } from './exit-dial.ts'
+import { serveSocks } from './exit-socks.ts'
+
+/** One exit of the sandbox: a real HTTP and SOCKS5 proxy on a loopback port of its own. */
+export type ExitProxy = {
+  readonly port: number
+  readonly state: () => { readonly alive: boolean; readonly slowMs: number }
+  /** Takes no connections any more and cuts those that run. */
+  kill(): Promise<void>
+  /** Listens on its port again. */
+  revive(): Promise<void>
+  /** Each target is dialled after so many milliseconds. */
+  slow(ms: number): void
+}
+
+const tunnel = (client: Socket, target: Socket): void => {
+  const end = (): void => {
+    client.destroy()
+    target.destroy()
+  }
+  client.on('error', end)
+  target.on('error', end)
+  client.once('close', () => target.destroy())
+  target.once('close', () => client.end())
+  client.pipe(target)
+  target.pipe(client)
+}
+
+const hopByHop = new Set([
+  'connection',
+  'proxy-authorization',
+  'proxy-connection',
+  'keep-alive',
+  'te',
+  'upgrade',
+])
+
+const onward = (headers: IncomingMessage['rawHeaders']): string[] =>
+  headers.flatMap((name, at) =>
+    at % 2 === 0 && !hopByHop.has(name.toLowerCase()) ? [name, headers[at + 1] ?? ''] : [],
+  )
+
+export const startExitProxy = async (options: {
+  /** Its address towards targets on this machine. */
+  readonly own: string
+  readonly login: { readonly username: string; readonly password: string }
+  readonly allowLoopback: boolean
+}): Promise<ExitProxy> => {
+  const { own, login, allowLoopback } = options
+  const dial = createExitDial({ own, allowLoopback })
+  const basic = `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`
+  const signsIn = (username: string, password: string): boolean =>
+    username === login.username && password === login.password
+  let slowMs = 0
+  const wait = async (): Promise<void> => {
+    if (slowMs > 0) await sleep(slowMs)
+  }
+  const statusOf = (error: unknown): number => (error instanceof TargetForbidden ? 403 : 502)
+
+  const forward = async (from: IncomingMessage, to: ServerResponse): Promise<void> => {
+    const refuse = (status: number): void =>
+      void to.writeHead(status, { connection: 'close' }).end('SANDBOX\n')
+    if (from.headers['proxy-authorization'] !== basic)
+      return void to.writeHead(407, { 'proxy-authenticate': 'Basic' }).end()
+    const url = URL.parse(from.url ?? '')
+    if (url?.protocol !== 'http:') return refuse(400)
+    await wait()
+    let socket: Socket
+    try {
+      socket = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80))
+    } catch (error) {
+      return refuse(statusOf(error))
+    }
+    const out = request({
+      createConnection: () => socket,
+      method: from.method,
+      path: `${url.pathname}${url.search}`,
+      headers: onward(from.rawHeaders),
+      setHost: false,
+    })
+    out.on('response', (answer) => {
+      to.writeHead(answer.statusCode ?? 502, answer.statusMessage, onward(answer.rawHeaders))
+      answer.pipe(to)
+    })
+    out.on('error', () => (to.headersSent ? to.destroy() : refuse(502)))
+    to.once('close', () => socket.destroy())
+    from.pipe(out)
+  }
+
+  const http = createHttpServer((from, to) => void forward(from, to))
+  http.on('connect', (from: IncomingMessage, client: Socket, head: Buffer) => {
+    const answer = (status: number, text: string, more = ''): boolean =>
+      client.write(`HTTP/1.1 ${status} ${text}\r\n${more}\r\n`)
+    client.on('error', () => undefined)
+    const opened = async (): Promise<void> => {
+      if (from.headers['proxy-authorization'] !== basic) {
+        answer(407, 'Proxy Authentication Required', 'Proxy-Authenticate: Basic\r\nContent-Length: 0\r\n')
+        return void client.end()
+      }
+      const url = URL.parse(`http://${from.url ?? ''}`)
+      await wait()
+      try {
+        if (!url) throw new TargetForbidden('no target')
+        const out = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80))
+        answer(200, 'Connection Established')
+        if (head.length > 0) out.write(head)
+        tunnel(client, out)
+      } catch (error) {
+        answer(statusOf(error), 'SANDBOX', 'Content-Length: 0\r\n')
+        client.end()
+      }
+    }
+    void opened()
+  })
+
+  const sockets = new Set<Socket>()
+  const server = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+    socket.on('error', () => undefined)
+    socket.once('readable', () => {
+      const first = socket.read(1) as Buffer | null
+      if (first === null) return socket.destroy()
+      if (first[0] === 5)
+        return void serveSocks(socket, { dial, signsIn, wait, tunnel }).catch(() => socket.destroy())
+      socket.unshift(first)
+      http.emit('connection', socket)
+    })
+  })
+  const listen = (port: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen({ host: '127.0.0.1', port }, () => {
+        server.off('error', reject)
+        resolve()
+      })
+    })
+  await listen(0)
+  const { port } = server.address() as { readonly port: number }
+  const kill = async (): Promise<void> => {
+    if (!server.listening) return
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    for (const socket of sockets) socket.destroy()
+    await closed
+  }
+  return {
+    port,
+    state: () => ({ alive: server.listening, slowMs }),
+    kill,
+    revive: async () => {
+      if (!server.listening) await listen(port)
+    },
+    slow: (ms) => {
+      slowMs = ms
+    },
+  }
+}
