@@ -9,6 +9,8 @@ export const description = `Farebox sells proxies from a prepaid wallet.
 - **Lists** take \`limit\` and \`offset\` and answer \`total\`, newest first.
 - **Resellers** name a customer in \`X-Reseller-Customer-Id\`, or in \`customer_id\` of the query: what is read or changed is then that customer's alone.
 - **Reads follow writes**: a read shows what the same account wrote before. Over several processes, send back \`X-Farebox-Position\` from the answer of the write.
+- **Positions** of the log are opaque texts, such as \`pos_0_1284\`: send one back as it came, and compare for equality only.
+- **Order** is promised within an account only: nothing says which of two accounts' events came first.
 - **Paths** have no slash at their end: with one they are redirected (\`308\`) to the path without it.
 - **Request ids**: send your own in \`X-Request-Id\` (letters, digits, \`._:-\`, at most 128) or get one; every answer carries it.`
 
