@@ -5,6 +5,7 @@ import { decideImport, decideState, maxCatalogBytes } from '../../src/market/cat
 import { parseCatalog } from '../../src/market/catalog/file.ts'
 import { evolveCatalog } from '../../src/market/catalog/fold.ts'
 import { problemText } from '../../src/market/catalog/problem.ts'
+import { factsOf } from '../support/decisions.ts'
 import { demoJson, demoText, imported, importedAtMs } from './samples.ts'
 
 const before = imported(demoText)
@@ -16,25 +17,22 @@ const importOver = (file: unknown) => {
   return decideImport(before, parsed.file, later)
 }
 const refusedText = (file: unknown): string => {
-  const { events, answer } = importOver(file)
-  assert.equal(events.length, 0)
-  assert.ok(answer.status === 'refused')
-  return answer.problems.map(problemText).join('\n')
+  const decision = importOver(file)
+  assert.ok(decision.outcome === 'refused')
+  return decision.refusal.map(problemText).join('\n')
 }
 
 test('the same catalogue again writes nothing', () => {
-  const { events, answer } = importOver(demoJson())
-  assert.deepEqual(events, [])
-  assert.deepEqual(answer, { status: 'unchanged', digest: before.digest, products: before.products.length })
+  const { digest, products } = before
+  const again = { outcome: 'decided', events: [], digest, products: products.length }
+  assert.deepEqual(importOver(demoJson()), again)
 })
 
 test('another catalogue replaces the whole, and a state that stays keeps its date', () => {
   const file = demoJson()
   file.products[0].tiers[0].unitPriceMicros = 5_400_000
   file.products[1].state = 'parked'
-  const { events, answer } = importOver(file)
-  assert.equal(answer.status, 'imported')
-  const after = events.reduce(evolveCatalog, before)
+  const after = factsOf(importOver(file)).reduce(evolveCatalog, before)
   assert.notEqual(after.digest, before.digest)
   assert.equal(after.products[0]!.since, '2026-11-21T02:30:00.000Z')
   assert.equal(after.products[1]!.since, '2026-11-21T02:31:00.000Z')
@@ -57,9 +55,9 @@ test('a product that nobody ordered may go, and its old ids with it', () => {
   file.products.find(({ id }: { id: string }) => id === 'isp-static').aliases.push(...gone.aliases)
   const parsed = parseCatalog(JSON.stringify(file))
   assert.ok(parsed.ok, JSON.stringify(parsed))
-  const { answer } = decideImport(before, parsed.file, later, new Set(['ipv4-datacenter']))
-  assert.equal(answer.status, 'imported')
-  assert.equal(decideImport(before, parsed.file, later, new Set(['isp-static'])).answer.status, 'refused')
+  const without = (never: string) => decideImport(before, parsed.file, later, new Set([never]))
+  assert.equal(factsOf(without('ipv4-datacenter')).length, 1)
+  assert.equal(without('isp-static').outcome, 'refused')
 })
 
 test('an old id does not vanish', () => {
@@ -91,9 +89,7 @@ test('a product takes new old ids, and one that is retired keeps its own beside 
   const [first, second] = file.products
   first.aliases.unshift('resi-first')
   Object.assign(first, { state: 'retired', successorId: second.id })
-  const { events, answer } = importOver(file)
-  assert.equal(answer.status, 'imported')
-  const catalog = createCatalog(events.reduce(evolveCatalog, before))
+  const catalog = createCatalog(factsOf(importOver(file)).reduce(evolveCatalog, before))
   for (const name of ['resi-first', 'resi-premium', first.id]) {
     assert.equal(catalog.resolve(name)?.id, first.id)
     const ordered = productOfOrder(catalog, name)
@@ -153,8 +149,7 @@ test('a parked product is quotable and not orderable; a retired one neither, and
 
 test('a product is parked, retired and brought back between imports; the digest stays', () => {
   const park = decideState(before, { productId: 'isp-static', state: 'parked', successorId: null }, later)
-  const parked = park.events.reduce(evolveCatalog, before)
-  assert.equal(park.answer.status, 'changed')
+  const parked = factsOf(park).reduce(evolveCatalog, before)
   assert.equal(parked.digest, before.digest)
   const standing = (state: typeof before) => {
     const product = state.products.find(({ id }) => id === 'isp-static')!
@@ -166,19 +161,19 @@ test('a product is parked, retired and brought back between imports; the digest 
     { productId: 'isp-static', state: 'parked', successorId: null },
     later + 1,
   )
-  assert.deepEqual([again.events.length, again.answer.status], [0, 'unchanged'])
+  assert.deepEqual(factsOf(again), [])
   const retire = { productId: 'isp-static', state: 'retired', successorId: 'ipv4-datacenter' } as const
-  const retired = decideState(parked, retire, later + 1).events.reduce(evolveCatalog, parked)
+  const retired = factsOf(decideState(parked, retire, later + 1)).reduce(evolveCatalog, parked)
   assert.deepEqual(standing(retired), ['retired', 'ipv4-datacenter', '2026-11-21T02:31:00.001Z'])
   // The file that was imported last is no news, so a state that was set by hand stays.
   const parsed = parseCatalog(demoText)
   assert.ok(parsed.ok)
-  assert.equal(decideImport(parked, parsed.file, later).answer.status, 'unchanged')
+  assert.deepEqual(factsOf(decideImport(parked, parsed.file, later)), [])
 })
 
 test('a product that comes back is no longer expected back', () => {
   const back = decideState(before, { productId: 'isp-gateway', state: 'active', successorId: null }, later)
-  const after = back.events.reduce(evolveCatalog, before)
+  const after = factsOf(back).reduce(evolveCatalog, before)
   assert.equal(after.products.find(({ id }) => id === 'isp-gateway')!.parkedUntil, null)
 })
 
@@ -206,8 +201,7 @@ for (const [name, change, expected] of [
   ],
 ] as const)
   test(`a change of state is refused: ${name}`, () => {
-    const { events, answer } = decideState(before, change, later)
-    assert.equal(events.length, 0)
-    assert.ok(answer.status === 'refused')
-    assert.match(problemText(answer.problem), expected)
+    const decision = decideState(before, change, later)
+    assert.ok(decision.outcome === 'refused')
+    assert.match(decision.refusal.map(problemText).join(), expected)
   })

@@ -4,6 +4,7 @@ import { decideImport } from '../../src/market/catalog/decide.ts'
 import { parseCatalog } from '../../src/market/catalog/file.ts'
 import { type CatalogState, emptyCatalog, evolveCatalog } from '../../src/market/catalog/fold.ts'
 import type { Product } from '../../src/market/catalog/product.ts'
+import { factsOf } from '../support/decisions.ts'
 
 export const demoText = readFileSync(
   new URL('../../src/market/catalog/demo/catalog.json', import.meta.url),
@@ -20,7 +21,7 @@ export const importedAtMs = Date.parse('2026-11-21T02:30:00.000Z')
 export const imported = (text: string, before: CatalogState = emptyCatalog, nowMs = importedAtMs) => {
   const parsed = parseCatalog(text)
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-  return decideImport(before, parsed.file, nowMs).events.reduce(evolveCatalog, before)
+  return factsOf(decideImport(before, parsed.file, nowMs)).reduce(evolveCatalog, before)
 }
 
 export const demoCatalog = createCatalog(imported(demoText))

@@ -7,6 +7,7 @@ import { type CatalogState, catalogFold, emptyCatalog, evolveCatalog } from '../
 import { createCatalogService } from '../../src/market/catalog/service.ts'
 import { createPostgresSnapshots } from '../../src/platform/eventstore/commands/postgres-snapshots.ts'
 import { beginningsOfReads, postgresWorld, runnerOver, snapshotFrom } from '../commands/world.ts'
+import { factsOf } from '../support/decisions.ts'
 import { demoJson, demoText } from './samples.ts'
 
 const cause = { actor: { kind: 'operator', name: 'ann' }, correlationId: 'test' } as const
@@ -20,7 +21,7 @@ const oftenImported = async (t: TestContext) => {
   const file = demoJson()
   for (let n = 1; n <= 30; n += 1) {
     file.products[0].tiers[0].unitPriceMicros = 5_000_000 + n
-    assert.equal((await catalog.import(JSON.stringify(file), cause)).answer.status, 'imported')
+    assert.equal((await catalog.import(JSON.stringify(file), cause)).outcome, 'done')
   }
   await snapshotFrom(pool, 20)
   await runner.close()
@@ -69,9 +70,9 @@ test('a snapshot after a product was parked has that product parked', () => {
   const nowMs = Date.parse('2026-11-24T00:00:00.000Z')
   const stateAfter = (state: CatalogState, events: readonly CatalogEvent[]) =>
     events.reduce(evolveCatalog, state)
-  const imported = stateAfter(emptyCatalog, decideImport(emptyCatalog, parsed.file, nowMs).events)
+  const imported = stateAfter(emptyCatalog, factsOf(decideImport(emptyCatalog, parsed.file, nowMs)))
   const park = { productId: 'isp-static', state: 'parked', successorId: null } as const
-  const [parked] = decideState(imported, park, nowMs).events
+  const [parked] = factsOf(decideState(imported, park, nowMs))
   assert.ok(parked)
   assert.equal(agrees(stateAfter(imported, [parked]), parked), true)
   assert.equal(agrees(imported, parked), false)

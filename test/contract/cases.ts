@@ -132,8 +132,8 @@ const prepare = async (stage: Stage) => {
   const cappedKey = await stage.issueKey(buyer.accountId, 1)
 
   const catalog = createCatalogService(stage.farebox.core.runner)
-  const { answer } = await catalog.import(changedCatalog(), operator)
-  assert.equal(answer.status, 'imported', JSON.stringify(answer))
+  const result = await catalog.import(changedCatalog(), operator)
+  assert.ok(result.outcome === 'done' && result.changed, JSON.stringify(result))
   await until(async () => {
     const { body } = await client.get('/api/v1/products/isp-static', { key: buyer.key })
     return body.maxQuantity === 2

@@ -10,7 +10,7 @@ import { type Deposit, depositFold } from '../../src/money/deposits/fold.ts'
 import type { LedgerEvent } from '../../src/money/ledger/events.ts'
 import { ledgerFold } from '../../src/money/ledger/fold.ts'
 import { customerCreditOf } from '../../src/money/ledger/state.ts'
-import type { Decision } from '../../src/platform/eventstore/commands/command.ts'
+import type { Appends, CommandDecision } from '../../src/platform/eventstore/commands/command.ts'
 import { recall, rememberedMs } from '../../src/platform/eventstore/remembered.ts'
 import { accountStream, depositStream, ledgerStream } from '../../src/terms/streams.ts'
 import fc from '../support/fast-check.ts'
@@ -257,7 +257,7 @@ test('whatever of what a provider says is heard, in whatever order, as often and
       let nowMs = start
       const deeds: Deed[][] = deposits.map(() => [])
       const abandoned = new Set<number>()
-      const take = (appends: Decision<unknown>['appends'], kept = 99): void => {
+      const take = (appends: Appends, kept = 99): void => {
         const before = world
         if (kept < appends.length) seen.cuts += 1
         world = appendTo(world, appends.slice(0, kept), nowMs)
@@ -361,7 +361,7 @@ for (const [what, details, paidMicros] of [
 ] as const) {
   const report: Said = { status: 'paid', payments: [{ id: 'p', micros: paidMicros }] }
   const weekLater = start + rememberedMs + 60_000
-  const typesOf = ({ appends }: Decision<unknown>) =>
+  const typesOf = ({ appends }: CommandDecision<unknown>) =>
     appends.flatMap(({ events }) => events.map(({ type }) => type))
   const credited = details.customerId === null ? 'WalletCredited' : 'CustomerCredited'
   /** Other movements since then make the ledger forget what was before. */

@@ -1,4 +1,4 @@
-import type { Decision } from '../../src/platform/eventstore/commands/command.ts'
+import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
 import type { DomainEvent, EventMetadata } from '../../src/platform/eventstore/event.ts'
 import type { Fold } from '../../src/platform/eventstore/fold.ts'
 import type { OrderDetails } from '../../src/terms/order-details.ts'
@@ -24,7 +24,7 @@ export const createHistory = (startMs: number) => {
   const written: GoldenEvent[] = []
 
   /** Writes one decision's appends, or the first of them as a crash would leave them. */
-  const write = (appends: Decision<unknown>['appends'], limit = appends.length): void => {
+  const write = (appends: Appends, limit = appends.length): void => {
     const metadata: EventMetadata = {
       correlationId: `req_${written.length}`,
       causationId: null,

@@ -28,6 +28,7 @@ import {
   planStream,
   stockStream,
 } from '../../src/terms/streams.ts'
+import { factsOf } from '../support/decisions.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 import { createActs } from './acts.ts'
 import { makeDeposits } from './deposits.ts'
@@ -51,9 +52,9 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
 
   const parsed = parseCatalog(await readFile(join(import.meta.dirname, 'catalog.json'), 'utf8'))
   if (!parsed.ok) throw new Error('catalog.json is refused')
-  fact(catalogStream, ...decideImport(state(catalogStream, catalogFold), parsed.file, now()).events)
+  fact(catalogStream, ...factsOf(decideImport(state(catalogStream, catalogFold), parsed.file, now())))
   const parked = { productId: 'residential-premium', state: 'parked', successorId: null } as const
-  fact(catalogStream, ...decideState(state(catalogStream, catalogFold), parked, now()).events)
+  fact(catalogStream, ...factsOf(decideState(state(catalogStream, catalogFold), parked, now())))
 
   const onAccount = (id: AccountId, decide: (state: AccountState) => accounts.AccountDecision): void => {
     const decision = decide(state(accountStream(id), accountFold))

@@ -20,7 +20,7 @@ import { decideReceipt, type ReportedInvoice } from '../../src/money/deposits/de
 import type { DepositDetails } from '../../src/money/deposits/events.ts'
 import { depositFold } from '../../src/money/deposits/fold.ts'
 import { customerCreditOf } from '../../src/money/ledger/state.ts'
-import type { Decision } from '../../src/platform/eventstore/commands/command.ts'
+import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
 import { recall } from '../../src/platform/eventstore/remembered.ts'
 import type { OrderDetails } from '../../src/terms/order-details.ts'
 import { accountStream, depositStream, ledgerStream, orderStream } from '../../src/terms/streams.ts'
@@ -161,7 +161,7 @@ const ends = (world: World, order: OrderDetails) => {
   }
 }
 
-const prefixesOf = (appends: Decision<unknown>['appends']) =>
+const prefixesOf = (appends: Appends) =>
   Array.from({ length: appends.length + 1 }, (_, length) => appends.slice(0, length))
 
 const funded = account(stock(credit(emptyWorld, 2_000, start), ips, start))

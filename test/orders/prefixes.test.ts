@@ -8,7 +8,7 @@ import { decideRefund } from '../../src/market/orders/refund.ts'
 import type { PlanState } from '../../src/market/plans/fold.ts'
 import type { StockState } from '../../src/market/stock/fold.ts'
 import { customerCreditOf } from '../../src/money/ledger/state.ts'
-import type { Decision } from '../../src/platform/eventstore/commands/command.ts'
+import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
 import { recall } from '../../src/platform/eventstore/remembered.ts'
 import type { OrderDetails } from '../../src/terms/order-details.ts'
 import {
@@ -29,7 +29,7 @@ const start = 1_800_000_000_000
 const later = start + 60_000
 
 /** A decision's appends as a log without atomic writes would leave them after a crash: each prefix, none and all too. */
-const prefixesOf = (appends: Decision<unknown>['appends']) =>
+const prefixesOf = (appends: Appends) =>
   Array.from({ length: appends.length + 1 }, (_, length) => appends.slice(0, length))
 
 const debitOf = (order: OrderDetails, world: World) => {

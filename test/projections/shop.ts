@@ -20,7 +20,7 @@ import {
 } from '../../src/money/ledger/decide-hold.ts'
 import { ledgerFold } from '../../src/money/ledger/fold.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
-import type { Decision } from '../../src/platform/eventstore/commands/command.ts'
+import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
 import type { DomainEvent } from '../../src/platform/eventstore/event.ts'
 import type { Fold } from '../../src/platform/eventstore/fold.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
@@ -50,7 +50,7 @@ export const createShop = (log: EventLog, startMs: number) => {
     return fold.initial
   }
 
-  const append = async (appends: Decision<unknown>['appends']): Promise<void> => {
+  const append = async (appends: Appends): Promise<void> => {
     const correlationId = randomUUID()
     const metadata = {
       correlationId,

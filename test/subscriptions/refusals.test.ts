@@ -46,8 +46,8 @@ const openHardYear = async (t: Parameters<typeof openYear>[0]) => {
     catalog,
     setState: async (productId: string, state: 'active' | 'parked' | 'retired') => {
       const successorId = state === 'retired' ? 'residential-basic' : null
-      const { answer } = await catalog.setState({ productId, state, successorId }, operator)
-      assert.equal(answer.status, 'changed')
+      const result = await catalog.setState({ productId, state, successorId }, operator)
+      assert.ok(result.outcome === 'done' && result.changed)
       await year.caughtUp()
     },
     subscribe: async (who: Customer, body: object, key?: string) => {
@@ -226,8 +226,8 @@ describe('a renewal', () => {
         product.billing = { payg: true, subscription: false, intervals: [] }
       if (product.id === 'residential-unlimited') product.periodDays = 7
     }
-    const { answer } = await year.catalog.import(JSON.stringify(file), operator)
-    assert.equal(answer.status, 'imported')
+    const imported = await year.catalog.import(JSON.stringify(file), operator)
+    assert.ok(imported.outcome === 'done' && imported.changed)
     await year.caughtUp()
     await until(
       async () => {

@@ -6,7 +6,7 @@ import type { AddressesStocked, StockedAddress } from '../../src/market/stock/ev
 import { decideCustomerCredit } from '../../src/money/ledger/decide-customer.ts'
 import { ledgerFold } from '../../src/money/ledger/fold.ts'
 import type { LedgerState } from '../../src/money/ledger/state.ts'
-import type { Decision } from '../../src/platform/eventstore/commands/command.ts'
+import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
 import type { DomainEvent } from '../../src/platform/eventstore/event.ts'
 import type { Fold } from '../../src/platform/eventstore/fold.ts'
 import type { OrderDetails } from '../../src/terms/order-details.ts'
@@ -18,7 +18,7 @@ export type World = ReadonlyMap<StreamName, readonly { event: DomainEvent; atMs:
 
 export const emptyWorld: World = new Map()
 
-export const appendTo = (world: World, appends: Decision<unknown>['appends'], atMs: number): World => {
+export const appendTo = (world: World, appends: Appends, atMs: number): World => {
   const next = new Map(world)
   for (const { stream, events } of appends)
     next.set(stream, [...(next.get(stream) ?? []), ...events.map((event) => ({ event, atMs }))])

@@ -17,8 +17,8 @@ const catalogFile = join(import.meta.dirname, '../../market/catalog/demo/catalog
 
 const seedCatalog = async (core: Core, cause: Cause): Promise<void> => {
   const service = createCatalogService(core.runner)
-  const { answer } = await service.import(await readFile(catalogFile, 'utf8'), cause)
-  if (answer.status === 'refused')
+  const { outcome } = await service.import(await readFile(catalogFile, 'utf8'), cause)
+  if (outcome === 'refused')
     throw new Error('the demo catalogue is refused; npm run farebox -- catalog check')
   const catalog = await service.read(cause)
   for (const stocking of demoStock(catalog.products)) await addAddresses(core.runner, stocking, cause)

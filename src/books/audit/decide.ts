@@ -1,4 +1,4 @@
-import type { Decision } from '../../platform/eventstore/commands/command.ts'
+import type { CommandDecision } from '../../platform/eventstore/commands/command.ts'
 import { sealStream } from '../../terms/streams.ts'
 import type { LogSealed, SealKeyRotated } from './events.ts'
 import type { SealState } from './fold.ts'
@@ -25,7 +25,7 @@ export const decideSeal = (
   state: SealState,
   seal: LogSealed['data'],
   from: SealedSoFar,
-): Decision<SealAnswer> => {
+): CommandDecision<SealAnswer> => {
   if (state.publicKey !== null && state.publicKey !== seal.publicKey)
     return { appends: [], answer: { outcome: 'key_retired', publicKey: state.publicKey } }
   if (state.last !== null && state.last.throughOrdinal !== from.throughOrdinal)
@@ -42,7 +42,7 @@ export const decideRotation = (
   state: SealState,
   rotation: SealKeyRotated['data'],
   countersigned: LogSealed['data'] | null,
-): Decision<RotateAnswer> => {
+): CommandDecision<RotateAnswer> => {
   if (state.publicKey === rotation.publicKey) return { appends: [], answer: { outcome: 'already_rotated' } }
   if (state.publicKey !== null && state.publicKey !== rotation.previousPublicKey)
     return { appends: [], answer: { outcome: 'key_retired', publicKey: state.publicKey } }

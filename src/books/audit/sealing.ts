@@ -1,6 +1,7 @@
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { GiveWay } from '../../kernel/lulls.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { readState } from '../../platform/eventstore/commands/handle.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import { sealStream } from '../../terms/streams.ts'
@@ -36,15 +37,8 @@ export type Sealing = {
 }
 
 /** The seals as the log has them now. */
-export const readSeals = async (runner: CommandRunner, cause: Cause): Promise<SealState> => {
-  const { answer } = await runner.run({
-    name: 'read-seals',
-    streams: { seal: { stream: sealStream, fold: sealFold } },
-    decide: ({ seal }) => ({ appends: [], answer: seal }),
-    ...cause,
-  })
-  return answer
-}
+export const readSeals = (runner: CommandRunner, cause: Cause): Promise<SealState> =>
+  readState(runner, { ...cause, name: 'read-seals' }, { stream: sealStream, fold: sealFold })
 
 const differs = (ordinal: number): SealRefused =>
   new SealRefused(

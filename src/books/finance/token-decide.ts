@@ -1,4 +1,5 @@
 import { isoTime } from '../../kernel/clock.ts'
+import { type Decision, decided, refused } from '../../platform/eventstore/decision.ts'
 import type { FinanceTokenEvent } from './token-events.ts'
 import { type FinanceTokens, works } from './token-fold.ts'
 
@@ -10,12 +11,7 @@ export type FinanceTokenRefusal =
   | { readonly code: 'expiry_passed' }
   | { readonly code: 'unknown_token' }
 
-/** No events: what was asked for stands already. */
-export type FinanceTokenDecision =
-  | { readonly outcome: 'decided'; readonly events: readonly FinanceTokenEvent[] }
-  | { readonly outcome: 'refused'; readonly refusal: FinanceTokenRefusal }
-
-const refused = (refusal: FinanceTokenRefusal): FinanceTokenDecision => ({ outcome: 'refused', refusal })
+export type FinanceTokenDecision = Decision<FinanceTokenEvent, FinanceTokenRefusal>
 
 export type FinanceTokenIssue = {
   readonly tokenId: string
@@ -34,15 +30,12 @@ export const decideTokenIssue = (
   if (state.count((token) => works(token, nowMs)) >= maxWorkingTokens)
     return refused({ code: 'too_many_tokens', limit: maxWorkingTokens })
   const expiresAt = expiresAtMs === null ? null : isoTime(expiresAtMs)
-  return { outcome: 'decided', events: [{ type: 'FinanceTokenIssued', data: { ...issue, expiresAt } }] }
+  return decided({ type: 'FinanceTokenIssued', data: { ...issue, expiresAt } })
 }
 
 /** A revoked token never works again. Refusal: `unknown_token`. */
 export const decideTokenRevocation = (state: FinanceTokens, tokenId: string): FinanceTokenDecision => {
   const token = state.get(tokenId)
   if (!token) return refused({ code: 'unknown_token' })
-  const events: FinanceTokenEvent[] = token.revoked
-    ? []
-    : [{ type: 'FinanceTokenRevoked', data: { tokenId } }]
-  return { outcome: 'decided', events }
+  return token.revoked ? decided() : decided({ type: 'FinanceTokenRevoked', data: { tokenId } })
 }

@@ -1,16 +1,11 @@
 import type pg from 'pg'
 import { newId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { handle, type Result, readState } from '../../platform/eventstore/commands/handle.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { tokenForm } from '../../platform/vault/token-form.ts'
 import { financeStream } from '../../terms/streams.ts'
-import {
-  decideTokenIssue,
-  decideTokenRevocation,
-  type FinanceTokenDecision,
-  type FinanceTokenRefusal,
-} from './token-decide.ts'
-import type { FinanceTokenEvent } from './token-events.ts'
+import { decideTokenIssue, decideTokenRevocation, type FinanceTokenRefusal } from './token-decide.ts'
 import { type FinanceTokens, financeTokenFold } from './token-fold.ts'
 
 declare const brand: unique symbol
@@ -20,22 +15,20 @@ export type FinanceToken = string & { readonly [brand]: 'FinanceToken' }
 
 export const financeTokenForm = tokenForm<FinanceToken>('fbf_')
 
-type Result<Made = object> =
-  | ({ readonly outcome: 'done'; readonly changed: boolean } & Made)
-  | { readonly outcome: 'refused'; readonly refusal: FinanceTokenRefusal }
-
 /** Issues and revokes finance tokens: events with their actor. The hash is written first and opens nothing by itself. */
 export type TokenDesk = {
   /** The token is shown this once. Refusals: `expiry_passed`, `too_many_tokens`. */
   issue(
     issue: { readonly name: string; readonly expiresAtMs: number | null },
     cause: Cause,
-  ): Promise<Result<{ readonly tokenId: string; readonly token: FinanceToken }>>
+  ): Promise<Result<FinanceTokenRefusal, { readonly tokenId: string; readonly token: FinanceToken }>>
   /** Refusal: `unknown_token`. */
-  revoke(tokenId: string, cause: Cause): Promise<Result>
+  revoke(tokenId: string, cause: Cause): Promise<Result<FinanceTokenRefusal>>
   /** All tokens that were ever issued, oldest first. */
   read(cause: Cause): Promise<FinanceTokens>
 }
+
+const tokensRef = { stream: financeStream, fold: financeTokenFold }
 
 export const createTokenDesk = ({
   pool,
@@ -44,40 +37,6 @@ export const createTokenDesk = ({
   readonly pool: pg.Pool
   readonly runner: CommandRunner
 }): TokenDesk => {
-  const run = async <Answer>(
-    name: string,
-    cause: Cause,
-    decide: (
-      state: FinanceTokens,
-      nowMs: number,
-    ) => { readonly events: readonly FinanceTokenEvent[]; readonly answer: Answer },
-  ): Promise<Answer> => {
-    const { answer } = await runner.run({
-      name,
-      streams: { tokens: { stream: financeStream, fold: financeTokenFold } },
-      decide: ({ tokens }, { nowMs }) => {
-        const decided = decide(tokens, nowMs)
-        const appends = decided.events.length === 0 ? [] : [{ stream: financeStream, events: decided.events }]
-        return { appends, answer: decided.answer }
-      },
-      actor: cause.actor,
-      correlationId: cause.correlationId,
-    })
-    return answer
-  }
-  const change = async (
-    name: string,
-    cause: Cause,
-    decide: (state: FinanceTokens, nowMs: number) => FinanceTokenDecision,
-  ): Promise<Result> => {
-    const decision = await run(name, cause, (state, nowMs) => {
-      const answer = decide(state, nowMs)
-      return { events: answer.outcome === 'decided' ? answer.events : [], answer }
-    })
-    return decision.outcome === 'refused'
-      ? decision
-      : { outcome: 'done', changed: decision.events.length > 0 }
-  }
   return {
     async issue({ name, expiresAtMs }, cause) {
       const token = financeTokenForm.generate()
@@ -88,15 +47,20 @@ export const createTokenDesk = ({
         tokenId,
       ])
       const displayPrefix = financeTokenForm.displayPrefixOf(token)
-      const result = await change('issue-finance-token', cause, (state, nowMs) =>
-        decideTokenIssue(state, { tokenId, name, displayPrefix, expiresAtMs }, nowMs),
+      const result = await handle(
+        runner,
+        { ...cause, name: 'issue-finance-token' },
+        tokensRef,
+        (state, { nowMs }) => decideTokenIssue(state, { tokenId, name, displayPrefix, expiresAtMs }, nowMs),
       )
       if (result.outcome === 'done') return { ...result, tokenId, token }
       await pool.query('delete from vault.finance_tokens where token_id = $1::text', [tokenId])
       return result
     },
     revoke: (tokenId, cause) =>
-      change('revoke-finance-token', cause, (state) => decideTokenRevocation(state, tokenId)),
-    read: (cause) => run('read-finance-tokens', cause, (state) => ({ events: [], answer: state })),
+      handle(runner, { ...cause, name: 'revoke-finance-token' }, tokensRef, (state) =>
+        decideTokenRevocation(state, tokenId),
+      ),
+    read: (cause) => readState(runner, { ...cause, name: 'read-finance-tokens' }, tokensRef),
   }
 }

@@ -1,4 +1,4 @@
-import type { Decision } from '../../platform/eventstore/commands/command.ts'
+import type { CommandDecision } from '../../platform/eventstore/commands/command.ts'
 import { closingDelayMs, endOfPeriodMs, type Period } from '../../terms/month.ts'
 import { periodStream } from '../../terms/streams.ts'
 import type { PeriodClosed, PeriodCutOff } from './events.ts'
@@ -11,7 +11,11 @@ export type CutOffAnswer =
   | { readonly outcome: 'not over'; readonly fromMs: number }
 
 /** The first step of a closing. `nowMs` is the service's clock; a month that is cut off or closed stays so. */
-export const decideCutOff = (state: PeriodState, period: Period, nowMs: number): Decision<CutOffAnswer> => {
+export const decideCutOff = (
+  state: PeriodState,
+  period: Period,
+  nowMs: number,
+): CommandDecision<CutOffAnswer> => {
   if (state.status === 'closed') {
     const { closed, closedAtMs } = state
     return { appends: [], answer: { outcome: 'closed', closed, closedAtMs } }
@@ -37,7 +41,7 @@ export const decideClose = (
   state: PeriodState,
   closed: PeriodClosed['data'],
   nowMs: number,
-): Decision<CloseAnswer> => {
+): CommandDecision<CloseAnswer> => {
   if (state.status === 'closed')
     return { appends: [], answer: { closed: state.closed, closedAtMs: state.closedAtMs } }
   if (state.status === 'open') throw new Error(`period ${closed.period} is closed before it was cut off`)

@@ -1,13 +1,11 @@
 import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
+import { type Decision, decided, refused } from '../../platform/eventstore/decision.ts'
 import type { Scope } from '../../terms/scope.ts'
 import type { AccountEvent, KeyIssued } from './events.ts'
 import { type AccountState, keyWorks } from './fold.ts'
 
-/** No events: what was asked for stands already. */
-export type AccountDecision<Refusal = AccountRefusal> =
-  | { readonly outcome: 'decided'; readonly events: readonly AccountEvent[] }
-  | { readonly outcome: 'refused'; readonly refusal: Refusal }
+export type AccountDecision = Decision<AccountEvent, AccountRefusal>
 
 export type AccountRefusal =
   | { readonly code: 'unknown_account' }
@@ -21,8 +19,6 @@ export type AccountRefusal =
 /** Keys that work at once; revoked and expired ones do not count. */
 export const maxActiveKeys = 100
 
-const decided = (...events: AccountEvent[]): AccountDecision<never> => ({ outcome: 'decided', events })
-const refused = <Refusal>(refusal: Refusal): AccountDecision<Refusal> => ({ outcome: 'refused', refusal })
 const unknownAccount = refused({ code: 'unknown_account' as const })
 
 /** Refusal: `account_exists`. */
@@ -125,7 +121,10 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   const endsAtMs = nowMs + roll.overlapMs
   // One that ends sooner by itself gets no longer life.
   if (former.expiresAtMs !== null && former.expiresAtMs <= endsAtMs) return decided(next)
-  return decided(next, { type: 'KeyExpirySet', data: { keyId: roll.keyId, expiresAt: isoTime(endsAtMs) } })
+  return decided<AccountEvent>(next, {
+    type: 'KeyExpirySet',
+    data: { keyId: roll.keyId, expiresAt: isoTime(endsAtMs) },
+  })
 }
 
 /** Sets or lifts (null) the cap. Refusals: `unknown_account`, `unknown_key`, `key_revoked`. */

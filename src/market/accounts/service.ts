@@ -1,6 +1,8 @@
 import type pg from 'pg'
 import { type AccountId, type KeyId, newId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { handle, type Result, readState } from '../../platform/eventstore/commands/handle.ts'
+import { refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { Scope } from '../../terms/scope.ts'
 import { accountStream } from '../../terms/streams.ts'
@@ -26,10 +28,7 @@ export type AccountsRefusal =
   | { readonly code: 'email_taken'; readonly accountId: AccountId }
   | { readonly code: 'invalid_email' }
 
-/** `changed` is false when what was asked for stood already. */
-export type AccountsResult<Made = object> =
-  | ({ readonly outcome: 'done'; readonly changed: boolean } & Made)
-  | { readonly outcome: 'refused'; readonly refusal: AccountsRefusal }
+export type AccountsResult<Made = object> = Result<AccountsRefusal, Made>
 
 /**
  * Every change of accounts and keys: an event with its actor. Rows of the vault are written first and make nothing
@@ -80,6 +79,9 @@ export type Accounts = {
   read(accountId: AccountId, cause: Cause): Promise<AccountState>
 }
 
+/** The stream of one account, as a command names it. */
+const accountRef = (accountId: AccountId) => ({ stream: accountStream(accountId), fold: accountFold })
+
 export const createAccounts = ({
   pool,
   runner,
@@ -87,27 +89,15 @@ export const createAccounts = ({
   readonly pool: pg.Pool
   readonly runner: CommandRunner
 }): Accounts => {
-  const change = async (
+  const change = (
     name: string,
     accountId: AccountId,
     cause: Cause,
     decide: (state: AccountState, nowMs: number) => AccountDecision,
-  ): Promise<AccountsResult> => {
-    const stream = accountStream(accountId)
-    const { answer } = await runner.run({
-      name,
-      streams: { account: { stream, fold: accountFold } },
-      decide({ account }, { nowMs }) {
-        const decision = decide(account, nowMs)
-        const events = decision.outcome === 'decided' ? decision.events : []
-        return { appends: events.length === 0 ? [] : [{ stream, events }], answer: decision }
-      },
-      actor: cause.actor,
-      correlationId: cause.correlationId,
-      account: accountId,
-    })
-    return answer.outcome === 'refused' ? answer : { outcome: 'done', changed: answer.events.length > 0 }
-  }
+  ): Promise<AccountsResult> =>
+    handle(runner, { ...cause, name, account: accountId }, accountRef(accountId), (state, { nowMs }) =>
+      decide(state, nowMs),
+    )
 
   /** Makes a key whose hash is stored first; that of a refused one goes again. */
   const makeKey = async (
@@ -137,21 +127,21 @@ export const createAccounts = ({
     decide: (state: AccountState) => AccountDecision,
   ): Promise<AccountsResult<{ readonly accountId: AccountId }>> => {
     const accountId = await accountOfKey(pool, keyId)
-    if (accountId === null) return { outcome: 'refused', refusal: { code: 'unknown_key' } }
+    if (accountId === null) return refused({ code: 'unknown_key' })
     const result = await change(name, accountId, cause, decide)
     return result.outcome === 'done' ? { ...result, accountId } : result
   }
 
   return {
     async create({ email, reseller }, cause) {
-      if (!isEmail(email)) return { outcome: 'refused', refusal: { code: 'invalid_email' } }
+      if (!isEmail(email)) return refused({ code: 'invalid_email' })
       const accountId = await claimEmail(pool, email, newId<AccountId>('acc'))
       const result = await change('create-account', accountId, cause, (state) =>
         decideCreation(state, { accountId, reseller }),
       )
       if (result.outcome === 'done') return { ...result, accountId }
       const taken = result.refusal.code === 'account_exists'
-      return taken ? { outcome: 'refused', refusal: { code: 'email_taken', accountId } } : result
+      return taken ? refused({ code: 'email_taken', accountId }) : result
     },
 
     block: (accountId, reason, cause) =>
@@ -166,7 +156,7 @@ export const createAccounts = ({
 
     async rollKey({ keyId, overlapMs, expiresAtMs }, cause) {
       const accountId = await accountOfKey(pool, keyId)
-      if (accountId === null) return { outcome: 'refused', refusal: { code: 'unknown_key' } }
+      if (accountId === null) return refused({ code: 'unknown_key' })
       const made = await makeKey('roll-key', accountId, cause, (state, fresh, nowMs) => {
         const next = expiresAtMs === undefined ? fresh : { ...fresh, expiresAtMs }
         return decideRoll(state, { keyId, overlapMs, next }, nowMs)
@@ -180,15 +170,6 @@ export const createAccounts = ({
     revokeKey: (keyId, cause) =>
       changeKey('revoke-key', keyId, cause, (state) => decideRevocation(state, { keyId })),
 
-    async read(accountId, cause) {
-      const { answer } = await runner.run({
-        name: 'read-account',
-        streams: { account: { stream: accountStream(accountId), fold: accountFold } },
-        decide: ({ account }) => ({ appends: [], answer: account }),
-        actor: cause.actor,
-        correlationId: cause.correlationId,
-      })
-      return answer
-    },
+    read: (accountId, cause) => readState(runner, { ...cause, name: 'read-account' }, accountRef(accountId)),
   }
 }

@@ -2,11 +2,11 @@ import type { Command } from 'commander'
 import type { Cli, CliContext } from '../../platform/cli/cli.ts'
 import { CliMisuse, type CliRefusal } from '../../platform/cli/output.ts'
 import { readText } from '../../platform/cli/read-text.ts'
+import type { Done } from '../../platform/eventstore/commands/handle.ts'
 import { orderedProducts } from '../orders/ordered-products.ts'
-import type { ImportAnswer } from './decide.ts'
 import { type Problem, problemText } from './problem.ts'
 import type { ProductState } from './product.ts'
-import { createCatalogService, type Ordered } from './service.ts'
+import { type CatalogResult, createCatalogService, type Ordered } from './service.ts'
 
 const textOf = (file: string): Promise<string> => readText(file, 'invalid_file')
 
@@ -19,9 +19,9 @@ const refusal = (problems: readonly Problem[]): CliRefusal =>
     'invalid_catalog',
   )
 
-const accepted = (answer: ImportAnswer): Exclude<ImportAnswer, { status: 'refused' }> => {
-  if (answer.status === 'refused') throw refusal(answer.problems)
-  return answer
+const accepted = <Made>(result: CatalogResult<Made>): Done<Made> => {
+  if (result.outcome === 'refused') throw refusal(result.refusal)
+  return result
 }
 
 const orderedIn =
@@ -40,14 +40,14 @@ export const registerCatalog = (program: Command, cli: Cli): void => {
     .action(
       cli.action(async (context, file: string) => {
         const service = createCatalogService(context.runner)
-        const { answer } = await service.import(await textOf(file), context, orderedIn(context))
-        const { status, digest, products } = accepted(answer)
+        const { changed, digest, products } = accepted(
+          await service.import(await textOf(file), context, orderedIn(context)),
+        )
         return {
-          json: { status, digest, products },
-          text:
-            status === 'imported'
-              ? `imported ${products} products, digest ${digest}`
-              : `nothing to do: this catalogue was imported last, digest ${digest}`,
+          json: { status: changed ? 'imported' : 'unchanged', digest, products },
+          text: changed
+            ? `imported ${products} products, digest ${digest}`
+            : `nothing to do: this catalogue was imported last, digest ${digest}`,
         }
       }),
     )
@@ -59,12 +59,12 @@ export const registerCatalog = (program: Command, cli: Cli): void => {
     .action(
       cli.action(async (context, file: string) => {
         const service = createCatalogService(context.runner)
-        const { status, digest, products } = accepted(
+        const { current, digest, products } = accepted(
           await service.check(await textOf(file), context, orderedIn(context)),
         )
-        const effect = status === 'unchanged' ? 'the catalogue that stands' : 'not imported yet'
+        const effect = current ? 'the catalogue that stands' : 'not imported yet'
         return {
-          json: { status: 'valid', digest, products, imported: status === 'unchanged' },
+          json: { status: 'valid', digest, products, imported: current },
           text: `valid: ${products} products, digest ${digest}, ${effect}`,
         }
       }),
@@ -86,18 +86,16 @@ export const registerCatalog = (program: Command, cli: Cli): void => {
         ) => {
           if (!['active', 'parked', 'retired'].includes(state))
             throw new CliMisuse(`${state} is no state: active, parked or retired`, {}, 'invalid_state')
-          const { answer } = await createCatalogService(runner).setState(
-            { productId, state: state as ProductState, successorId: options.successor ?? null },
-            { actor, correlationId },
+          const { changed, product } = accepted(
+            await createCatalogService(runner).setState(
+              { productId, state: state as ProductState, successorId: options.successor ?? null },
+              { actor, correlationId },
+            ),
           )
-          if (answer.status === 'refused') throw refusal([answer.problem])
-          const { id, successorId, since } = answer.product
+          const { id, successorId, since } = product
           return {
-            json: { status: answer.status, productId: id, state, successorId, since },
-            text:
-              answer.status === 'changed'
-                ? `${id} is ${state} now`
-                : `nothing to do: ${id} is ${state} already`,
+            json: { status: changed ? 'changed' : 'unchanged', productId: id, state, successorId, since },
+            text: changed ? `${id} is ${state} now` : `nothing to do: ${id} is ${state} already`,
           }
         },
       ),

@@ -1,4 +1,5 @@
 import { isoTime } from '../../kernel/clock.ts'
+import { type Decision, decided, refused } from '../../platform/eventstore/decision.ts'
 import type { CatalogEvent, CatalogImported, ProductStateChanged } from './events.ts'
 import type { CatalogFile } from './file.ts'
 import { type CatalogState, inState } from './fold.ts'
@@ -9,20 +10,11 @@ import { successorProblem } from './rules.ts'
 /** One append holds 1 MiB; the rest is for metadata and growth. */
 export const maxCatalogBytes = 900 * 1024
 
-export type ImportAnswer =
-  | { readonly status: 'imported'; readonly digest: string; readonly products: number }
-  /** The same catalogue was imported last: nothing was written, and states changed since stay. */
-  | { readonly status: 'unchanged'; readonly digest: string; readonly products: number }
-  | { readonly status: 'refused'; readonly problems: readonly Problem[] }
+/** A catalogue, and how many products it has. */
+export type Imported = { readonly digest: string; readonly products: number }
 
-export type SetStateAnswer =
-  | { readonly status: 'changed' | 'unchanged'; readonly product: Product }
-  | { readonly status: 'refused'; readonly problem: Problem }
-
-export type CatalogDecision<Answer> = {
-  readonly events: readonly CatalogEvent[]
-  readonly answer: Answer
-}
+/** Refused with every problem that was found. */
+export type CatalogDecision<Made> = Decision<CatalogEvent, readonly Problem[], Made>
 
 const fixedFields = ['family', 'shape', 'renewal'] as const
 
@@ -84,7 +76,7 @@ const continuityProblems = (
 }
 
 /**
- * Replaces the whole catalogue by a checked file. The same digest again gives no event. A product may go only when it is
+ * Replaces the whole catalogue by a checked file. The same digest again gives no event: states changed since then stay. A product may go only when it is
  * known that nobody ever ordered it. Refused as a whole when another product, or an old id of one that stays, vanishes,
  * when an old id names another product, when a product changes its kind, or above 900 KiB.
  */
@@ -93,12 +85,12 @@ export const decideImport = (
   file: CatalogFile,
   nowMs: number,
   neverOrdered: ReadonlySet<string> = new Set(),
-): CatalogDecision<ImportAnswer> => {
+): CatalogDecision<Imported> => {
   const { digest } = file
-  if (state.digest === digest)
-    return { events: [], answer: { status: 'unchanged', digest, products: state.products.length } }
+  const imported: Imported = { digest, products: file.products.length }
+  if (state.digest === digest) return { ...decided(), ...imported }
   const problems = continuityProblems(state.products, file.products, neverOrdered)
-  if (problems.length > 0) return { events: [], answer: { status: 'refused', problems } }
+  if (problems.length > 0) return refused(problems)
   const now = isoTime(nowMs)
   const before = new Map(state.products.map((product) => [product.id, product]))
   const products = file.products.map((product): Product => {
@@ -108,20 +100,10 @@ export const decideImport = (
   const event: CatalogImported = { type: 'CatalogImported', data: { digest, importedAt: now, products } }
   const bytes = Buffer.byteLength(JSON.stringify(event.data))
   if (bytes > maxCatalogBytes)
-    return {
-      events: [],
-      answer: {
-        status: 'refused',
-        problems: [
-          {
-            path: '',
-            value: `${bytes} bytes`,
-            expected: `at most ${maxCatalogBytes} bytes in one catalogue`,
-          },
-        ],
-      },
-    }
-  return { events: [event], answer: { status: 'imported', digest, products: products.length } }
+    return refused([
+      { path: '', value: `${bytes} bytes`, expected: `at most ${maxCatalogBytes} bytes in one catalogue` },
+    ])
+  return { ...decided(event), ...imported }
 }
 
 /**
@@ -132,23 +114,20 @@ export const decideState = (
   state: CatalogState,
   change: { readonly productId: string; readonly state: ProductState; readonly successorId: string | null },
   nowMs: number,
-): CatalogDecision<SetStateAnswer> => {
+): CatalogDecision<{ readonly product: Product }> => {
   const find = (id: string) => state.products.find((product) => product.id === id)
-  const refused = (path: string, value: unknown, expected: string) => ({
-    events: [],
-    answer: { status: 'refused', problem: { path, value, expected } } as const,
-  })
+  const wrong = (path: string, value: unknown, expected: string) => refused([{ path, value, expected }])
   const product = find(change.productId)
-  if (product === undefined) return refused('product', change.productId, 'the id of a product')
+  if (product === undefined) return wrong('product', change.productId, 'the id of a product')
   if (product.state === change.state && product.successorId === change.successorId)
-    return { events: [], answer: { status: 'unchanged', product } }
+    return { ...decided(), product }
   if (change.state === 'retired') {
     const expected = successorProblem({ id: product.id, successorId: change.successorId }, find)
-    if (expected !== null) return refused('successor', change.successorId, expected)
+    if (expected !== null) return wrong('successor', change.successorId, expected)
   } else if (change.successorId !== null)
-    return refused('successor', change.successorId, 'none: only a retired product has one')
+    return wrong('successor', change.successorId, 'none: only a retired product has one')
   const { productId, ...to } = change
   const since = product.state === change.state ? product.since : isoTime(nowMs)
   const event: ProductStateChanged = { type: 'ProductStateChanged', data: { productId, ...to, since } }
-  return { events: [event], answer: { status: 'changed', product: inState(product, { ...to, since }) } }
+  return { ...decided(event), product: inState(product, { ...to, since }) }
 }

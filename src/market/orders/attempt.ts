@@ -2,7 +2,11 @@ import { LRUCache } from 'lru-cache'
 import { growingTo } from '../../kernel/growing.ts'
 import { heldPlanId } from '../../kernel/ids.ts'
 import { ledgerFold } from '../../money/ledger/fold.ts'
-import type { CommandOutcome, CommandRunner, Decision } from '../../platform/eventstore/commands/command.ts'
+import type {
+  CommandDecision,
+  CommandOutcome,
+  CommandRunner,
+} from '../../platform/eventstore/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
 import { ledgerStream, orderStream } from '../../terms/streams.ts'
@@ -50,7 +54,7 @@ export const createAttempt = (deps: { readonly log: EventLog; readonly runner: C
         order: { stream: orderStream(draft.orderId), fold: orderFold, ...orderAssumed },
         ...(beside && { beside: { stream: beside.stream, fold: beside.fold } }),
       },
-      decide: (states, { nowMs }): Decision<PlacementAnswer | { readonly kind: 'turned_away' }> => {
+      decide: (states, { nowMs }): CommandDecision<PlacementAnswer | { readonly kind: 'turned_away' }> => {
         const decision = decidePlacement(states, placement, nowMs)
         if (mode === 'look') return { appends: [], answer: decision.answer }
         if (!beside || decision.answer.kind !== 'placed') return decision

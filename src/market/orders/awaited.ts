@@ -1,7 +1,7 @@
 import { isoTime } from '../../kernel/clock.ts'
 import type { LedgerEvent } from '../../money/ledger/events.ts'
 import { customerCreditOf, type LedgerState } from '../../money/ledger/state.ts'
-import type { Decision } from '../../platform/eventstore/commands/command.ts'
+import type { Appends, CommandDecision } from '../../platform/eventstore/commands/command.ts'
 import { recall } from '../../platform/eventstore/remembered.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import { isCustomerOrder, type OrderDetails } from '../../terms/order-details.ts'
@@ -36,7 +36,7 @@ export type AwaitedDecision = {
   /** The payment: for the ledger, in the same append as the credit that made it possible. */
   readonly payment: readonly LedgerEvent[]
   /** What is written after it. */
-  readonly appends: Decision<never>['appends']
+  readonly appends: Appends
   readonly answer: AwaitedAnswer
 }
 
@@ -141,7 +141,7 @@ export const decideAwaitedAlone = (
   states: AwaitedStates,
   awaited: AwaitedOrder,
   nowMs: number,
-): Decision<AwaitedAnswer> => {
+): CommandDecision<AwaitedAnswer> => {
   const { payment, appends, answer } = decideAwaited(states, awaited, nowMs)
   const stream = ledgerStream(awaited.order.accountId)
   return { appends: [...withoutEmpty([{ stream, events: payment }]), ...appends], answer }
@@ -154,7 +154,7 @@ export type AwaitingAnswer = { readonly order: Order; readonly made: boolean }
 export const decideAwaiting = (
   states: Pick<OrderStates, 'order' | 'ledger'>,
   { order, depositId }: Pick<AwaitedOrder, 'order' | 'depositId'>,
-): Decision<AwaitingAnswer> => {
+): CommandDecision<AwaitingAnswer> => {
   const standing = states.order
   if (standing && (standing.status !== 'awaiting_payment' || standing.awaiting?.depositId === depositId))
     return { appends: [], answer: { order: standing, made: false } }
@@ -171,8 +171,8 @@ export const decideCancellation = (
   { order, ledger }: Pick<OrderStates, 'order' | 'ledger'>,
   { depositId, reason }: { readonly depositId: string; readonly reason: CancelReason | null },
   nowMs: number,
-): Decision<{ readonly canceled: boolean }> => {
-  const keep: Decision<{ readonly canceled: boolean }> = { appends: [], answer: { canceled: false } }
+): CommandDecision<{ readonly canceled: boolean }> => {
+  const keep: CommandDecision<{ readonly canceled: boolean }> = { appends: [], answer: { canceled: false } }
   if (!order || reason === null || order.details.customerId !== null || !waitsFor(order, depositId))
     return keep
   const { orderId, accountId } = order.details

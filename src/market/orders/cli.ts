@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { isoTime } from '../../kernel/clock.ts'
 import { type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/ids.ts'
 import { readPages } from '../../money/deposits/pages.ts'
-import { depositRef } from '../../money/deposits/settling.ts'
+import { readDeposit } from '../../money/deposits/settling.ts'
 import { reference } from '../../money/ledger/cli.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
 import { CliMisuse, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
@@ -23,15 +23,9 @@ type Shown = Order & { readonly customer: string | null; readonly invoice: Await
 
 const awaitedInvoice = async (context: CliContext, { status, awaiting }: Order) => {
   if (status !== 'awaiting_payment' || !awaiting) return null
-  const { runner, pool, clock, actor, correlationId } = context
+  const { runner, pool, clock } = context
   const depositId = awaiting.depositId as DepositId
-  const { answer: deposit } = await runner.run({
-    name: 'read-deposit',
-    streams: depositRef(depositId),
-    decide: (states) => ({ appends: [], answer: states.deposit }),
-    actor,
-    correlationId,
-  })
+  const deposit = await readDeposit(runner, depositId, context)
   const pages = await readPages(pool, depositId)
   return deposit && invoiceOf(deposit, pages?.payUrl ?? null, clock())
 }

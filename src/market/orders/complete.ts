@@ -1,6 +1,6 @@
 import { isoTime } from '../../kernel/clock.ts'
 import { deriveId } from '../../kernel/ids.ts'
-import type { Decision } from '../../platform/eventstore/commands/command.ts'
+import type { CommandDecision } from '../../platform/eventstore/commands/command.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
 import { orderStream } from '../../terms/streams.ts'
@@ -17,7 +17,7 @@ const finishRefunds = (
   states: OrderStates & { readonly order: Order },
   nowMs: number,
   evidence: RefundEvidence,
-): Decision<Order> => {
+): CommandDecision<Order> => {
   const open = states.order.refunds.find((refund) => !refund.landed)
   if (!open) return { appends: [], answer: states.order }
   const { appends, order } = landRefund(states, open, nowMs, evidence)
@@ -36,7 +36,7 @@ export const decideCompletion = (
   debit: { readonly order: OrderDetails; readonly availableAfterMicros: number },
   nowMs: number,
   evidence: RefundEvidence = noEvidence,
-): Decision<Order> => {
+): CommandDecision<Order> => {
   const standing = states.order
   if (standing?.paid) return finishRefunds({ ...states, order: standing }, nowMs, evidence)
   const { order } = debit

@@ -1,5 +1,5 @@
 import type { ProxyId } from '../../kernel/ids.ts'
-import type { Fold } from '../../platform/eventstore/fold.ts'
+import { type Fold, foldedOn } from '../../platform/eventstore/fold.ts'
 import type { OrderDetails, ShownDetails } from '../../terms/order-details.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 
@@ -157,11 +157,7 @@ const evolve: Fold<OrderState, OrderEvent>['evolve'] = (state, event) => {
 
 /** The order after facts that were just decided, at `atMs`; only refunds look at it. */
 export const orderAfter = (state: OrderState, events: readonly OrderEvent[], atMs = 0): Order => {
-  // `evolve` never looks at the place of a fact.
-  const after = events.reduce<OrderState>(
-    (order, event) => evolve(order, { ...event, revision: 0, recordedAtMs: atMs }),
-    state,
-  )
+  const after = foldedOn(orderFold, state, events, atMs)
   if (!after) throw new Error('no event makes no order')
   return after
 }

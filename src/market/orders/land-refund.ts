@@ -4,7 +4,7 @@ import { decideCredit } from '../../money/ledger/decide.ts'
 import { decideCustomerRefund } from '../../money/ledger/decide-customer.ts'
 import type { LedgerEvent } from '../../money/ledger/events.ts'
 import type { LedgerState } from '../../money/ledger/state.ts'
-import type { Decision } from '../../platform/eventstore/commands/command.ts'
+import type { Appends } from '../../platform/eventstore/commands/command.ts'
 import { remembersSince } from '../../platform/eventstore/remembered.ts'
 import { centsToMicros } from '../../terms/money.ts'
 import { isCustomerOrder } from '../../terms/order-details.ts'
@@ -14,8 +14,6 @@ import type { OrderEvent } from './events.ts'
 import { paidExtensions } from './extended.ts'
 import { type Order, orderAfter, type Refund } from './fold.ts'
 import { type OrderStates, withoutEmpty } from './place.ts'
-
-type Appends = Decision<never>['appends']
 
 /**
  * What was looked up for the decision. By refund: whether its money moved, as all of the wallet's stream tells. By

@@ -10,10 +10,9 @@ import { type CustomerCreditInsufficient, decideCustomerCharge } from '../../mon
 import type { LedgerDecision } from '../../money/ledger/decision.ts'
 import type { WalletDebited } from '../../money/ledger/events.ts'
 import type { LedgerState } from '../../money/ledger/state.ts'
-import type { Decision } from '../../platform/eventstore/commands/command.ts'
+import type { Appends, CommandDecision } from '../../platform/eventstore/commands/command.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import { isCustomerOrder, type OrderDetails } from '../../terms/order-details.ts'
-import type { StreamName } from '../../terms/streams.ts'
 import { ledgerStream, orderStream } from '../../terms/streams.ts'
 import type { Arbiter, Verdict } from './arbiter.ts'
 import { arbiterOf } from './arbiter.ts'
@@ -105,12 +104,15 @@ export const decidePlacement = (
     readonly payAwaited?: boolean
   },
   nowMs: number,
-): Decision<PlacementAnswer> => {
+): CommandDecision<PlacementAnswer> => {
   const { draft } = placement
   const awaited = placement.payAwaited === true && states.order?.status === 'awaiting_payment'
   const createdAt = states.order?.details.createdAt ?? isoTime(nowMs)
   const order: OrderDetails = { ...draft, createdAt }
-  const answer = (value: PlacementAnswer): Decision<PlacementAnswer> => ({ appends: [], answer: value })
+  const answer = (value: PlacementAnswer): CommandDecision<PlacementAnswer> => ({
+    appends: [],
+    answer: value,
+  })
   if (states.order && !awaited) {
     const same = states.order.details.fingerprint === draft.fingerprint
     return answer(same ? { kind: 'known', order: states.order } : { kind: 'conflict' })
@@ -142,7 +144,4 @@ export const decidePlacement = (
 }
 
 /** Streams of appends that carry no events are left out: an append of nothing is refused by the log. */
-export const withoutEmpty = (
-  appends: Decision<never>['appends'],
-): { stream: StreamName; events: Decision<never>['appends'][number]['events'] }[] =>
-  appends.filter(({ events }) => events.length > 0)
+export const withoutEmpty = (appends: Appends): Appends => appends.filter(({ events }) => events.length > 0)

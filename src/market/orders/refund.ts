@@ -1,5 +1,5 @@
 import type { ProxyId } from '../../kernel/ids.ts'
-import type { Decision } from '../../platform/eventstore/commands/command.ts'
+import type { CommandDecision } from '../../platform/eventstore/commands/command.ts'
 import { orderStream } from '../../terms/streams.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
 import type { OrderEvent } from './events.ts'
@@ -34,8 +34,8 @@ export const decideRefund = (
   request: RefundRequest,
   nowMs: number,
   evidence: RefundEvidence = noEvidence,
-): Decision<RefundAnswer> => {
-  const refuse = (reason: string): Decision<RefundAnswer> => ({
+): CommandDecision<RefundAnswer> => {
+  const refuse = (reason: string): CommandDecision<RefundAnswer> => ({
     appends: [],
     answer: { kind: 'refused', reason },
   })

@@ -2,7 +2,10 @@ import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { handle } from '../../platform/eventstore/commands/handle.ts'
+import { decided } from '../../platform/eventstore/decision.ts'
 import type { Actor } from '../../platform/eventstore/event.ts'
+import { foldedOn } from '../../platform/eventstore/fold.ts'
 import { recall } from '../../platform/eventstore/remembered.ts'
 import { createPages } from '../../platform/work/worklist.ts'
 import { planStream } from '../../terms/streams.ts'
@@ -79,26 +82,22 @@ export const createMeter = (deps: {
     account: AccountId | null,
     decide: (state: PlanState, nowMs: number) => readonly PlanEvent[],
   ) => {
-    const stream = planStream(planId)
-    const { answer } = await runner.run({
-      name: 'log-traffic',
-      streams: { plan: { stream, fold: planFold } },
-      decide: ({ plan: state }, { nowMs }) => {
-        const events = decide(state, nowMs)
-        const after = events.reduce<PlanState>(
-          (now, event) => planFold.evolve(now, { ...event, revision: 0, recordedAtMs: nowMs }),
-          state,
-        )
-        return {
-          appends: events.length === 0 ? [] : [{ stream, events }],
-          answer: { state: after, logged: events.length > 0, alarms: alarmsOf(after, nowMs) },
-        }
+    const { state, alarms, changed } = await handle(
+      runner,
+      {
+        name: 'log-traffic',
+        actor,
+        correlationId: deps.correlationId ?? newId('run'),
+        ...(account !== null && { account }),
       },
-      actor,
-      correlationId: deps.correlationId ?? newId('run'),
-      ...(account !== null && { account }),
-    })
-    return answer
+      { stream: planStream(planId), fold: planFold },
+      (before, { nowMs }) => {
+        const events = decide(before, nowMs)
+        const state = foldedOn(planFold, before, events, nowMs)
+        return { ...decided(...events), state, alarms: alarmsOf(state, nowMs) }
+      },
+    )
+    return { state, alarms, logged: changed }
   }
 
   const due = createPages<DueCounter>(pool, {

@@ -1,4 +1,5 @@
 import type { ResellerRail } from '../../money/payments/rails.ts'
+import { type Decision, decided, refused } from '../../platform/eventstore/decision.ts'
 import type { AccountState } from '../accounts/fold.ts'
 import { createCatalog } from '../catalog/catalog.ts'
 import type { CatalogState } from '../catalog/fold.ts'
@@ -48,10 +49,7 @@ export type TermsRefusal = {
   readonly message: string
 }
 
-/** No events: what was asked for stands already. */
-export type TermsDecision =
-  | { readonly outcome: 'decided'; readonly events: readonly TermsEvent[] }
-  | { readonly outcome: 'refused'; readonly refusal: TermsRefusal }
+export type TermsDecision = Decision<TermsEvent, TermsRefusal>
 
 export type TermsStates = {
   readonly account: AccountState
@@ -59,7 +57,8 @@ export type TermsStates = {
   readonly terms: Terms
 }
 
-class Refused extends Error {
+/** Thrown within this file: any part of a change refuses all of it. */
+class TermsRefused extends Error {
   readonly refusal: TermsRefusal
   constructor(code: TermsRefusal['code'], message: string) {
     super(message)
@@ -71,7 +70,7 @@ const productOf = (catalog: CatalogState, id: string): Product => {
   const product = createCatalog(catalog).resolve(id)
   if (product) return product
   const known = catalog.products.map((one) => one.id).sort()
-  throw new Refused(
+  throw new TermsRefused(
     'unknown_product',
     known.length === 0
       ? `no product has the id ${id}: the catalogue is empty, "catalog import" fills it`
@@ -87,19 +86,22 @@ const pricedThings = (
   const productId = product.id
   if (!isDedicated(product)) {
     if (countries.length > 0)
-      throw new Refused('invalid_country', `${productId} has one price for all countries; name none`)
+      throw new TermsRefused('invalid_country', `${productId} has one price for all countries; name none`)
     if (periods.length > 0)
-      throw new Refused('invalid_period', `${productId} has one price for all periods; name none`)
+      throw new TermsRefused('invalid_period', `${productId} has one price for all periods; name none`)
     return [{ productId, country: null, periodDays: null }]
   }
   const sold = countriesOf(product)
   const wrong = countries.find((country) => !sold.includes(country))
   if (wrong !== undefined || countries.length === 0)
-    throw new Refused('invalid_country', `the country of ${productId} must be some of ${sold.join(', ')}`)
+    throw new TermsRefused(
+      'invalid_country',
+      `the country of ${productId} must be some of ${sold.join(', ')}`,
+    )
   return countries.flatMap((country) => {
     const known = periodsOf(product, country)
     if (periods.length === 0 || periods.some((days) => !known.includes(days)))
-      throw new Refused(
+      throw new TermsRefused(
         'invalid_period',
         `the period of ${productId} in ${country} must be some of ${known.join(', ')} days`,
       )
@@ -125,7 +127,7 @@ const retailEvents = (
       type === 'RetailPriceSet' && !terms.retail.some((price) => samePriced(price, data as RetailPrice)),
   )
   if (terms.retail.length + fresh.length > maxRetailPrices)
-    throw new Refused(
+    throw new TermsRefused(
       'too_many_prices',
       `a reseller has at most ${maxRetailPrices} retail prices; a markup prices the rest`,
     )
@@ -197,21 +199,21 @@ const eventsOf = ({ catalog, terms }: TermsStates, change: TermsChange): TermsEv
  * @throws RangeError for figures outside their bounds: the caller checks them first
  */
 export const decideTerms = (states: TermsStates, change: TermsChange): TermsDecision => {
-  const refused = (code: TermsRefusal['code'], message: string): TermsDecision => ({
-    outcome: 'refused',
-    refusal: { code, message },
-  })
-  if (!states.account)
-    return refused('unknown_account', 'no account has this id; "accounts create --reseller" makes one')
-  if (!states.account.reseller)
-    return refused(
-      'not_a_reseller',
-      'the account is no reseller\'s; "accounts create --reseller" makes one that is',
-    )
+  const { account } = states
+  if (!account)
+    return refused({
+      code: 'unknown_account',
+      message: 'no account has this id; "accounts create --reseller" makes one',
+    })
+  if (!account.reseller)
+    return refused({
+      code: 'not_a_reseller',
+      message: 'the account is no reseller\'s; "accounts create --reseller" makes one that is',
+    })
   try {
-    return { outcome: 'decided', events: eventsOf(states, change) }
+    return decided(...eventsOf(states, change))
   } catch (error) {
-    if (!(error instanceof Refused)) throw error
-    return { outcome: 'refused', refusal: error.refusal }
+    if (error instanceof TermsRefused) return refused(error.refusal)
+    throw error
   }
 }

@@ -1,6 +1,7 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import type { ResellerRail } from '../../money/payments/rails.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { handle, type Result, readState } from '../../platform/eventstore/commands/handle.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { accountStream, catalogStream, termsStream } from '../../terms/streams.ts'
 import { accountFold } from '../accounts/fold.ts'
@@ -10,10 +11,7 @@ import type { ResellerCredentials } from './credentials.ts'
 import { decideTerms, type TermsChange, type TermsRefusal } from './decide.ts'
 import { type Terms, termsFold } from './fold.ts'
 
-/** `changed` is false when what was asked for stood already. */
-export type TermsResult =
-  | { readonly outcome: 'done'; readonly changed: boolean }
-  | { readonly outcome: 'refused'; readonly refusal: TermsRefusal }
+export type TermsResult<Made = object> = Result<TermsRefusal, Made>
 
 /** Every change of a reseller's settings: events on its `terms-…` stream, with their actor. */
 export type Resellers = {
@@ -33,11 +31,10 @@ export type Resellers = {
   /** Null takes the bot away. Refusals: as for `change`. */
   setBot(reseller: AccountId, credentials: BotCredentials | null, cause: Cause): Promise<TermsResult>
   /** The terms as the log has them now, or why there are none. */
-  read(
-    reseller: AccountId,
-    cause: Cause,
-  ): Promise<{ readonly outcome: 'done'; readonly terms: Terms } | (TermsResult & { outcome: 'refused' })>
+  read(reseller: AccountId, cause: Cause): Promise<TermsResult<{ readonly terms: Terms }>>
 }
+
+const termsRef = (reseller: AccountId) => ({ stream: termsStream(reseller), fold: termsFold })
 
 export const createResellers = ({
   runner,
@@ -46,35 +43,20 @@ export const createResellers = ({
   readonly runner: CommandRunner
   readonly credentials: ResellerCredentials
 }): Resellers => {
-  const run = async (reseller: AccountId, change: TermsChange, cause: Cause) => {
-    const stream = termsStream(reseller)
-    const { answer } = await runner.run({
-      name: 'change-terms',
-      streams: {
+  const change = (reseller: AccountId, asked: TermsChange, cause: Cause): Promise<TermsResult> => {
+    const decider = {
+      ...termsRef(reseller),
+      others: {
         account: { stream: accountStream(reseller), fold: accountFold },
         catalog: { stream: catalogStream, fold: catalogFold },
-        terms: { stream, fold: termsFold },
       },
-      decide(states) {
-        const decision = decideTerms(states, change)
-        const events = decision.outcome === 'decided' ? decision.events : []
-        return {
-          appends: events.length === 0 ? [] : [{ stream, events }],
-          answer: { decision, terms: states.terms },
-        }
-      },
-      actor: cause.actor,
-      correlationId: cause.correlationId,
-      account: reseller,
-    })
-    return answer
-  }
-
-  const change = async (reseller: AccountId, asked: TermsChange, cause: Cause): Promise<TermsResult> => {
-    const { decision } = await run(reseller, asked, cause)
-    return decision.outcome === 'refused'
-      ? decision
-      : { outcome: 'done', changed: decision.events.length > 0 }
+    }
+    return handle(
+      runner,
+      { ...cause, name: 'change-terms', account: reseller },
+      decider,
+      (terms, { others }) => decideTerms({ terms, ...others }, asked),
+    )
   }
 
   /** Credentials are stored first and make nothing exist: what no event names is dropped, or left by a crash. */
@@ -102,8 +84,12 @@ export const createResellers = ({
       return changeTo(reseller, bot.reference, { bot }, cause)
     },
     async read(reseller, cause) {
-      const { decision, terms } = await run(reseller, {}, cause)
-      return decision.outcome === 'refused' ? decision : { outcome: 'done', terms }
+      const result = await change(reseller, {}, cause)
+      if (result.outcome === 'refused') return result
+      return {
+        ...result,
+        terms: await readState(runner, { ...cause, name: 'read-terms' }, termsRef(reseller)),
+      }
     },
   }
 }

@@ -3,6 +3,8 @@ import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { handle } from '../../platform/eventstore/commands/handle.ts'
+import { decided } from '../../platform/eventstore/decision.ts'
 import type { Poller } from '../../platform/work/poller.ts'
 import { startWorklists, worklist } from '../../platform/work/worklist.ts'
 import { stockStream } from '../../terms/streams.ts'
@@ -42,17 +44,11 @@ export const startRentalExpiry = (deps: {
     key: { product_id: 'text', country: 'text' },
     limit: maxStocksARun,
     work: async ({ product_id, country, proxy_ids }) => {
-      const stream = stockStream(product_id, country)
-      await runner.run({
-        name: 'expire-rentals',
-        streams: { stock: { stream, fold: stockFold } },
-        decide: ({ stock }, { nowMs }) => {
-          const events = decideExpiry(stock, proxy_ids, nowMs)
-          return { appends: events.length === 0 ? [] : [{ stream, events }], answer: undefined }
-        },
-        correlationId: newId('run'),
-        actor: { kind: 'system', name: 'rental-expiry' },
-      })
+      const cause = { actor: { kind: 'system', name: 'rental-expiry' }, correlationId: newId('run') } as const
+      const ref = { stream: stockStream(product_id, country), fold: stockFold }
+      await handle(runner, { ...cause, name: 'expire-rentals' }, ref, (stock, { nowMs }) =>
+        decided(...decideExpiry(stock, proxy_ids, nowMs)),
+      )
     },
   })
   const intervalMs = deps.intervalMs ?? 1_000

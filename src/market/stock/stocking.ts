@@ -1,4 +1,4 @@
-import type { CommandRunner, Decision, StreamRef } from '../../platform/eventstore/commands/command.ts'
+import type { CommandDecision, CommandRunner, StreamRef } from '../../platform/eventstore/commands/command.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { addressStream, stockStream } from '../../terms/streams.ts'
 import { type AddressState, addressFold } from './address-fold.ts'
@@ -34,7 +34,7 @@ type AddressStates = ReadonlyMap<string, AddressState>
 export const decideStocking = (
   states: { readonly stock: StockState; readonly addresses: AddressStates },
   { productId, country, addresses }: Stocking,
-): Decision<StockingReport> => {
+): CommandDecision<StockingReport> => {
   const heldBy = (ip: string): AddressState => {
     const held = states.addresses.get(ip) ?? null
     return held?.retired ? null : held

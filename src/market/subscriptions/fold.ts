@@ -1,4 +1,4 @@
-import type { Fold } from '../../platform/eventstore/fold.ts'
+import { type Fold, foldedOn } from '../../platform/eventstore/fold.ts'
 import type { SubscriptionEvent, SubscriptionStarted } from './events.ts'
 
 /** One subscription as its stream tells it; null before it starts. Instants are ISO 8601 UTC. */
@@ -24,11 +24,8 @@ export type SubscriptionState = Subscription | null
 
 /** The subscription after facts that were just decided. */
 export const subscriptionAfter = (state: Subscription, events: readonly SubscriptionEvent[]): Subscription =>
-  // `evolve` looks at the facts only, never at their place or time.
-  events.reduce<Subscription>(
-    (now, event) => subscriptionFold.evolve(now, { ...event, revision: 0, recordedAtMs: 0 }) ?? now,
-    state,
-  )
+  // `evolve` looks at the facts only, never at their time.
+  foldedOn(subscriptionFold, state as SubscriptionState, events, 0) ?? state
 
 /** The state of `subscription-{id}`: a few events a year, so it is never snapshotted. */
 export const subscriptionFold: Fold<SubscriptionState, SubscriptionEvent> = {

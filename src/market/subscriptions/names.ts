@@ -1,8 +1,16 @@
 import { type AccountId, deriveId, type OrderId, type SubscriptionId } from '../../kernel/ids.ts'
 import type { Actor } from '../../platform/eventstore/event.ts'
+import { subscriptionStream } from '../../terms/streams.ts'
+import { subscriptionFold } from './fold.ts'
 
 /** Who does what a subscription does by itself. */
 export const subscriptionsActor: Actor = { kind: 'system', name: 'subscriptions' }
+
+/** The stream of one subscription, as a command names it. */
+export const subscriptionRef = (subscription: SubscriptionId) => ({
+  stream: subscriptionStream(subscription),
+  fold: subscriptionFold,
+})
 
 /** One subscription a key for ever; apart from the keys of orders and deposits. */
 export const subscriptionIdOf = (account: AccountId, idempotencyKey: string): SubscriptionId =>

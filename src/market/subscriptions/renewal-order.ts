@@ -7,6 +7,7 @@ import {
   type SubscriptionId,
 } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { readState } from '../../platform/eventstore/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
@@ -32,24 +33,22 @@ export const createRenewalOrders = (deps: {
   /** Who pays, as the account stands now; null while it may not buy. */
   const payerOf = async ({ terms }: Subscription): Promise<Caller | null> => {
     const accountId = terms.accountId as AccountId
-    const { answer } = await runner.run({
-      name: 'read-account',
-      streams: { account: { stream: accountStream(accountId), fold: accountFold } },
-      decide: ({ account }) => ({ appends: [], answer: account }),
-      actor: subscriptionsActor,
-      correlationId: newId('run'),
-    })
-    if (!answer || answer.blocked) return null
+    const account = await readState(
+      runner,
+      { name: 'read-account', actor: subscriptionsActor, correlationId: newId('run') },
+      { stream: accountStream(accountId), fold: accountFold },
+    )
+    if (!account || account.blocked) return null
     const keyId = terms.keyId as KeyId
     // The cap of the key that asked for the subscription holds for what it leads to, also once the key is revoked.
-    const key = answer.keys.get(keyId)
+    const key = account.keys.get(keyId)
     return {
       accountId,
       keyId,
       capKeyId: key?.capKeyId ?? keyId,
       scopes: ['buy'],
       dailyCapCents: key?.dailyCapCents ?? null,
-      reseller: answer.reseller,
+      reseller: account.reseller,
       blocked: false,
       email: '',
     }

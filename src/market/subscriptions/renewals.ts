@@ -3,16 +3,18 @@ import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type AccountId, newId, type OrderId, type SubscriptionId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { type Handling, handle } from '../../platform/eventstore/commands/handle.ts'
+import { decided } from '../../platform/eventstore/decision.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { graceMs } from '../../terms/interval.ts'
 import { centsToMicros } from '../../terms/money.ts'
-import { orderStream, subscriptionStream } from '../../terms/streams.ts'
+import { orderStream } from '../../terms/streams.ts'
 import { type Order, orderFold } from '../orders/fold.ts'
 import { type OrderService, OrderTurnedAway } from '../orders/service.ts'
 import { decideRefused, decideScheduledEnd, dueAtMs } from './decide.ts'
-import { type Subscription, subscriptionFold } from './fold.ts'
-import { subscriptionsActor } from './names.ts'
+import type { Subscription } from './fold.ts'
+import { subscriptionRef, subscriptionsActor } from './names.ts'
 import type { Market } from './prepare.ts'
 import { createRenewalOrders, type RenewalOrders } from './renewal-order.ts'
 import type { Subscriptions } from './service.ts'
@@ -37,6 +39,13 @@ const refusedBy = ({ code, extra }: ApiError): Refused => ({
 const failed = (order: Order): Refused => ({
   reason: order.failureReason === 'plan_expired' ? 'product_unavailable' : 'out_of_stock',
   neededMicros: null,
+})
+
+const commandOn = ({ terms }: Subscription, name: string): Handling => ({
+  name,
+  actor: subscriptionsActor,
+  correlationId: newId('run'),
+  account: terms.accountId as AccountId,
 })
 
 /**
@@ -95,29 +104,21 @@ export const createRenewals = (deps: {
 
   /** Ends the subscription once the grace is over; true when it is. */
   const expire = async (state: Subscription, orderId: OrderId, reason: string): Promise<boolean> => {
-    const subscriptionId = state.terms.subscriptionId as SubscriptionId
-    const stream = subscriptionStream(subscriptionId)
-    const { answer } = await runner.run({
-      name: 'expire-subscription',
-      streams: {
-        subscription: { stream, fold: subscriptionFold },
-        order: { stream: orderStream(orderId), fold: orderFold },
-      },
-      decide: ({ subscription, order }, { nowMs }) => {
-        const refused = {
-          periodStart: state.currentPeriodEnd,
-          reason,
-          // One that failed was refunded.
-          orderStands: order !== null && order.failureReason === null,
-        }
-        const events = subscription ? decideRefused(subscription, refused, nowMs) : []
-        return { appends: events.length === 0 ? [] : [{ stream, events }], answer: events.length > 0 }
-      },
-      actor: subscriptionsActor,
-      correlationId: newId('run'),
-      account: state.terms.accountId as AccountId,
+    const decider = {
+      ...subscriptionRef(state.terms.subscriptionId as SubscriptionId),
+      others: { order: { stream: orderStream(orderId), fold: orderFold } },
+    }
+    const result = await handle(runner, commandOn(state, 'expire-subscription'), decider, (now, context) => {
+      const { order } = context.others
+      const refusal = {
+        periodStart: state.currentPeriodEnd,
+        reason,
+        // One that failed was refunded.
+        orderStands: order !== null && order.failureReason === null,
+      }
+      return decided(...(now ? decideRefused(now, refusal, context.nowMs) : []))
     })
-    return answer
+    return result.changed
   }
 
   const note = async (state: Subscription, refused: Refused, triedAtMs: number): Promise<void> => {
@@ -141,18 +142,10 @@ export const createRenewals = (deps: {
   }
 
   const end = async (state: Subscription): Promise<void> => {
-    const stream = subscriptionStream(state.terms.subscriptionId as SubscriptionId)
-    await runner.run({
-      name: 'end-subscription',
-      streams: { subscription: { stream, fold: subscriptionFold } },
-      decide: ({ subscription }, { nowMs }) => {
-        const events = subscription ? decideScheduledEnd(subscription, nowMs) : []
-        return { appends: events.length === 0 ? [] : [{ stream, events }], answer: null }
-      },
-      actor: subscriptionsActor,
-      correlationId: newId('run'),
-      account: state.terms.accountId as AccountId,
-    })
+    const ref = subscriptionRef(state.terms.subscriptionId as SubscriptionId)
+    await handle(runner, commandOn(state, 'end-subscription'), ref, (now, { nowMs }) =>
+      decided(...(now ? decideScheduledEnd(now, nowMs) : [])),
+    )
   }
 
   /** One period; true when it is paid, so that the next one may be due too. */

@@ -7,6 +7,8 @@ import {
   type SubscriptionId,
 } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { handle, readState } from '../../platform/eventstore/commands/handle.ts'
+import { decided, refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller } from '../../platform/http/auth.ts'
@@ -17,9 +19,8 @@ import type { Order } from '../orders/fold.ts'
 import { refundOrder } from '../orders/refund-service.ts'
 import type { Beside, OrderService } from '../orders/service.ts'
 import { decideCancellation, decidePaid } from './decide.ts'
-import type { SubscriptionEvent } from './events.ts'
-import { type Subscription, type SubscriptionState, subscriptionAfter, subscriptionFold } from './fold.ts'
-import { orderIdOfPeriod, subscriptionIdOf, subscriptionsActor } from './names.ts'
+import { type Subscription, type SubscriptionState, subscriptionAfter } from './fold.ts'
+import { orderIdOfPeriod, subscriptionIdOf, subscriptionRef, subscriptionsActor } from './names.ts'
 import { type Market, prepareFirst, type SubscriptionWish } from './prepare.ts'
 
 /** `position`: of the subscription's last event. */
@@ -62,39 +63,15 @@ export const createSubscriptions = (deps: {
 }): Subscriptions => {
   const { log, runner, orders, market } = deps
 
-  const change = async <Answer>(
-    name: string,
-    subscriptionId: SubscriptionId,
-    cause: Cause & { readonly account?: AccountId },
-    decide: (
-      state: SubscriptionState,
-      nowMs: number,
-    ) => { readonly events: readonly SubscriptionEvent[]; readonly answer: Answer },
-  ) => {
-    const stream = subscriptionStream(subscriptionId)
-    return runner.run({
-      name,
-      streams: { subscription: { stream, fold: subscriptionFold } },
-      decide: ({ subscription }, { nowMs }) => {
-        const { events, answer } = decide(subscription, nowMs)
-        return { appends: events.length === 0 ? [] : [{ stream, events }], answer }
-      },
-      ...cause,
-    })
-  }
-
-  const read: Subscriptions['read'] = async (subscriptionId) => {
-    const cause = { actor: subscriptionsActor, correlationId: newId('run') }
-    const { answer } = await change('read-subscription', subscriptionId, cause, (state) => ({
-      events: [],
-      answer: state,
-    }))
-    return answer
-  }
+  const read: Subscriptions['read'] = (subscriptionId) =>
+    readState(
+      runner,
+      { name: 'read-subscription', actor: subscriptionsActor, correlationId: newId('run') },
+      subscriptionRef(subscriptionId),
+    )
 
   const beside: Subscriptions['beside'] = (subscriptionId) => ({
-    stream: subscriptionStream(subscriptionId),
-    fold: subscriptionFold,
+    ...subscriptionRef(subscriptionId),
     decide: decidePaid,
   })
 
@@ -103,16 +80,16 @@ export const createSubscriptions = (deps: {
     // One that was refunded since is the period's all the same, as it would be had its subscription heard of it at once.
     if (!subscription || order.fulfilledAt === null) return
     const cause = { actor: subscriptionsActor, correlationId: newId('run'), account: accountId }
-    const { answer: welcome } = await change(
-      'record-period',
-      subscription.subscriptionId as SubscriptionId,
-      cause,
+    const recorded = await handle(
+      runner,
+      { ...cause, name: 'record-period' },
+      subscriptionRef(subscription.subscriptionId as SubscriptionId),
       (state) => {
         const events = decidePaid(state, order)
-        return { events: events ?? [], answer: events !== null }
+        return events === null ? refused('period_not_due') : decided(...events)
       },
     )
-    if (welcome) return
+    if (recorded.outcome === 'done') return
     const refundId = deriveId('ref', [orderId, 'subscription'])
     await refundOrder(deps, { orderId, refundId, request: { kind: 'whole' }, ...cause })
   }
@@ -162,17 +139,17 @@ export const createSubscriptions = (deps: {
     },
 
     cancel: async ({ accountId, subscriptionId, actor, correlationId }) => {
-      const { answer: subscription, position } = await change(
-        'cancel-subscription',
-        subscriptionId,
-        { actor, correlationId, account: accountId },
-        (state, nowMs) => {
-          const own: Subscription | null = state?.terms.accountId === accountId ? state : null
-          const events = own ? decideCancellation(own, nowMs) : []
-          return { events, answer: own && subscriptionAfter(own, events) }
+      const result = await handle(
+        runner,
+        { name: 'cancel-subscription', actor, correlationId, account: accountId },
+        subscriptionRef(subscriptionId),
+        (state, { nowMs }) => {
+          if (state?.terms.accountId !== accountId) return refused('not_found')
+          const events = decideCancellation(state, nowMs)
+          return { ...decided(...events), subscription: subscriptionAfter(state, events) }
         },
       )
-      return subscription && { subscription, position }
+      return result.outcome === 'refused' ? null : result
     },
     read,
     finish,

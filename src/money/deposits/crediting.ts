@@ -3,7 +3,8 @@ import { accountFold } from '../../market/accounts/fold.ts'
 import { arbiterOf } from '../../market/orders/arbiter.ts'
 import { decideAwaited } from '../../market/orders/awaited.ts'
 import { orderFold } from '../../market/orders/fold.ts'
-import type { Decision, StatesOf, StreamRefs } from '../../platform/eventstore/commands/command.ts'
+import type { Appends, StatesOf, StreamRefs } from '../../platform/eventstore/commands/command.ts'
+import { foldedOn } from '../../platform/eventstore/fold.ts'
 import { remembersSince } from '../../platform/eventstore/remembered.ts'
 import { accountStream, orderStream } from '../../terms/streams.ts'
 import { decideCredit } from '../ledger/decide.ts'
@@ -30,7 +31,7 @@ export type Credited =
       /** For the ledger, in one append. */
       readonly payment: readonly LedgerEvent[]
       /** What is written after it. */
-      readonly appends: Decision<never>['appends']
+      readonly appends: Appends
     }
   /** Recorded so long ago that the ledger would not remember: an operator must look. */
   | { readonly outcome: 'unconfirmed' }
@@ -91,10 +92,7 @@ const placingCrediting = (
     decide: (ledger, states, payment, nowMs) => {
       const credited = credit.decide(ledger, {}, payment, nowMs)
       if (credited.outcome === 'unconfirmed' || payment.late) return credited
-      const ledgerAfter = credited.payment.reduce<LedgerState>(
-        (state, event) => ledgerFold.evolve(state, { ...event, revision: 0, recordedAtMs: nowMs }),
-        ledger,
-      )
+      const ledgerAfter = foldedOn(ledgerFold, ledger, credited.payment, nowMs)
       const awaited = decideAwaited(
         { ...states, ledger: ledgerAfter },
         { order, depositId, orderable },

@@ -1,5 +1,6 @@
 import { isoTime } from '../../kernel/clock.ts'
-import type { Decision, StatesOf, StreamRefs } from '../../platform/eventstore/commands/command.ts'
+import type { CommandDecision, StatesOf, StreamRefs } from '../../platform/eventstore/commands/command.ts'
+import { foldedOn } from '../../platform/eventstore/fold.ts'
 import { centsToMicros } from '../../terms/money.ts'
 import { depositStream, ledgerStream } from '../../terms/streams.ts'
 import type { LedgerState } from '../ledger/state.ts'
@@ -22,17 +23,14 @@ export type OpenAnswer =
 const named = ({ depositId, accountId }: DepositDetails) => ({ depositId, accountId })
 
 const fold = (deposit: DepositState, events: readonly DepositEvent[], nowMs: number): DepositState =>
-  events.reduce<DepositState>(
-    (state, event) => depositFold.evolve(state, { ...event, revision: 0, recordedAtMs: nowMs }),
-    deposit,
-  )
+  foldedOn(depositFold, deposit, events, nowMs)
 
 /** Opens a deposit, or tells the one that stands under its id. It is logged before the gateway is called. */
 export const decideOpen = (
   standing: DepositState,
   details: DepositDetails,
   nowMs: number,
-): Decision<OpenAnswer> => {
+): CommandDecision<OpenAnswer> => {
   if (standing)
     return {
       appends: [],
@@ -54,7 +52,7 @@ export const decideInvoice = (
   deposit: DepositState,
   invoice: DepositInvoice,
   nowMs: number,
-): Decision<DepositState> => {
+): CommandDecision<DepositState> => {
   if (!deposit || deposit.invoice) return { appends: [], answer: deposit }
   const created: DepositEvent = {
     type: 'DepositInvoiceCreated',
@@ -71,7 +69,7 @@ export const decideFailure = (
   deposit: DepositState,
   reason: DepositFailed['data']['reason'],
   nowMs: number,
-): Decision<DepositState> => {
+): CommandDecision<DepositState> => {
   if (!deposit || isClosed(deposit) || deposit.payments.size > 0) return { appends: [], answer: deposit }
   const failed: DepositEvent = {
     type: 'DepositFailed',
@@ -142,7 +140,7 @@ export const decideReceipt = <Refs extends StreamRefs>(
   reported: ReportedInvoice,
   crediting: Crediting<Refs>,
   nowMs: number,
-): Decision<ReceiptAnswer> => {
+): CommandDecision<ReceiptAnswer> => {
   const { deposit } = states
   if (!deposit) return { appends: [], answer: { deposit, more: false, unconfirmed: [] } }
   const { details } = deposit

@@ -3,6 +3,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { DepositId } from '../../kernel/ids.ts'
 import type { Orderable } from '../../market/catalog/orderable.ts'
 import type { CommandRunner, StreamRefs } from '../../platform/eventstore/commands/command.ts'
+import { readState } from '../../platform/eventstore/commands/handle.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { depositStream, ledgerStream } from '../../terms/streams.ts'
 import { ledgerFold } from '../ledger/fold.ts'
@@ -40,6 +41,14 @@ export const depositRef = (depositId: DepositId) => ({
   deposit: { stream: depositStream(depositId), fold: depositFold },
 })
 
+/** The deposit as the log has it now, or null. */
+export const readDeposit = (
+  runner: CommandRunner,
+  depositId: DepositId,
+  cause: Cause,
+): Promise<DepositState> =>
+  readState(runner, { ...cause, name: 'read-deposit' }, depositRef(depositId).deposit)
+
 /** What becomes of deposits that stand in the log. */
 export const createSettling = (deps: {
   readonly runner: CommandRunner
@@ -51,15 +60,7 @@ export const createSettling = (deps: {
 }): Settling => {
   const { runner, gateways, orderable, clock, logger } = deps
 
-  const read: Settling['read'] = async (depositId, cause) => {
-    const { answer } = await runner.run({
-      name: 'read-deposit',
-      streams: depositRef(depositId),
-      decide: ({ deposit }) => ({ appends: [], answer: deposit }),
-      ...cause,
-    })
-    return answer
-  }
+  const read: Settling['read'] = (depositId, cause) => readDeposit(runner, depositId, cause)
 
   const receive: Settling['receive'] = async (depositId, reported, cause) => {
     let deposit = await read(depositId, cause)

@@ -1,7 +1,7 @@
 import { type AccountId, deriveId } from '../../kernel/ids.ts'
 import { decideBlock } from '../../market/accounts/decide.ts'
 import type { AccountState } from '../../market/accounts/fold.ts'
-import type { Decision } from '../../platform/eventstore/commands/command.ts'
+import type { Appends, CommandDecision } from '../../platform/eventstore/commands/command.ts'
 import type { DomainEvent } from '../../platform/eventstore/event.ts'
 import { remembersSince } from '../../platform/eventstore/remembered.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
@@ -136,8 +136,8 @@ const sameMovement = (one: ManualMovement, other: ManualMovement): boolean =>
 export const decideManual = (
   { account, movement: standing, ledger }: ManualStates,
   asked: ManualMovement,
-): Decision<ManualAnswer> => {
-  const refuse = (refusal: ManualRefusal, ...facts: Fact[]): Decision<ManualAnswer> => ({
+): CommandDecision<ManualAnswer> => {
+  const refuse = (refusal: ManualRefusal, ...facts: Fact[]): CommandDecision<ManualAnswer> => ({
     appends: appendsOf(facts),
     answer: { outcome: 'refused', refusal },
   })
@@ -186,7 +186,7 @@ export const decideManual = (
 
 type Fact = readonly [stream: StreamName, event: DomainEvent]
 
-const appendsOf = (facts: readonly Fact[]): Decision<never>['appends'] =>
+const appendsOf = (facts: readonly Fact[]): Appends =>
   facts.map(([stream, event]) => ({ stream, events: [event] }))
 
 /** An account whose payment was taken back may not transact until an operator has looked (design section 4). */

@@ -1,6 +1,7 @@
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import { accountFold } from '../../market/accounts/fold.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { readState } from '../../platform/eventstore/commands/handle.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { centsToMicros } from '../../terms/money.ts'
 import { accountStream, ledgerStream } from '../../terms/streams.ts'
@@ -88,16 +89,12 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     })
     return answer
   }
-  const stateOf = async (accountId: AccountId, cause: Cause): Promise<LedgerState> => {
-    const { answer } = await runner.run({
-      name: 'read-wallet',
-      streams: { ledger: { stream: ledgerStream(accountId), fold: ledgerFold } },
-      decide: ({ ledger }) => ({ appends: [], answer: ledger }),
-      actor: cause.actor,
-      correlationId: cause.correlationId,
-    })
-    return answer
-  }
+  const stateOf = (accountId: AccountId, cause: Cause): Promise<LedgerState> =>
+    readState(
+      runner,
+      { ...cause, name: 'read-wallet' },
+      { stream: ledgerStream(accountId), fold: ledgerFold },
+    )
   return {
     credit: ({ accountId, amountCents, reference }, cause) =>
       move({ kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) }, cause),

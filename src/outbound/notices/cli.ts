@@ -6,10 +6,9 @@ import type { Cli, CliContext } from '../../platform/cli/cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
 import { refuseUnmade } from '../../platform/cli/read-tables.ts'
 import { readText } from '../../platform/cli/read-text.ts'
-import type { NoticeDecision } from './decide.ts'
 import { type Audience, audiences, type NoticeKind, noticeKinds } from './notice.ts'
 import { noticeFields } from './record.ts'
-import { createNotices } from './service.ts'
+import { createNotices, type NoticeResult } from './service.ts'
 
 type PublishOptions = {
   readonly title: string
@@ -38,10 +37,9 @@ const bodyOf = async ({ body, bodyFile }: PublishOptions): Promise<string> => {
   return bodyFile === undefined ? (body ?? '') : (await readText(bodyFile)).trimEnd()
 }
 
-const output = (decision: NoticeDecision, done: string, before: string): CliOutput => {
-  if (decision.outcome === 'decided') {
-    const { notice, expiredAt, events } = decision
-    const changed = events.length > 0
+const output = (result: NoticeResult, done: string, before: string): CliOutput => {
+  if (result.outcome === 'done') {
+    const { notice, expiredAt, changed } = result
     const { noticeId, title, kind, audience, publishedAt } = notice
     const expiresAt = expiredAt ?? notice.expiresAt
     return {
@@ -55,7 +53,7 @@ const output = (decision: NoticeDecision, done: string, before: string): CliOutp
       })}`,
     }
   }
-  const { refusal } = decision
+  const { refusal } = result
   switch (refusal.code) {
     case 'invalid_notice':
       throw new CliMisuse(`nothing was published: ${refusal.problems.join('; ')}`, {

@@ -1,4 +1,5 @@
 import { isoTime } from '../../kernel/clock.ts'
+import { type Decision, decided, refused } from '../../platform/eventstore/decision.ts'
 import { dateForms, namesDate } from './dates.ts'
 import type { NoticeEvent, NoticePublished } from './events.ts'
 import type { NoticeState } from './fold.ts'
@@ -19,15 +20,10 @@ export type NoticeRefusal =
   | { readonly code: 'already_published' }
   | { readonly code: 'not_found' }
 
-/** `events` are empty when what was asked for stands already. */
-export type NoticeDecision =
-  | {
-      readonly outcome: 'decided'
-      readonly events: readonly NoticeEvent[]
-      readonly notice: NoticePublished['data']
-      readonly expiredAt: string | null
-    }
-  | { readonly outcome: 'refused'; readonly refusal: NoticeRefusal }
+/** The notice as it is then. */
+export type ShownNotice = { readonly notice: NoticePublished['data']; readonly expiredAt: string | null }
+
+export type NoticeDecision = Decision<NoticeEvent, NoticeRefusal, ShownNotice>
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f]/
@@ -81,30 +77,21 @@ const saysTheSame = (notice: NoticePublished['data'], draft: NoticeDraft): boole
 export const decidePublication = (state: NoticeState, draft: NoticeDraft, nowMs: number): NoticeDecision => {
   if (state)
     return saysTheSame(state.notice, draft)
-      ? { outcome: 'decided', events: [], ...state }
-      : { outcome: 'refused', refusal: { code: 'already_published' } }
+      ? { ...decided(), ...state }
+      : refused({ code: 'already_published' })
   const problems = problemsOf(draft, nowMs)
-  if (problems.length > 0) return { outcome: 'refused', refusal: { code: 'invalid_notice', problems } }
+  if (problems.length > 0) return refused({ code: 'invalid_notice', problems })
   const notice = { ...draft, publishedAt: isoTime(nowMs) }
-  return {
-    outcome: 'decided',
-    events: [{ type: 'NoticePublished', data: notice }],
-    notice,
-    expiredAt: null,
-  }
+  return { ...decided({ type: 'NoticePublished', data: notice } as const), notice, expiredAt: null }
 }
 
 /** Takes a notice out of the feed; one that is out of it stays so. Refusal: `not_found`. */
 export const decideExpiration = (state: NoticeState, nowMs: number): NoticeDecision => {
-  if (!state) return { outcome: 'refused', refusal: { code: 'not_found' } }
+  if (!state) return refused({ code: 'not_found' })
   const { notice } = state
   const over = notice.expiresAt !== null && Date.parse(notice.expiresAt) <= nowMs
-  if (state.expiredAt !== null || over) return { outcome: 'decided', events: [], ...state }
+  if (state.expiredAt !== null || over) return { ...decided(), ...state }
   const expiredAt = isoTime(nowMs)
-  return {
-    outcome: 'decided',
-    events: [{ type: 'NoticeExpired', data: { noticeId: notice.noticeId, expiredAt } }],
-    notice,
-    expiredAt,
-  }
+  const event: NoticeEvent = { type: 'NoticeExpired', data: { noticeId: notice.noticeId, expiredAt } }
+  return { ...decided(event), notice, expiredAt }
 }

@@ -1,4 +1,5 @@
 import { isoTime } from '../../kernel/clock.ts'
+import { type Decision, decided, refused } from '../../platform/eventstore/decision.ts'
 import type { Subscription } from './event-names.ts'
 import type { DeliveryEvent, Disabling, EndpointEvent, WebhookEnqueued } from './events.ts'
 import type { DeliveryState, EndpointStatus, EndpointsState } from './fold.ts'
@@ -14,13 +15,7 @@ export const previousSecretMs = 24 * 60 * 60 * 1000
 
 export type EndpointRefusal = 'webhook_limit_reached' | 'not_found'
 
-/** No events: what was asked for stands already. */
-export type EndpointDecision =
-  | { readonly outcome: 'decided'; readonly events: readonly EndpointEvent[] }
-  | { readonly outcome: 'refused'; readonly refusal: EndpointRefusal }
-
-const decided = (...events: EndpointEvent[]): EndpointDecision => ({ outcome: 'decided', events })
-const refused = (refusal: EndpointRefusal): EndpointDecision => ({ outcome: 'refused', refusal })
+export type EndpointDecision = Decision<EndpointEvent, EndpointRefusal>
 
 const isFull = (state: EndpointsState): boolean =>
   state.count(({ status }) => status === 'active') >= maxActiveEndpoints

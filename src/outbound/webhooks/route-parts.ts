@@ -1,11 +1,12 @@
 import { z } from 'zod'
+import type { Refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { ownToAccount } from '../../platform/http/route.ts'
-import { maxActiveEndpoints, maxEndpoints } from './decide.ts'
+import { type EndpointRefusal, maxActiveEndpoints, maxEndpoints } from './decide.ts'
 import { webhookExample } from './record.ts'
-import type { Refused, WebhookResult } from './service.ts'
+import type { WebhookResult } from './service.ts'
 
 /** What every operation of webhooks declares. An endpoint is told of all customers of a reseller. */
 export const common = { tag: 'Webhooks', access: 'buy', customer: ownToAccount('webhooks are') } as const
@@ -19,7 +20,7 @@ export const onEndpoint = {
 
 export const notFound = () => refuse('not_found', 'no webhook has this id')
 
-const refusal = ({ refusal }: Refused) =>
+const refusal = ({ refusal }: Refused<EndpointRefusal>) =>
   refusal === 'not_found'
     ? notFound()
     : refuse(

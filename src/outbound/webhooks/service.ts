@@ -1,5 +1,7 @@
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { handle, type Result } from '../../platform/eventstore/commands/handle.ts'
+import { decided, refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { deliveryStream, webhooksStream } from '../../terms/streams.ts'
 import {
@@ -15,19 +17,19 @@ import {
   previousSecretMs,
 } from './decide.ts'
 import type { Subscription } from './event-names.ts'
-import type { Disabling } from './events.ts'
-import { deliveryFold, type EndpointStatus, type EndpointsState, endpointsFold } from './fold.ts'
+import type { DeliveryEvent, Disabling } from './events.ts'
+import {
+  type DeliveryState,
+  deliveryFold,
+  type EndpointStatus,
+  type EndpointsState,
+  endpointsFold,
+} from './fold.ts'
 import { deliveryIdOf } from './reactor/enqueue.ts'
 import { newSecret } from './signature.ts'
 import type { WebhookValues } from './vault.ts'
 
-export type Refused = { readonly outcome: 'refused'; readonly refusal: EndpointRefusal }
-export type Done<Made = object> = {
-  readonly outcome: 'done'
-  /** Of the last event that was written; null when nothing was. */
-  readonly position: number | null
-} & Made
-export type WebhookResult<Made = object> = Done<Made> | Refused
+export type WebhookResult<Made = object> = Result<EndpointRefusal, Made>
 
 type Place = { readonly accountId: AccountId; readonly endpointId: string }
 
@@ -40,7 +42,7 @@ export type Webhooks = {
   register(
     endpoint: { readonly accountId: AccountId; readonly url: string; readonly events: Subscription },
     cause: Cause,
-  ): Promise<WebhookResult<{ readonly endpointId: string; readonly secret: string; readonly atMs: number }>>
+  ): Promise<WebhookResult<{ readonly endpointId: string; readonly secret: string }>>
   /** Refusals: `not_found`, `webhook_limit_reached`. */
   change(
     place: Place,
@@ -76,26 +78,16 @@ export const createWebhooks = (deps: {
 }): Webhooks => {
   const { runner, values } = deps
 
-  const decideOn = async (
+  const decideOn = (
     name: string,
     { accountId }: Pick<Place, 'accountId'>,
     cause: Cause,
     decide: (state: EndpointsState, nowMs: number) => EndpointDecision,
-  ): Promise<WebhookResult<{ readonly atMs: number }>> => {
-    const stream = webhooksStream(accountId)
-    const { answer, position } = await runner.run({
-      name,
-      streams: { endpoints: { stream, fold: endpointsFold } },
-      decide: ({ endpoints }, { nowMs }) => {
-        const decision = decide(endpoints, nowMs)
-        const events = decision.outcome === 'decided' ? decision.events : []
-        return { appends: events.length === 0 ? [] : [{ stream, events }], answer: { decision, nowMs } }
-      },
-      ...cause,
-      account: accountId,
-    })
-    if (answer.decision.outcome === 'refused') return answer.decision
-    return { outcome: 'done', position, atMs: answer.nowMs }
+  ): Promise<WebhookResult> => {
+    const endpoints = { stream: webhooksStream(accountId), fold: endpointsFold }
+    return handle(runner, { ...cause, name, account: accountId }, endpoints, (state, { nowMs }) =>
+      decide(state, nowMs),
+    )
   }
 
   /** Decides with values that were kept for it, and drops them when it was refused. */
@@ -110,30 +102,23 @@ export const createWebhooks = (deps: {
     return result
   }
 
-  const onDelivery = async (
+  const onDelivery = (
     name: string,
-    place: Place,
-    delivery: { readonly event: string; readonly resource: string },
+    { accountId, endpointId }: Place,
+    { event, resource }: { readonly event: string; readonly resource: string },
     cause: Cause,
-    decide: (state: Parameters<typeof decideRedelivery>[0]) => ReturnType<typeof decideRedelivery>,
+    decide: (state: DeliveryState) => readonly DeliveryEvent[],
     fresh: boolean,
   ): Promise<WebhookResult> => {
-    const stream = deliveryStream(place.endpointId, delivery.event, delivery.resource)
-    const { answer, position } = await runner.run({
-      name,
-      streams: {
-        endpoints: { stream: webhooksStream(place.accountId), fold: endpointsFold },
-        delivery: { stream, fold: deliveryFold, ...(fresh && { assume: 'absent' as const }) },
-      },
-      decide: (states) => {
-        if (!states.endpoints.has(place.endpointId)) return { appends: [], answer: false }
-        const events = decide(states.delivery)
-        return { appends: events.length === 0 ? [] : [{ stream, events }], answer: true }
-      },
-      ...cause,
-      account: place.accountId,
-    })
-    return answer ? { outcome: 'done', position } : { outcome: 'refused', refusal: 'not_found' }
+    const delivery = {
+      stream: deliveryStream(endpointId, event, resource),
+      fold: deliveryFold,
+      ...(fresh && { assume: 'absent' as const }),
+      others: { endpoints: { stream: webhooksStream(accountId), fold: endpointsFold } },
+    }
+    return handle(runner, { ...cause, name, account: accountId }, delivery, (state, { others }) =>
+      others.endpoints.has(endpointId) ? decided(...decide(state)) : refused<EndpointRefusal>('not_found'),
+    )
   }
 
   return {

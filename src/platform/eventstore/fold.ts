@@ -8,6 +8,18 @@ export type FoldedEvent<Event extends DomainEvent> = Event &
   }
 
 /**
+ * The state after facts that were just decided and are not written yet. They have no revision: for folds, and uses of a
+ * state, that do not look at it.
+ */
+export const foldedOn = <State, Event extends DomainEvent>(
+  { evolve }: Pick<Fold<State, Event>, 'evolve'>,
+  state: State,
+  events: readonly Event[],
+  nowMs: number,
+): State =>
+  events.reduce((before, event) => evolve(before, { ...event, revision: 0, recordedAtMs: nowMs }), state)
+
+/**
  * How the state of one kind of stream comes from its events. `evolve` is pure and returns a new state that shares
  * structure with the old one (large collections are Immutable maps), so that a decision that did not land is dropped
  * by dropping the reference.

@@ -32,17 +32,17 @@ export type DecideContext = {
  * No facts: the answer is a refusal or tells of something that stands already; the runner then answers it only from
  * states that were read from the log after the command arrived.
  */
-export type Decision<Answer> = {
-  readonly appends: readonly { readonly stream: StreamName; readonly events: readonly DomainEvent[] }[]
-  readonly answer: Answer
-}
+export type CommandDecision<Answer> = { readonly appends: Appends; readonly answer: Answer }
+
+/** Facts for streams, in the order in which they are written; none of them is empty. */
+export type Appends = readonly { readonly stream: StreamName; readonly events: readonly DomainEvent[] }[]
 
 export type Command<Refs extends StreamRefs, Answer> = Cause & {
   /** For logs and metrics, e.g. `place-order`. */
   readonly name: string
   readonly streams: Refs
   /** Pure. It may be called several times, on newer states. A throw fails this command only. */
-  decide(states: StatesOf<Refs>, context: DecideContext): Decision<Answer>
+  decide(states: StatesOf<Refs>, context: DecideContext): CommandDecision<Answer>
   readonly causationId?: string | null
   /** The account whose later reads must see this command's events. */
   readonly account?: AccountId

@@ -1,0 +1,9 @@
+import assert from 'node:assert/strict'
+import type { Decision } from '../../src/platform/eventstore/decision.ts'
+import type { DomainEvent } from '../../src/platform/eventstore/event.ts'
+
+/** The facts of a decision that must not be refused. */
+export const factsOf = <Event extends DomainEvent>(decision: Decision<Event, unknown>): readonly Event[] => {
+  assert.ok(decision.outcome === 'decided', JSON.stringify(decision))
+  return decision.events
+}
