@@ -1,5 +1,5 @@
 import type { CustomerEvent } from '../src/money/ledger/customer-events.ts'
-import { customerMovementOf } from '../src/money/ledger/customer-movement.ts'
+import { customerMovementOf } from '../src/money/ledger/movement.ts'
 import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
 import { ownerOf } from './stream-owner.ts'

@@ -123,7 +123,7 @@ const moreFacts: Readonly<Record<string, readonly string[]>> = {
   ],
   'market/plans': ['low'],
   'money/deposits': ['cancel-reason'],
-  'money/ledger': ['adjustment-reason', 'decision', 'snapshot', 'spend', 'state'],
+  'money/ledger': ['adjustment-reason', 'decision', 'movements', 'purse', 'snapshot', 'spend', 'state'],
   'money/payments': ['rails', 'reports'],
   'outbound/notices': ['dates', 'notice'],
   'outbound/webhooks': ['causes', 'event-names', 'outcome-events'],

@@ -63,8 +63,10 @@ const setUp = async (heldCents: number) => {
         const { availableMicros, receivableMicros } = await wallets.read(accountId, cause)
         return (availableMicros - receivableMicros) / 10_000
       }
-      const { creditMicros, receivableMicros } = (await wallets.customerCredit(accountId, cause))(customerId)
-      return (creditMicros - receivableMicros) / 10_000
+      const { availableMicros, receivableMicros } = (await wallets.customerCredit(accountId, cause))(
+        customerId,
+      )
+      return (availableMicros - receivableMicros) / 10_000
     },
   }
 }

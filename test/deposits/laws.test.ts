@@ -9,9 +9,10 @@ import type { DepositDetails } from '../../src/money/deposits/events.ts'
 import { type Deposit, depositFold } from '../../src/money/deposits/fold.ts'
 import type { LedgerEvent } from '../../src/money/ledger/events.ts'
 import { ledgerFold } from '../../src/money/ledger/fold.ts'
-import { customerCreditOf } from '../../src/money/ledger/state.ts'
+import { movementKey, recallMovement } from '../../src/money/ledger/movements.ts'
+import { customerPurse } from '../../src/money/ledger/state.ts'
 import type { Appends, CommandDecision } from '../../src/platform/eventstore/commands/command.ts'
-import { recall, rememberedMs } from '../../src/platform/eventstore/remembered.ts'
+import { rememberedMs } from '../../src/platform/eventstore/remembered.ts'
 import { accountStream, depositStream, ledgerStream } from '../../src/terms/streams.ts'
 import fc from '../support/fast-check.ts'
 import {
@@ -184,7 +185,7 @@ const orders = [ownOrder, forAlice]
 const completed = (world: World, nowMs: number): World =>
   orders.reduce((before, order) => {
     const states = statesFor(before, order)
-    const debit = recall(states.ledger.debits, order.orderId)
+    const debit = recallMovement(states.ledger, movementKey.debit(order.orderId))
     if (debit === undefined) return before
     const { availableAfterMicros } = debit
     return appendTo(before, decideCompletion(states, { order, availableAfterMicros }, nowMs).appends, nowMs)
@@ -245,7 +246,7 @@ const assertSafe = (world: World, before: World, deeds: readonly (readonly Deed[
         return 0 - event.data.amountMicros
       return event.type === 'CustomerRefunded' && event.data.customerId === who ? event.data.amountMicros : 0
     })
-    assert.equal(customerCreditOf(ledger, who).creditMicros, paid + sum(moved), `the credit of ${who}`)
+    assert.equal(customerPurse(ledger, who).availableMicros, paid + sum(moved), `the credit of ${who}`)
   }
 }
 
@@ -343,7 +344,7 @@ test('whatever of what a provider says is heard, in whatever order, as often and
         seen.credits += report.payments.length
       }
       for (const order of orders)
-        if (recall(stateOf(world, ledgerStream(buyer), ledgerFold).debits, order.orderId) !== undefined)
+        if (recallMovement(stateOf(world, ledgerStream(buyer), ledgerFold), movementKey.debit(order.orderId)))
           seen.orders += 1
     }),
     { numRuns: soak ? 20_000 : 400 },

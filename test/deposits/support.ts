@@ -148,4 +148,4 @@ export const standingOf = async (shop: Shop, accountId: string, ref: string) => 
 
 /** What a customer has with the reseller, in cents. */
 export const creditOf = async (shop: Shop, accountId: string, ref: string): Promise<number> =>
-  (await standingOf(shop, accountId, ref)).creditMicros / 10_000
+  (await standingOf(shop, accountId, ref)).availableMicros / 10_000

@@ -9,7 +9,7 @@ import {
 } from '../../src/money/ledger/decide-customer.ts'
 import type { LedgerEvent } from '../../src/money/ledger/events.ts'
 import { ledgerFold } from '../../src/money/ledger/fold.ts'
-import { customerCreditOf } from '../../src/money/ledger/state.ts'
+import { customerPurse } from '../../src/money/ledger/state.ts'
 import fc from '../support/fast-check.ts'
 import { credited, ledgerAfter, orderOf, play, startMs, steps } from './support.ts'
 
@@ -87,7 +87,8 @@ test('a payment is credited once, also when it is told for another customer', ()
   assert.deepEqual(refusalOf(decideCustomerCredit(state, payment('pi_0', 900, 'cus_b'))), {
     code: 'already_applied',
     amountMicros: 700 * cent,
-    creditAfterMicros: 700 * cent,
+    availableAfterMicros: 700 * cent,
+    revision: 0,
   })
 })
 
@@ -97,10 +98,10 @@ test("a chargeback takes the credit, what is missing is the customer's debt, and
     decideCustomerAdjustment(ledgerAfter(paid(300)), { ...chargeback, amountMicros: -500 * cent }),
   )
   const owing = ledgerAfter(paid(300), taken)
-  assert.deepEqual(customerCreditOf(owing, customerId), { creditMicros: 0, receivableMicros: 200 * cent })
+  assert.deepEqual(customerPurse(owing, customerId), { availableMicros: 0, receivableMicros: 200 * cent })
   const next = eventOf(decideCustomerCredit(owing, payment('pi_2', 250)))
-  assert.deepEqual(customerCreditOf(ledgerAfter(paid(300), taken, next), customerId), {
-    creditMicros: 50 * cent,
+  assert.deepEqual(customerPurse(ledgerAfter(paid(300), taken, next), customerId), {
+    availableMicros: 50 * cent,
     receivableMicros: 0,
   })
 })
@@ -126,7 +127,7 @@ test('a refund goes back to both sides once', () => {
   const back = eventOf(decideCustomerRefund(ledgerFold.initial, refund))
   const state = ledgerAfter(back)
   assert.equal(state.availableMicros, 500 * cent)
-  assert.equal(customerCreditOf(state, customerId).creditMicros, 650 * cent)
+  assert.equal(customerPurse(state, customerId).availableMicros, 650 * cent)
   assert.equal(refusalOf(decideCustomerRefund(state, refund)).code, 'already_applied')
 })
 
@@ -147,9 +148,9 @@ test('law: no credit is ever below zero, and every customer has what it paid les
           if (event.type === 'CustomerCharged') move(event.data.customerId, -event.data.amountMicros)
           else if ('customerId' in event.data) move(event.data.customerId, event.data.amountMicros)
         }
-        for (const [customer, { creditMicros, receivableMicros }] of after.customers) {
-          assert.ok(creditMicros >= 0 && receivableMicros >= 0)
-          assert.equal(BigInt(creditMicros - receivableMicros), owned.get(customer))
+        for (const [customer, { availableMicros, receivableMicros }] of after.customers) {
+          assert.ok(availableMicros >= 0 && receivableMicros >= 0)
+          assert.equal(BigInt(availableMicros - receivableMicros), owned.get(customer))
         }
       }
     }),
@@ -162,7 +163,7 @@ test('law: a charge is refused for what is short, and fits on both sides when it
       for (const { step, before, decision } of play(list)) {
         if (step.command.kind !== 'customer-charge') continue
         const { amountCents, costCents } = step.command
-        const { creditMicros } = customerCreditOf(before, step.command.customerId)
+        const { availableMicros: creditMicros } = customerPurse(before, step.command.customerId)
         const walletFits = costCents * cent <= before.availableMicros
         const creditFits = amountCents * cent <= creditMicros
         if (decision.outcome === 'decided') assert.ok(walletFits && creditFits)

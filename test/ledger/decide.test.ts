@@ -107,6 +107,7 @@ test('the same payment is credited once, and another provider may use the same p
     code: 'already_applied',
     amountMicros: 5_000_000,
     availableAfterMicros: 5_000_000,
+    revision: 0,
   })
   assert.equal(decideCredit(state, { ...deposit('pi_1', 1), gateway: 'btcpay' }).outcome, 'decided')
 })

@@ -6,9 +6,10 @@ import type { LedgerEvent } from '../../src/money/ledger/events.ts'
 import { ledgerFold } from '../../src/money/ledger/fold.ts'
 import type { ManualMovement } from '../../src/money/ledger/manual-events.ts'
 import { manualFold } from '../../src/money/ledger/manual-fold.ts'
+import { movementKey, recallMovement } from '../../src/money/ledger/movements.ts'
 import type { DomainEvent } from '../../src/platform/eventstore/event.ts'
 import type { Fold } from '../../src/platform/eventstore/fold.ts'
-import { recall, rememberedMs } from '../../src/platform/eventstore/remembered.ts'
+import { rememberedMs } from '../../src/platform/eventstore/remembered.ts'
 import type { StreamName } from '../../src/terms/streams.ts'
 import { accountStream, ledgerStream } from '../../src/terms/streams.ts'
 import fc from '../support/fast-check.ts'
@@ -94,9 +95,11 @@ test('a credit by hand lands once, and its reference is spent even when the wall
     amountMicros: 30_000,
     balanceCents: 3,
   })
+  const keyOfA = movementKey.credit({ source: 'manual', gateway: 'manual', reference: 'a' })
+  assert.ok(recallMovement(world.read(ledgerStream(account), ledgerFold), keyOfA))
   for (let day = 1; day < 20; day += 1)
     world.move(credit(`day ${day}`, 1), startMs + day * (rememberedMs / 7))
-  assert.equal(recall(world.read(ledgerStream(account), ledgerFold).credits, 'a'), undefined)
+  assert.equal(recallMovement(world.read(ledgerStream(account), ledgerFold), keyOfA), undefined)
   assert.deepEqual(world.move(credit('a', 99_000), startMs + 30 * (rememberedMs / 7)), {
     answer: { outcome: 'refused', refusal: { code: 'already_applied', amountMicros: 30_000 } },
     whole: true,
@@ -131,6 +134,8 @@ test('a recorded adjustment that the wallet cannot bear any more frees its refer
 test('what may have moved longer ago than the wallet remembers is not moved again', () => {
   const world = createAccount(createWorld())
   world.move(credit('a', 30_000), startMs, 2)
+  const keyOfA = movementKey.credit({ source: 'manual', gateway: 'manual', reference: 'a' })
+  assert.ok(recallMovement(world.read(ledgerStream(account), ledgerFold), keyOfA))
   for (let day = 1; day < 20; day += 1)
     world.move(credit(`day ${day}`, 1), startMs + day * (rememberedMs / 7))
   const { answer } = world.move(credit('a', 30_000), startMs + 3 * rememberedMs)

@@ -45,9 +45,9 @@ test('law: the books say what the wallet says, after every event', () => {
         assert.equal(-of(`service liabilities:wallet:${account}`), BigInt(after.availableMicros))
         assert.equal(-of(`service liabilities:holds:${account}`), BigInt(after.heldMicros))
         assert.equal(of(`service assets:receivable:${account}`), BigInt(after.receivableMicros))
-        for (const [customer, { creditMicros, receivableMicros }] of after.customers) {
+        for (const [customer, { availableMicros, receivableMicros }] of after.customers) {
           const own = `reseller:${account}`
-          assert.equal(-of(`${own} liabilities:customer:${customer}`), BigInt(creditMicros))
+          assert.equal(-of(`${own} liabilities:customer:${customer}`), BigInt(availableMicros))
           assert.equal(of(`${own} assets:receivable:customer:${customer}`), BigInt(receivableMicros))
         }
       }

@@ -19,9 +19,9 @@ import { creditingOf } from '../../src/money/deposits/crediting.ts'
 import { decideReceipt, type ReportedInvoice } from '../../src/money/deposits/decide.ts'
 import type { DepositDetails } from '../../src/money/deposits/events.ts'
 import { depositFold } from '../../src/money/deposits/fold.ts'
-import { customerCreditOf } from '../../src/money/ledger/state.ts'
+import { movementKey, recallMovement } from '../../src/money/ledger/movements.ts'
+import { customerPurse } from '../../src/money/ledger/state.ts'
 import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
-import { recall } from '../../src/platform/eventstore/remembered.ts'
 import type { OrderDetails } from '../../src/terms/order-details.ts'
 import { accountStream, depositStream, ledgerStream, orderStream } from '../../src/terms/streams.ts'
 import {
@@ -131,7 +131,7 @@ const tryAgain = (world: World, order: OrderDetails, atMs: number) =>
   )
 
 const debitOf = (world: World, order: OrderDetails) => {
-  const debit = recall(statesFor(world, order).ledger.debits, order.orderId)
+  const debit = recallMovement(statesFor(world, order).ledger, movementKey.debit(order.orderId))
   return debit === undefined ? null : { order, availableAfterMicros: debit.availableAfterMicros }
 }
 
@@ -156,7 +156,7 @@ const ends = (world: World, order: OrderDetails) => {
     failureReason: state?.failureReason,
     proxyIds: state?.proxyIds,
     availableMicros: ledger.availableMicros,
-    creditMicros: customerCreditOf(ledger, customer).creditMicros,
+    creditMicros: customerPurse(ledger, customer).availableMicros,
     deposit: stateOf(world, depositStream(depositId), depositFold)?.status,
   }
 }

@@ -158,7 +158,7 @@ describe('a refund that a crash cut off and that is finished when the wallet has
           const [wallet, credit] = await at(late, standing)
           const paidMicros = 4 * 10_000 * 10_000
           assert.equal(wallet.availableMicros, before[0].availableMicros + paidMicros)
-          assert.equal(credit.creditMicros, before[1].creditMicros + paidMicros)
+          assert.equal(credit.availableMicros, before[1].availableMicros + paidMicros)
         })
       }
 })

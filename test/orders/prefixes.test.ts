@@ -7,7 +7,7 @@ import { decidePlacement } from '../../src/market/orders/place.ts'
 import { decideRefund } from '../../src/market/orders/refund.ts'
 import type { PlanState } from '../../src/market/plans/fold.ts'
 import type { StockState } from '../../src/market/stock/fold.ts'
-import { customerCreditOf } from '../../src/money/ledger/state.ts'
+import { customerPurse } from '../../src/money/ledger/state.ts'
 import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
 import { recall } from '../../src/platform/eventstore/remembered.ts'
 import type { OrderDetails } from '../../src/terms/order-details.ts'
@@ -57,7 +57,7 @@ const ends = (world: World, order: OrderDetails) => {
     refundedCents: states.order?.refundedCents,
     proxyIds: states.order?.proxyIds,
     availableMicros: states.ledger.availableMicros,
-    creditMicros: customerCreditOf(states.ledger, customer).creditMicros,
+    creditMicros: customerPurse(states.ledger, customer).availableMicros,
   }
 }
 

@@ -4,7 +4,7 @@ import { decidePlacement } from '../../src/market/orders/place.ts'
 import { decideRefund } from '../../src/market/orders/refund.ts'
 import type { RefundRequest } from '../../src/market/orders/refund-share.ts'
 import type { StockState } from '../../src/market/stock/fold.ts'
-import { customerCreditOf } from '../../src/money/ledger/state.ts'
+import { customerPurse } from '../../src/money/ledger/state.ts'
 import type { OrderDetails } from '../../src/terms/order-details.ts'
 import fc from '../support/fast-check.ts'
 import {
@@ -111,7 +111,7 @@ describe('refunds', () => {
             const backCents = after.refunds.reduce((sum, { costCents: cost = 0 }) => sum + cost, 0)
             assert.ok(after.refundedCents <= amountCents && backCents <= costCents)
             assert.equal(after.refundedCostCents, backCents)
-            const { creditMicros } = customerCreditOf(ledger, customer)
+            const { availableMicros: creditMicros } = customerPurse(ledger, customer)
             assert.equal(creditMicros, (paidCents - amountCents + after.refundedCents) * 10_000)
             assert.equal(ledger.availableMicros, (paidCents - costCents + backCents) * 10_000)
             if (after.status === 'refunded') assert.equal(backCents, costCents)

@@ -21,7 +21,7 @@ import { createLiveTerms } from '../../src/market/resellers/live.ts'
 import type { LedgerEvent } from '../../src/money/ledger/events.ts'
 import { ledgerFold } from '../../src/money/ledger/fold.ts'
 import { postingsOf, resellerBook } from '../../src/money/ledger/postings.ts'
-import { customerCreditOf } from '../../src/money/ledger/state.ts'
+import { customerPurse } from '../../src/money/ledger/state.ts'
 import type { DomainEvent, RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import type { Caller } from '../../src/platform/http/auth.ts'
 import { ApiError } from '../../src/platform/http/errors.ts'
@@ -283,7 +283,7 @@ test('quote, price list, charge, postings, refunds and margins agree to the cent
         const ledger = () => stateOf(world, ledgerStream(reseller), ledgerFold)
         const sides = () => [
           cents(ledger().availableMicros),
-          cents(customerCreditOf(ledger(), customer).creditMicros),
+          cents(customerPurse(ledger(), customer).availableMicros),
         ]
         const before = sides()
         const write = (appends: Parameters<typeof appendTo>[1], at: number): void => {

@@ -25,8 +25,8 @@ const withMoney = async (
 ): Promise<readonly Shown[]> => {
   const credit = await createWallets(context).customerCredit(accountId, context)
   return records.map(({ customerId, ref, label, createdAt }) => {
-    const { creditMicros, receivableMicros } = credit(customerId)
-    const creditCents = microsToCentsFloor(creditMicros)
+    const { availableMicros, receivableMicros } = credit(customerId)
+    const creditCents = microsToCentsFloor(availableMicros)
     const owedCents = microsToCentsFloor(receivableMicros)
     return { customerId, customer: ref, label, creditCents, owedCents, createdAt }
   })

@@ -1,8 +1,8 @@
 import { isoTime } from '../../kernel/clock.ts'
 import type { LedgerEvent } from '../../money/ledger/events.ts'
-import { customerCreditOf, type LedgerState } from '../../money/ledger/state.ts'
+import { movementKey, recallMovement } from '../../money/ledger/movements.ts'
+import { customerPurse, type LedgerState } from '../../money/ledger/state.ts'
 import type { Appends, CommandDecision } from '../../platform/eventstore/commands/command.ts'
-import { recall } from '../../platform/eventstore/remembered.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import { isCustomerOrder, type OrderDetails } from '../../terms/order-details.ts'
 import { ledgerStream, orderStream } from '../../terms/streams.ts'
@@ -42,10 +42,8 @@ export type AwaitedDecision = {
 
 /** What the payer is short of, whole cents: the customer's credit, or one's own wallet. */
 const shortfallOf = (ledger: LedgerState, order: OrderDetails): number => {
-  const paysMicros = isCustomerOrder(order)
-    ? customerCreditOf(ledger, order.customerId).creditMicros
-    : ledger.availableMicros
-  return Math.max(0, order.amountCents - microsToCentsFloor(paysMicros))
+  const payer = isCustomerOrder(order) ? customerPurse(ledger, order.customerId) : ledger
+  return Math.max(0, order.amountCents - microsToCentsFloor(payer.availableMicros))
 }
 
 const stopOf = (states: AwaitedStates, { orderable }: AwaitedOrder): OrderFailureReason | null => {
@@ -176,7 +174,7 @@ export const decideCancellation = (
   if (!order || reason === null || order.details.customerId !== null || !waitsFor(order, depositId))
     return keep
   const { orderId, accountId } = order.details
-  if (recall(ledger.debits, orderId) !== undefined) return keep
+  if (recallMovement(ledger, movementKey.debit(orderId))) return keep
   const event: OrderEvent = {
     type: 'OrderCanceled',
     data: { orderId, accountId, canceledAt: isoTime(nowMs), reason },

@@ -58,8 +58,7 @@ const moneyBack = (
       })
     : decideCredit(ledger, { ...common, source: 'refund', gateway: null, depositId: null, amountMicros })
   if (decision.outcome !== 'decided') return []
-  const memory = isCustomerOrder(details) ? ledger.customerMovements : ledger.credits
-  if (remembersSince(memory, refund.decidedAtMs)) return decision.events
+  if (remembersSince(ledger.movements, refund.decidedAtMs)) return decision.events
   // What was looked up before this decision stays true: whatever moved since then is remembered.
   const moved = evidence.get(refund.refundId)
   if (moved === undefined) throw new RefundForgotten(refund.refundId)

@@ -55,7 +55,7 @@ const walletCrediting = ({ depositId, provider }: DepositDetails): Crediting => 
       amountMicros,
     })
     if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
-    if (recordedAtMs !== null && !remembersSince(ledger.credits, recordedAtMs))
+    if (recordedAtMs !== null && !remembersSince(ledger.movements, recordedAtMs))
       return { outcome: 'unconfirmed' }
     return { outcome: 'credited', payment: decision.events, appends: [] }
   },
@@ -67,7 +67,7 @@ const customerCrediting = ({ depositId, gatewayId }: DepositDetails, customerId:
     const credit = { customerId, reference: paymentId, gateway: gatewayId, depositId, amountMicros }
     const decision = decideCustomerCredit(ledger, credit)
     if (decision.outcome === 'refused') return { outcome: 'standing', payment: [], appends: [] }
-    if (recordedAtMs !== null && !remembersSince(ledger.customerMovements, recordedAtMs))
+    if (recordedAtMs !== null && !remembersSince(ledger.movements, recordedAtMs))
       return { outcome: 'unconfirmed' }
     return { outcome: 'credited', payment: decision.events, appends: [] }
   },

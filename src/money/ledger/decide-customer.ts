@@ -1,4 +1,4 @@
-import { recall } from '../../platform/eventstore/remembered.ts'
+import { refused } from '../../platform/eventstore/decision.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from '../../terms/money.ts'
 import type { CustomerOrder } from '../../terms/order-details.ts'
 import type {
@@ -7,21 +7,22 @@ import type {
   CustomerCredited,
   CustomerRefunded,
 } from './customer-events.ts'
-import { adjustmentId, paymentId, refundId } from './customer-movement.ts'
 import {
+  type AlreadyApplied,
   type AlreadyDebited,
   type InsufficientBalance,
   insufficientBalance,
+  landedBefore,
   positive,
   type SpendCapReached,
   spendCapReached,
 } from './decide.ts'
-import { decided, type LedgerDecision, refused } from './decision.ts'
+import { type LedgerDecision, moves } from './decision.ts'
+import { movementKey, recallMovement } from './movements.ts'
+import { adjust, credit, take } from './purse.ts'
 import { capKeyOf } from './spend.ts'
-import { type CustomerApplied, customerCreditOf, type LedgerState } from './state.ts'
+import { customerPurse, type LedgerState } from './state.ts'
 
-/** The movement landed before; these are its figures. */
-export type CustomerAlreadyApplied = { readonly code: 'already_applied' } & CustomerApplied
 /** The customer's credit does not cover the price; whole cents, rounded up. */
 export type CustomerCreditInsufficient = {
   readonly code: 'customer_credit_insufficient'
@@ -48,28 +49,19 @@ const notNegative = (amountMicros: number): number => {
   return amountMicros
 }
 
-const appliedBefore = (state: LedgerState, id: string) => {
-  const applied = recall(state.customerMovements, id)
-  return applied && refused<CustomerAlreadyApplied>({ code: 'already_applied', ...applied })
-}
-
 /** A payment at the reseller's gateway lands once. What the customer owes is paid from it first. */
 export const decideCustomerCredit = (
   state: LedgerState,
-  credit: CustomerCreditInput,
-): LedgerDecision<CustomerCredited, CustomerAlreadyApplied> => {
-  const before = appliedBefore(state, paymentId(credit))
+  input: CustomerCreditInput,
+): LedgerDecision<CustomerCredited, AlreadyApplied> => {
+  const before = landedBefore(state, movementKey.customerCredit(input))
   if (before) return before
-  const { creditMicros, receivableMicros: owedMicros } = customerCreditOf(state, credit.customerId)
-  const receivableMicros = Math.min(owedMicros, positive(credit.amountMicros))
-  return decided({
+  const purse = customerPurse(state, input.customerId)
+  const { receivableMicros, afterMicros } = credit(purse, positive(input.amountMicros))
+  const { availableMicros: availableAfterMicros } = state
+  return moves({
     type: 'CustomerCredited',
-    data: {
-      ...credit,
-      receivableMicros,
-      creditAfterMicros: creditMicros + credit.amountMicros - receivableMicros,
-      availableAfterMicros: state.availableMicros,
-    },
+    data: { ...input, receivableMicros, creditAfterMicros: afterMicros, availableAfterMicros },
   })
 }
 
@@ -79,25 +71,19 @@ export const decideCustomerCredit = (
  */
 export const decideCustomerAdjustment = (
   state: LedgerState,
-  adjustment: CustomerAdjustmentInput,
-): LedgerDecision<CustomerAdjusted, CustomerAlreadyApplied | InsufficientBalance> => {
-  const before = appliedBefore(state, adjustmentId(adjustment))
+  input: CustomerAdjustmentInput,
+): LedgerDecision<CustomerAdjusted, AlreadyApplied | InsufficientBalance> => {
+  const before = landedBefore(state, movementKey.customerAdjustment(input))
   if (before) return before
-  const { reason, amountMicros, customerId } = adjustment
-  const { creditMicros, receivableMicros: owedMicros } = customerCreditOf(state, customerId)
-  const size = positive(Math.abs(amountMicros))
-  const missing = Math.max(size - creditMicros, 0)
-  const down = amountMicros < 0
-  if (down && missing > 0 && reason !== 'chargeback') return refused(insufficientBalance(creditMicros, size))
-  const receivableMicros = down ? missing : 0 - Math.min(owedMicros, size)
-  return decided({
+  const purse = customerPurse(state, input.customerId)
+  const size = positive(Math.abs(input.amountMicros))
+  const adjusted = adjust(purse, input)
+  if (!adjusted) return refused(insufficientBalance(purse.availableMicros, size))
+  const { receivableMicros, afterMicros } = adjusted
+  const { availableMicros: availableAfterMicros } = state
+  return moves({
     type: 'CustomerAdjusted',
-    data: {
-      ...adjustment,
-      receivableMicros,
-      creditAfterMicros: creditMicros + amountMicros + receivableMicros,
-      availableAfterMicros: state.availableMicros,
-    },
+    data: { ...input, receivableMicros, creditAfterMicros: afterMicros, availableAfterMicros },
   })
 }
 
@@ -121,31 +107,31 @@ export const decideCustomerCharge = (
   CustomerCharged,
   AlreadyDebited | SpendCapReached | InsufficientBalance | CustomerCreditInsufficient
 > => {
-  const debit = recall(state.debits, order.orderId)
+  const debit = recallMovement(state, movementKey.debit(order.orderId))
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = notNegative(centsToMicros(order.amountCents))
   const costMicros = notNegative(centsToMicros(order.costCents))
   const capped = spendCapReached(state, { keyId: capKeyOf(order), amountMicros: costMicros, capCents }, nowMs)
   if (capped) return refused(capped)
-  if (costMicros > state.availableMicros)
-    return refused(insufficientBalance(state.availableMicros, costMicros))
-  const { customerId } = order
-  const { creditMicros } = customerCreditOf(state, customerId)
-  if (amountMicros > creditMicros) {
-    const creditCents = microsToCentsFloor(creditMicros)
-    const { amountCents } = order
+  const wallet = take(state, costMicros)
+  if (!wallet) return refused(insufficientBalance(state.availableMicros, costMicros))
+  const { customerId, amountCents } = order
+  const purse = customerPurse(state, customerId)
+  const customer = take(purse, amountMicros)
+  if (!customer) {
+    const creditCents = microsToCentsFloor(purse.availableMicros)
     const shortfallCents = amountCents - creditCents
     return refused({ code: 'customer_credit_insufficient', creditCents, amountCents, shortfallCents })
   }
-  return decided({
+  return moves({
     type: 'CustomerCharged',
     data: {
       customerId,
       order,
       amountMicros,
       costMicros,
-      creditAfterMicros: creditMicros - amountMicros,
-      availableAfterMicros: state.availableMicros - costMicros,
+      creditAfterMicros: customer.afterMicros,
+      availableAfterMicros: wallet.afterMicros,
     },
   })
 }
@@ -153,23 +139,22 @@ export const decideCustomerCharge = (
 /** A refund of an order for a customer lands once, on both sides; each side's debt is paid from its part first. */
 export const decideCustomerRefund = (
   state: LedgerState,
-  refund: CustomerRefundInput,
-): LedgerDecision<CustomerRefunded, CustomerAlreadyApplied> => {
-  const before = appliedBefore(state, refundId(refund))
+  input: CustomerRefundInput,
+): LedgerDecision<CustomerRefunded, AlreadyApplied> => {
+  const before = landedBefore(state, movementKey.customerRefund(input))
   if (before) return before
-  const { customerId, amountMicros, costMicros } = refund
+  const { customerId, amountMicros, costMicros } = input
   positive(notNegative(amountMicros) + notNegative(costMicros))
-  const { creditMicros, receivableMicros: owedMicros } = customerCreditOf(state, customerId)
-  const receivableMicros = Math.min(owedMicros, amountMicros)
-  const walletReceivableMicros = Math.min(state.receivableMicros, costMicros)
-  return decided({
+  const customer = credit(customerPurse(state, customerId), amountMicros)
+  const wallet = credit(state, costMicros)
+  return moves({
     type: 'CustomerRefunded',
     data: {
-      ...refund,
-      receivableMicros,
-      walletReceivableMicros,
-      creditAfterMicros: creditMicros + amountMicros - receivableMicros,
-      availableAfterMicros: state.availableMicros + costMicros - walletReceivableMicros,
+      ...input,
+      receivableMicros: customer.receivableMicros,
+      walletReceivableMicros: wallet.receivableMicros,
+      creditAfterMicros: customer.afterMicros,
+      availableAfterMicros: wallet.afterMicros,
     },
   })
 }

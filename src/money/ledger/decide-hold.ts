@@ -1,16 +1,26 @@
-import { recall } from '../../platform/eventstore/remembered.ts'
+import { type Refused, refused } from '../../platform/eventstore/decision.ts'
 import { micros } from '../../terms/money.ts'
 import { type InsufficientBalance, insufficientBalance } from './decide.ts'
-import { decided, type LedgerDecision, refused } from './decision.ts'
+import { type LedgerDecision, moves } from './decision.ts'
 import type { FundsHeld, HoldCaptured, HoldReleased } from './events.ts'
-import type { HoldResolution, LedgerState } from './state.ts'
+import { movementKey, recallMovement } from './movements.ts'
+import { take } from './purse.ts'
+import type { LedgerState } from './state.ts'
 
 export type HoldInput = Omit<FundsHeld['data'], 'availableAfterMicros'>
 /** The hold stands already, unresolved. */
 export type AlreadyHeld = { readonly code: 'already_held' }
 /** The hold was resolved in this way; that stays. */
-export type HoldResolved = { readonly code: 'hold_resolved'; readonly resolution: HoldResolution }
+export type HoldResolved = { readonly code: 'hold_resolved'; readonly resolution: 'captured' | 'released' }
 export type UnknownHold = { readonly code: 'unknown_hold' }
+
+const resolutionOf = (state: LedgerState, holdId: string): Refused<HoldResolved> | null => {
+  if (recallMovement(state, movementKey.capture(holdId)))
+    return refused({ code: 'hold_resolved', resolution: 'captured' })
+  if (recallMovement(state, movementKey.release(holdId)))
+    return refused({ code: 'hold_resolved', resolution: 'released' })
+  return null
+}
 
 /**
  * Reserves micro-dollars for a call that is billed when it succeeds. A hold id is used once.
@@ -21,21 +31,19 @@ export const decideHold = (
   hold: HoldInput,
 ): LedgerDecision<FundsHeld, AlreadyHeld | HoldResolved | InsufficientBalance> => {
   if (state.holds.has(hold.holdId)) return refused({ code: 'already_held' })
-  const resolution = recall(state.resolvedHolds, hold.holdId)
-  if (resolution) return refused({ code: 'hold_resolved', resolution })
+  const resolved = resolutionOf(state, hold.holdId)
+  if (resolved) return resolved
   if (micros(hold.amountMicros) <= 0) throw new RangeError(`a hold of ${hold.amountMicros} reserves nothing`)
-  if (hold.amountMicros > state.availableMicros)
-    return refused(insufficientBalance(state.availableMicros, hold.amountMicros))
-  return decided({
+  const taken = take(state, hold.amountMicros)
+  if (!taken) return refused(insufficientBalance(state.availableMicros, hold.amountMicros))
+  return moves({
     type: 'FundsHeld',
-    data: { ...hold, availableAfterMicros: state.availableMicros - hold.amountMicros },
+    data: { ...hold, availableAfterMicros: taken.afterMicros },
   })
 }
 
-const notOpen = (state: LedgerState, holdId: string): LedgerDecision<never, HoldResolved | UnknownHold> => {
-  const resolution = recall(state.resolvedHolds, holdId)
-  return refused(resolution ? { code: 'hold_resolved', resolution } : { code: 'unknown_hold' })
-}
+const notOpen = (state: LedgerState, holdId: string): Refused<HoldResolved | UnknownHold> =>
+  resolutionOf(state, holdId) ?? refused({ code: 'unknown_hold' })
 
 /** Bills an open hold, whole. Each hold is resolved at most once, by a capture or a release. */
 export const decideCapture = (
@@ -44,7 +52,7 @@ export const decideCapture = (
 ): LedgerDecision<HoldCaptured, HoldResolved | UnknownHold> => {
   const hold = state.holds.get(holdId)
   if (!hold) return notOpen(state, holdId)
-  return decided({
+  return moves({
     type: 'HoldCaptured',
     data: { holdId, ...hold, availableAfterMicros: state.availableMicros },
   })
@@ -57,7 +65,7 @@ export const decideRelease = (
 ): LedgerDecision<HoldReleased, HoldResolved | UnknownHold> => {
   const hold = state.holds.get(holdId)
   if (!hold) return notOpen(state, holdId)
-  return decided({
+  return moves({
     type: 'HoldReleased',
     data: { holdId, ...hold, availableAfterMicros: state.availableMicros + hold.amountMicros },
   })

@@ -2,21 +2,21 @@ import { type AccountId, deriveId } from '../../kernel/ids.ts'
 import { decideBlock } from '../../market/accounts/decide.ts'
 import type { AccountState } from '../../market/accounts/fold.ts'
 import type { Appends, CommandDecision } from '../../platform/eventstore/commands/command.ts'
+import { type Refused, refused } from '../../platform/eventstore/decision.ts'
 import type { DomainEvent } from '../../platform/eventstore/event.ts'
 import { remembersSince } from '../../platform/eventstore/remembered.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import type { StreamName } from '../../terms/streams.ts'
 import { accountStream, depositStream, ledgerStream } from '../../terms/streams.ts'
 import type { CustomerAdjusted } from './customer-events.ts'
-import { customerMovementOf } from './customer-movement.ts'
 import { type AlreadyApplied, decideAdjustment, decideCredit, type InsufficientBalance } from './decide.ts'
-import { type CustomerAlreadyApplied, decideCustomerAdjustment } from './decide-customer.ts'
-import { type LedgerDecision, refused } from './decision.ts'
+import { decideCustomerAdjustment } from './decide-customer.ts'
+import type { LedgerDecision } from './decision.ts'
 import type { WalletAdjusted, WalletCredited } from './events.ts'
 import type { ManualMovement, ManualMovementEvent } from './manual-events.ts'
 import type { ManualState } from './manual-fold.ts'
-import { movementOf } from './movement.ts'
-import { customerCreditOf, type LedgerState } from './state.ts'
+import { customerMovementOf, movementOf } from './movement.ts'
+import { customerPurse, type LedgerState } from './state.ts'
 
 export type ManualStates = {
   readonly account: AccountState
@@ -43,7 +43,7 @@ export type ManualAnswer =
       /** What it leaves in the wallet, or of the customer's credit. */
       readonly balanceCents: number
     }
-  | { readonly outcome: 'refused'; readonly refusal: ManualRefusal }
+  | Refused<ManualRefusal>
 
 /** The stream that spends the reference: one for credits (design section 5), one for adjustments, one a customer. */
 export const manualStream = (movement: ManualMovement): StreamName => {
@@ -64,7 +64,7 @@ export const manualStream = (movement: ManualMovement): StreamName => {
 
 type MovementDecision = LedgerDecision<
   WalletCredited | WalletAdjusted | CustomerAdjusted,
-  AlreadyApplied | CustomerAlreadyApplied | InsufficientBalance | { readonly code: 'invalid_amount' }
+  AlreadyApplied | InsufficientBalance | { readonly code: 'invalid_amount' }
 >
 
 /** By hand there is none, and the event has no field for it. */
@@ -84,7 +84,7 @@ const isCountable = (
   }
   const { customerId, creditAfterMicros } = event.data
   const owedMicros =
-    customerCreditOf(ledger, customerId).receivableMicros + customerMovementOf(event).receivableMicros
+    customerPurse(ledger, customerId).receivableMicros + customerMovementOf(event).receivableMicros
   return Number.isSafeInteger(creditAfterMicros) && Number.isSafeInteger(owedMicros)
 }
 
@@ -114,11 +114,6 @@ const decideMovement = (ledger: LedgerState, movement: ManualMovement): Movement
   return decideCredit(ledger, { ...source, reference, amountMicros })
 }
 
-const memoryOf = (ledger: LedgerState, { kind }: ManualMovement) => {
-  if (kind === 'customer') return ledger.customerMovements
-  return kind === 'credit' ? ledger.credits : ledger.adjustments
-}
-
 const sameMovement = (one: ManualMovement, other: ManualMovement): boolean =>
   one.amountMicros === other.amountMicros &&
   (one.kind === 'credit' || other.kind === 'credit' || one.reason === other.reason)
@@ -139,7 +134,7 @@ export const decideManual = (
 ): CommandDecision<ManualAnswer> => {
   const refuse = (refusal: ManualRefusal, ...facts: Fact[]): CommandDecision<ManualAnswer> => ({
     appends: appendsOf(facts),
-    answer: { outcome: 'refused', refusal },
+    answer: refused(refusal),
   })
   if (!account) return refuse({ code: 'unknown_account' })
   if (asked.kind === 'customer' && !account.reseller) return refuse({ code: 'not_a_reseller' })
@@ -159,7 +154,7 @@ export const decideManual = (
   const decision = decideOnLedger(ledger, movement)
   if (decision.outcome === 'refused' && decision.refusal.code === 'already_applied')
     return applied(decision.refusal.amountMicros, ...(resumed ? [mark('ManualMovementApplied')] : []))
-  if (resumed && !remembersSince(memoryOf(ledger, movement), resumed.recordedAtMs))
+  if (resumed && !remembersSince(ledger.movements, resumed.recordedAtMs))
     return refuse({ code: 'unconfirmed', recordedAtMs: resumed.recordedAtMs })
   if (decision.outcome === 'refused')
     return refuse(decision.refusal, ...(resumed ? [mark('ManualMovementWithdrawn')] : []))

@@ -1,13 +1,15 @@
-import { recall } from '../../platform/eventstore/remembered.ts'
+import { type Refused, refused } from '../../platform/eventstore/decision.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from '../../terms/money.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
-import { decided, type LedgerDecision, refused } from './decision.ts'
+import { type LedgerDecision, moves } from './decision.ts'
 import type { WalletAdjusted, WalletCredited, WalletDebited } from './events.ts'
+import { type Movement, movementKey, recallMovement } from './movements.ts'
+import { adjust, credit, take } from './purse.ts'
 import { capKeyOf, spentMicros } from './spend.ts'
-import { type Applied, creditId, type LedgerState, type RecordedDebit } from './state.ts'
+import type { LedgerState } from './state.ts'
 
 /** The movement landed before; these are its figures. */
-export type AlreadyApplied = { readonly code: 'already_applied' } & Applied
+export type AlreadyApplied = { readonly code: 'already_applied' } & Movement
 /** Whole cents; `balanceCents` is the floor of what is available (decisions, "Orders": 402 bodies). */
 export type InsufficientBalance = {
   readonly code: 'insufficient_balance'
@@ -22,7 +24,7 @@ export type SpendCapReached = {
   readonly amountCents: number
 }
 /** The order's debit stands already: whoever decides goes on with the order instead of paying it again. */
-export type AlreadyDebited = { readonly code: 'already_debited' } & RecordedDebit
+export type AlreadyDebited = { readonly code: 'already_debited' } & Movement
 export type DebitRefusal = AlreadyDebited | SpendCapReached | InsufficientBalance
 
 export type CreditInput = Omit<WalletCredited['data'], 'receivableMicros' | 'availableAfterMicros'>
@@ -46,53 +48,47 @@ export const insufficientBalance = (availableMicros: number, amountMicros: numbe
   }
 }
 
+/** Why a movement does not land again; null when it never did, as far as the ledger remembers. */
+export const landedBefore = (state: LedgerState, key: string): Refused<AlreadyApplied> | null => {
+  const movement = recallMovement(state, key)
+  return movement ? refused({ code: 'already_applied', ...movement }) : null
+}
+
 /**
  * A deposit, an operator's credit or a refund lands once. What the account owes is paid from it first.
- * A credit older than seven days is not remembered here: the streams of design section 5 guard it, and refunds that
- * are finished so late are looked up (src/market/orders/refund-evidence.ts).
+ * A credit older than seven days is not remembered here: streams of their own guard deposits and manual credits, and
+ * refunds that are finished so late are looked up (src/market/orders/refund-evidence.ts).
  */
 export const decideCredit = (
   state: LedgerState,
-  credit: CreditInput,
+  input: CreditInput,
 ): LedgerDecision<WalletCredited, AlreadyApplied> => {
-  const applied = recall(state.credits, creditId(credit))
-  if (applied) return refused({ code: 'already_applied', ...applied })
-  const receivableMicros = Math.min(state.receivableMicros, positive(credit.amountMicros))
-  return decided({
+  const before = landedBefore(state, movementKey.credit(input))
+  if (before) return before
+  const { receivableMicros, afterMicros } = credit(state, positive(input.amountMicros))
+  return moves({
     type: 'WalletCredited',
-    data: {
-      ...credit,
-      receivableMicros,
-      availableAfterMicros: state.availableMicros + credit.amountMicros - receivableMicros,
-    },
+    data: { ...input, receivableMicros, availableAfterMicros: afterMicros },
   })
 }
 
 /**
- * Moves a signed amount once. Up, it pays what the account owes first. Down, the wallet never goes below zero: a
- * chargeback has happened whether or not the money is there, so what is missing becomes a debt; any other reason is
- * refused with `insufficient_balance`.
+ * Moves a signed amount once. Up, it pays what the account owes first. Down, the wallet never goes below zero: what a
+ * chargeback misses becomes a debt; any other reason is refused with `insufficient_balance`.
  */
 export const decideAdjustment = (
   state: LedgerState,
-  adjustment: AdjustmentInput,
+  input: AdjustmentInput,
 ): LedgerDecision<WalletAdjusted, AlreadyApplied | InsufficientBalance> => {
-  const { reference, reason, amountMicros } = adjustment
-  const applied = recall(state.adjustments, reference)
-  if (applied) return refused({ code: 'already_applied', ...applied })
-  const size = positive(Math.abs(amountMicros))
-  const missing = Math.max(size - state.availableMicros, 0)
-  const down = amountMicros < 0
-  if (down && missing > 0 && reason !== 'chargeback')
-    return refused(insufficientBalance(state.availableMicros, size))
-  const receivableMicros = down ? missing : 0 - Math.min(state.receivableMicros, size)
-  return decided({
+  const before = landedBefore(state, movementKey.adjustment(input))
+  if (before) return before
+  const size = positive(Math.abs(input.amountMicros))
+  const adjusted = adjust(state, input)
+  if (!adjusted) return refused(insufficientBalance(state.availableMicros, size))
+  const { receivableMicros, afterMicros } = adjusted
+  return moves({
     type: 'WalletAdjusted',
-    data: {
-      ...adjustment,
-      receivableMicros,
-      availableAfterMicros: state.availableMicros + amountMicros + receivableMicros,
-    },
+    data: { ...input, receivableMicros, availableAfterMicros: afterMicros },
   })
 }
 
@@ -133,15 +129,15 @@ export const decideDebit = (
   { order, capCents }: DebitInput,
   nowMs: number,
 ): LedgerDecision<WalletDebited, DebitRefusal> => {
-  const debit = recall(state.debits, order.orderId)
+  const debit = recallMovement(state, movementKey.debit(order.orderId))
   if (debit) return refused({ code: 'already_debited', ...debit })
   const amountMicros = positive(centsToMicros(order.amountCents))
   const capped = spendCapReached(state, { keyId: capKeyOf(order), amountMicros, capCents }, nowMs)
   if (capped) return refused(capped)
-  if (amountMicros > state.availableMicros)
-    return refused(insufficientBalance(state.availableMicros, amountMicros))
-  return decided({
+  const taken = take(state, amountMicros)
+  if (!taken) return refused(insufficientBalance(state.availableMicros, amountMicros))
+  return moves({
     type: 'WalletDebited',
-    data: { order, amountMicros, availableAfterMicros: state.availableMicros - amountMicros },
+    data: { order, amountMicros, availableAfterMicros: taken.afterMicros },
   })
 }

@@ -1,22 +1,17 @@
+import { type Decision, decided } from '../../platform/eventstore/decision.ts'
 import type { LedgerEvent } from './events.ts'
 
-/** What a decision on a wallet gives: the fact that happens, or the reason why nothing does. */
-export type LedgerDecision<Event extends LedgerEvent, Refusal> =
-  | {
-      readonly outcome: 'decided'
-      readonly events: readonly [Event]
-      /** What the fact leaves in the wallet, less open holds. */
-      readonly availableAfterMicros: number
-    }
-  | { readonly outcome: 'refused'; readonly refusal: Refusal }
+/** What a decision on a wallet gives: the one fact that happens, or why nothing does. */
+export type LedgerDecision<Event extends LedgerEvent, Refusal> = Decision<Event, Refusal, Moves<Event>>
 
-export const decided = <Event extends LedgerEvent>(event: Event): LedgerDecision<Event, never> => ({
-  outcome: 'decided',
+type Moves<Event extends LedgerEvent> = {
+  readonly events: readonly [Event]
+  /** What the fact leaves in the wallet, less open holds. */
+  readonly availableAfterMicros: number
+}
+
+export const moves = <Event extends LedgerEvent>(event: Event): LedgerDecision<Event, never> => ({
+  ...decided(event),
   events: [event],
   availableAfterMicros: event.data.availableAfterMicros,
-})
-
-export const refused = <Refusal>(refusal: Refusal): LedgerDecision<never, Refusal> => ({
-  outcome: 'refused',
-  refusal,
 })

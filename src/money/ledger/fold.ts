@@ -1,14 +1,14 @@
 import type { Fold } from '../../platform/eventstore/fold.ts'
-import { forget, remember } from '../../platform/eventstore/remembered.ts'
 import { assertSafe } from '../../terms/money.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
 import type { CustomerEvent } from './customer-events.ts'
-import { customerMovementId, customerMovementOf } from './customer-movement.ts'
 import type { LedgerEvent } from './events.ts'
-import { movementOf } from './movement.ts'
+import { customerMovementOf, movementOf } from './movement.ts'
+import { movementsAfter } from './movements.ts'
+import type { Purse } from './purse.ts'
 import { ledgerSnapshot } from './snapshot.ts'
 import { capKeyOf, forgetSpend, recordSpend, type Spend } from './spend.ts'
-import { creditId, customerCreditOf, emptyLedger, type LedgerState } from './state.ts'
+import { customerPurse, emptyLedger, type LedgerState } from './state.ts'
 
 export type { LedgerState } from './state.ts'
 
@@ -17,21 +17,46 @@ const notNegative = (value: number, what: string): number => {
   return value
 }
 
-/** The customers after an event of one of them. @throws when its figures do not add up */
-const customersAfter = (before: LedgerState, event: CustomerEvent & { readonly revision: number }) => {
-  const { customerId, creditAfterMicros } = event.data
-  const credit = customerCreditOf(before, customerId)
-  const moved = customerMovementOf(event)
-  const creditMicros = notNegative(credit.creditMicros + moved.creditMicros, "the customer's credit")
-  if (creditMicros !== creditAfterMicros)
+/**
+ * A purse after an event moved it, which says what that left.
+ * @throws when its figures do not add up
+ */
+const purseAfter = (
+  purse: Purse,
+  moved: Purse,
+  saidMicros: number,
+  event: LedgerEvent & { readonly revision: number },
+  whose: string,
+): Purse => {
+  const availableMicros = notNegative(
+    purse.availableMicros + moved.availableMicros,
+    `what is available ${whose}`,
+  )
+  if (availableMicros !== saidMicros)
     throw new Error(
-      `${event.type} at revision ${event.revision} says ${creditAfterMicros} micro-dollars of credit are left, the fold says ${creditMicros}`,
+      `${event.type} at revision ${event.revision} says ${saidMicros} micro-dollars are left ${whose}, the fold says ${availableMicros}`,
     )
   const receivableMicros = notNegative(
-    credit.receivableMicros + moved.receivableMicros,
-    "the customer's debt",
+    purse.receivableMicros + moved.receivableMicros,
+    `what is owed ${whose}`,
   )
-  return before.customers.set(customerId, { creditMicros, receivableMicros })
+  return { availableMicros, receivableMicros }
+}
+
+const customersAfter = (
+  before: LedgerState,
+  event: CustomerEvent & { readonly revision: number },
+): LedgerState['customers'] => {
+  const { customerId, creditAfterMicros } = event.data
+  const purse = customerPurse(before, customerId)
+  const after = purseAfter(
+    purse,
+    customerMovementOf(event),
+    creditAfterMicros,
+    event,
+    "of the customer's credit",
+  )
+  return before.customers.set(customerId, after)
 }
 
 const spendAfter = ({ spend }: LedgerState, order: OrderDetails, micros: number, atMs: number): Spend => {
@@ -41,42 +66,30 @@ const spendAfter = ({ spend }: LedgerState, order: OrderDetails, micros: number,
 
 const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
   const atMs = event.recordedAtMs
-  const movement = movementOf(event)
-  const availableMicros = notNegative(
-    before.availableMicros + movement.availableMicros,
-    'the available balance',
+  const moved = movementOf(event)
+  const { availableMicros, receivableMicros } = purseAfter(
+    before,
+    moved,
+    event.data.availableAfterMicros,
+    event,
+    'in the wallet',
   )
-  if (availableMicros !== event.data.availableAfterMicros)
-    throw new Error(
-      `${event.type} at revision ${event.revision} says ${event.data.availableAfterMicros} micro-dollars are left, the fold says ${availableMicros}`,
-    )
   const state: LedgerState = {
     availableMicros,
-    heldMicros: notNegative(before.heldMicros + movement.heldMicros, 'the sum of holds'),
-    receivableMicros: notNegative(before.receivableMicros + movement.receivableMicros, 'the receivable'),
+    receivableMicros,
+    heldMicros: notNegative(before.heldMicros + moved.heldMicros, 'the sum of holds'),
     holds: before.holds,
-    credits: forget(before.credits, atMs),
-    adjustments: forget(before.adjustments, atMs),
-    debits: forget(before.debits, atMs),
-    resolvedHolds: forget(before.resolvedHolds, atMs),
+    movements: movementsAfter(before.movements, event),
     spend: forgetSpend(before.spend, atMs),
     customers: before.customers,
-    customerMovements: forget(before.customerMovements, atMs),
   }
   switch (event.type) {
-    case 'WalletCredited': {
-      const applied = { amountMicros: event.data.amountMicros, availableAfterMicros: availableMicros }
-      return { ...state, credits: remember(state.credits, creditId(event.data), applied, atMs) }
-    }
-    case 'WalletAdjusted': {
-      const applied = { amountMicros: event.data.amountMicros, availableAfterMicros: availableMicros }
-      return { ...state, adjustments: remember(state.adjustments, event.data.reference, applied, atMs) }
-    }
+    case 'WalletCredited':
+    case 'WalletAdjusted':
+      return state
     case 'WalletDebited': {
       const { order, amountMicros } = event.data
-      const debit = { amountMicros, availableAfterMicros: availableMicros, revision: event.revision }
-      const debits = remember(state.debits, order.orderId, debit, atMs)
-      return { ...state, debits, spend: spendAfter(state, order, amountMicros, atMs) }
+      return { ...state, spend: spendAfter(state, order, amountMicros, atMs) }
     }
     case 'FundsHeld': {
       const { holdId, amountMicros, platform } = event.data
@@ -88,39 +101,17 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
       const { holdId, amountMicros } = event.data
       if (state.holds.get(holdId)?.amountMicros !== amountMicros)
         throw new Error(`${event.type} does not match an open hold ${holdId}`)
-      const resolution = event.type === 'HoldCaptured' ? 'captured' : 'released'
-      return {
-        ...state,
-        holds: state.holds.delete(holdId),
-        resolvedHolds: remember(state.resolvedHolds, holdId, resolution, atMs),
-      }
+      return { ...state, holds: state.holds.delete(holdId) }
     }
     case 'CustomerCharged': {
       const { order, costMicros } = event.data
-      const debit = {
-        amountMicros: costMicros,
-        availableAfterMicros: availableMicros,
-        revision: event.revision,
-      }
-      return {
-        ...state,
-        customers: customersAfter(state, event),
-        debits: remember(state.debits, order.orderId, debit, atMs),
-        spend: spendAfter(state, order, costMicros, atMs),
-      }
+      const customers = customersAfter(state, event)
+      return { ...state, customers, spend: spendAfter(state, order, costMicros, atMs) }
     }
     case 'CustomerCredited':
     case 'CustomerRefunded':
-    case 'CustomerAdjusted': {
-      const { amountMicros, creditAfterMicros } = event.data
-      const applied = { amountMicros, creditAfterMicros }
-      const id = customerMovementId(event)
-      return {
-        ...state,
-        customers: customersAfter(state, event),
-        customerMovements: remember(state.customerMovements, id, applied, atMs),
-      }
-    }
+    case 'CustomerAdjusted':
+      return { ...state, customers: customersAfter(state, event) }
     default: {
       const unknown: never = event
       throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
@@ -134,7 +125,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
  */
 export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
   name: 'ledger',
-  version: 2,
+  version: 3,
   initial: emptyLedger,
   evolve,
   snapshot: ledgerSnapshot,

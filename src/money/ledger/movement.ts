@@ -1,9 +1,9 @@
+import type { CustomerEvent } from './customer-events.ts'
 import type { LedgerEvent } from './events.ts'
+import type { Purse } from './purse.ts'
 
 /** How much each event moves: the wallet's available part, the open holds, the account's debt. */
-export const movementOf = (
-  event: LedgerEvent,
-): { readonly availableMicros: number; readonly heldMicros: number; readonly receivableMicros: number } => {
+export const movementOf = (event: LedgerEvent): Purse & { readonly heldMicros: number } => {
   switch (event.type) {
     case 'WalletCredited': {
       const { amountMicros, receivableMicros } = event.data
@@ -45,6 +45,28 @@ export const movementOf = (
     default: {
       const unknown: never = event
       throw new Error(`unknown ledger event ${JSON.stringify(unknown)}`)
+    }
+  }
+}
+
+/** How much an event moves a customer's credit and its debt to the reseller. */
+export const customerMovementOf = (event: CustomerEvent): Purse => {
+  const { amountMicros } = event.data
+  switch (event.type) {
+    case 'CustomerCredited':
+    case 'CustomerRefunded': {
+      const { receivableMicros } = event.data
+      return { availableMicros: amountMicros - receivableMicros, receivableMicros: 0 - receivableMicros }
+    }
+    case 'CustomerCharged':
+      return { availableMicros: 0 - amountMicros, receivableMicros: 0 }
+    case 'CustomerAdjusted': {
+      const { receivableMicros } = event.data
+      return { availableMicros: amountMicros + receivableMicros, receivableMicros }
+    }
+    default: {
+      const unknown: never = event
+      throw new Error(`unknown customer event ${JSON.stringify(unknown)}`)
     }
   }
 }

@@ -1,9 +1,8 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import { assertSafe } from '../../terms/money.ts'
 import type { CustomerEvent } from './customer-events.ts'
-import { customerMovementOf } from './customer-movement.ts'
 import type { LedgerEvent, WalletAdjusted, WalletCredited } from './events.ts'
-import { movementOf } from './movement.ts'
+import { customerMovementOf, movementOf } from './movement.ts'
 
 /**
  * One leg of a double entry. `book` is `service` or `reseller:{account}`. Exactly one of the two amounts is above zero.
@@ -147,7 +146,7 @@ const customerCounterpart = (event: CustomerEvent): string => {
 
 const customerLegs = (event: CustomerEvent): Leg[] => {
   const { customerId } = event.data
-  const { creditMicros, receivableMicros } = customerMovementOf(event)
+  const { availableMicros: creditMicros, receivableMicros } = customerMovementOf(event)
   return [
     [customerCounterpart(event), creditMicros - receivableMicros],
     [customerAccount(customerId), -creditMicros],

@@ -10,7 +10,8 @@ import { decideManual, type ManualAnswer, manualStream } from './decide-manual.t
 import { ledgerFold } from './fold.ts'
 import type { ManualMovement } from './manual-events.ts'
 import { manualFold } from './manual-fold.ts'
-import { type CustomerCredit, customerCreditOf, type LedgerState } from './state.ts'
+import type { Purse } from './purse.ts'
+import { customerPurse, type LedgerState } from './state.ts'
 
 export type ManualCredit = {
   readonly accountId: AccountId
@@ -54,7 +55,7 @@ export type Wallets = {
   /** Finishes a recorded movement that a crash left without its end; nothing happens to one that has it. */
   resume(movement: ManualMovement, cause: Cause): Promise<ManualAnswer>
   /** What each customer of the reseller has and owes, as the log has it now. */
-  customerCredit(reseller: AccountId, cause: Cause): Promise<(customerId: string) => CustomerCredit>
+  customerCredit(reseller: AccountId, cause: Cause): Promise<(customerId: string) => Purse>
   /** Available micro-dollars and open holds as the log has them now. */
   read(
     accountId: AccountId,
@@ -105,7 +106,7 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     resume: move,
     customerCredit: async (reseller, cause) => {
       const ledger = await stateOf(reseller, cause)
-      return (customerId) => customerCreditOf(ledger, customerId)
+      return (customerId) => customerPurse(ledger, customerId)
     },
     async read(accountId, cause) {
       const answer = await stateOf(accountId, cause)

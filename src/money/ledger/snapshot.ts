@@ -2,35 +2,24 @@ import { Map as ImmutableMap } from 'immutable'
 import type { Fold } from '../../platform/eventstore/fold.ts'
 import { objectText } from '../../platform/eventstore/json-text.ts'
 import {
+  type Remembered,
   type RememberedJson,
   rememberedCount,
   rememberedFromJson,
   rememberedText,
 } from '../../platform/eventstore/remembered.ts'
 import type { LedgerEvent } from './events.ts'
+import type { Movements } from './movements.ts'
+import type { Purse } from './purse.ts'
 import { type SpendJson, spendFromJson, spendToJson } from './spend.ts'
-import type {
-  Applied,
-  CustomerApplied,
-  CustomerCredit,
-  HoldResolution,
-  LedgerState,
-  OpenHold,
-  RecordedDebit,
-} from './state.ts'
+import type { LedgerState, OpenHold } from './state.ts'
 
-type Snapshot = {
-  readonly availableMicros: number
+type Snapshot = Purse & {
   readonly heldMicros: number
-  readonly receivableMicros: number
   readonly holds: readonly (readonly [string, OpenHold])[]
-  readonly credits: RememberedJson<Applied>
-  readonly adjustments: RememberedJson<Applied>
-  readonly debits: RememberedJson<RecordedDebit>
-  readonly resolvedHolds: RememberedJson<HoldResolution>
+  readonly movements: Movements extends Remembered<infer Value> ? RememberedJson<Value> : never
   readonly spend: SpendJson
-  readonly customers: readonly (readonly [string, CustomerCredit])[]
-  readonly customerMovements: RememberedJson<CustomerApplied>
+  readonly customers: readonly (readonly [string, Purse])[]
 }
 
 const toText = (state: LedgerState): string =>
@@ -43,25 +32,15 @@ const toText = (state: LedgerState): string =>
       spend: spendToJson(state.spend),
       customers: state.customers.sortBy((_, customerId) => customerId).toArray(),
     },
-    {
-      credits: rememberedText(state.credits),
-      adjustments: rememberedText(state.adjustments),
-      debits: rememberedText(state.debits),
-      resolvedHolds: rememberedText(state.resolvedHolds),
-      customerMovements: rememberedText(state.customerMovements),
-    },
+    { movements: rememberedText(state.movements) },
   )
 
 const fromJson = (snapshot: Snapshot): LedgerState => ({
   ...snapshot,
   holds: ImmutableMap(snapshot.holds),
-  credits: rememberedFromJson(snapshot.credits),
-  adjustments: rememberedFromJson(snapshot.adjustments),
-  debits: rememberedFromJson(snapshot.debits),
-  resolvedHolds: rememberedFromJson(snapshot.resolvedHolds),
+  movements: rememberedFromJson(snapshot.movements),
   spend: spendFromJson(snapshot.spend),
   customers: ImmutableMap(snapshot.customers),
-  customerMovements: rememberedFromJson(snapshot.customerMovements),
 })
 
 export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
@@ -70,12 +49,5 @@ export const ledgerSnapshot: NonNullable<Fold<LedgerState>['snapshot']> = {
   agrees: ({ availableMicros }, event) =>
     (event as LedgerEvent).data.availableAfterMicros === availableMicros,
   entries: (state) =>
-    state.holds.size +
-    rememberedCount(state.credits) +
-    rememberedCount(state.adjustments) +
-    rememberedCount(state.debits) +
-    rememberedCount(state.resolvedHolds) +
-    state.spend.queue.size +
-    state.customers.size +
-    rememberedCount(state.customerMovements),
+    state.holds.size + rememberedCount(state.movements) + state.spend.queue.size + state.customers.size,
 }
