@@ -30,7 +30,7 @@ const parametersOf = (request: FastifyRequest): Readonly<Record<string, unknown>
   return { ...(request.query as object), ...(body as object | null) }
 }
 
-const refuse = (reply: FastifyReply, code: number, description: string, parameters?: object) =>
+const fail = (reply: FastifyReply, code: number, description: string, parameters?: object) =>
   answer(reply, code, { ok: false, error_code: code, description, ...(parameters && { parameters }) })
 
 /**
@@ -56,26 +56,26 @@ export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
   const sendMessage = async (request: FastifyRequest, reply: FastifyReply, bot: string) => {
     const { chat_id: chat, text } = parametersOf(request)
     if (typeof text !== 'string' || text === '')
-      return refuse(reply, 400, 'Bad Request: message text is empty')
-    if (text.length > 4096) return refuse(reply, 400, 'Bad Request: message is too long')
+      return fail(reply, 400, 'Bad Request: message text is empty')
+    if (text.length > 4096) return fail(reply, 400, 'Bad Request: message is too long')
     const chatId = typeof chat === 'string' && /^-?\d+$/.test(chat) ? Number(chat) : chat
     const named = typeof chatId === 'string' && /^@\w{5,32}$/.test(chatId)
     if (!named && !(typeof chatId === 'number' && Number.isSafeInteger(chatId)))
-      return refuse(reply, 400, 'Bad Request: chat_id is empty')
+      return fail(reply, 400, 'Bad Request: chat_id is empty')
     const now = take()
     switch (now?.kind) {
       case 'limit':
-        return refuse(reply, 429, `Too Many Requests: retry after ${now.after}`, { retry_after: now.after })
+        return fail(reply, 429, `Too Many Requests: retry after ${now.after}`, { retry_after: now.after })
       case 'blocked':
-        return refuse(reply, 403, 'Forbidden: bot was blocked by the user')
+        return fail(reply, 403, 'Forbidden: bot was blocked by the user')
       case 'no_chat':
-        return refuse(reply, 400, 'Bad Request: chat not found')
+        return fail(reply, 400, 'Bad Request: chat not found')
       case 'moved':
-        return refuse(reply, 400, 'Bad Request: group chat was upgraded to a supergroup chat', {
+        return fail(reply, 400, 'Bad Request: group chat was upgraded to a supergroup chat', {
           migrate_to_chat_id: now.chat_id ?? -1001234567890,
         })
       case 'error':
-        return refuse(reply, 500, 'Internal Server Error')
+        return fail(reply, 500, 'Internal Server Error')
       case 'slow':
         await sleep(now.after)
         break
@@ -101,15 +101,15 @@ export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
   const method = async (request: FastifyRequest, reply: FastifyReply) => {
     const { bot = '', method: name } = request.params as { bot?: string; method?: string }
     const [id, secret] = bot.split(':')
-    if (!/^\d+$/.test(id ?? '') || !secret) return refuse(reply, 404, 'Not Found')
-    if (secret === 'revoked') return refuse(reply, 401, 'Unauthorized')
+    if (!/^\d+$/.test(id ?? '') || !secret) return fail(reply, 404, 'Not Found')
+    if (secret === 'revoked') return fail(reply, 401, 'Unauthorized')
     if (name?.toLowerCase() === 'sendmessage') return sendMessage(request, reply, id ?? '')
     if (name?.toLowerCase() === 'getme')
       return answer(reply, 200, {
         ok: true,
         result: { id: Number(id), is_bot: true, first_name: 'SANDBOX', username: 'sandbox_bot' },
       })
-    return refuse(reply, 404, 'Not Found')
+    return fail(reply, 404, 'Not Found')
   }
 
   app.register(async (api) => {

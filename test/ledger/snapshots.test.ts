@@ -27,7 +27,10 @@ const snapshotOf020 = (availableMicros: number): string => {
 
 test('a snapshot of release 0.2.0 is left aside: the wallet is folded anew, and no order is paid twice', async (t) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
-  const options = { snapshots: createPostgresSnapshots(pool), limits: { snapshotEveryMs: 0 } }
+  const options = {
+    snapshots: createPostgresSnapshots(pool),
+    limits: { snapshotMinEvents: 10, snapshotEveryMs: 0 },
+  }
   const runner = runnerOver(wire, options)
   const orders = Array.from({ length: 30 }, (_, n) =>
     orderOf({ orderId: `ord_${n}` as never, amountCents: 1 }),

@@ -418,8 +418,9 @@ describe('an own order whose invoice closed', () => {
       assert.equal(rentals.size, 0)
       // It takes back what the stock gave: nothing where the stock never heard of the order.
       const whole = decideCompletion(statesFor(canceled, own), debitOf(canceled, own)!, later)
+      assert.ok(whole.answer.kind === 'completed')
       assert.deepEqual(
-        whole.answer.refunds.map(({ amountCents, proxyIds }) => [amountCents, proxyIds.length]),
+        whole.answer.order.refunds.map(({ amountCents, proxyIds }) => [amountCents, proxyIds.length]),
         [[500, kept === 3 ? 2 : 0]],
       )
     }

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { arbiterOf } from '../../src/market/orders/arbiter.ts'
 import { decideCompletion } from '../../src/market/orders/complete.ts'
-import { RefundForgotten } from '../../src/market/orders/land-refund.ts'
 import { decidePlacement } from '../../src/market/orders/place.ts'
 import { decideRefund } from '../../src/market/orders/refund.ts'
 import type { PlanState } from '../../src/market/plans/fold.ts'
@@ -201,7 +200,10 @@ describe('a refund that is finished more than seven days after it was decided', 
           cut = customerCredit(credit(cut, 1, start + 9 * day + n), 1, start + 9 * day + n)
         const late = start + 10 * day
         const debit = debitOf(order, cut)
-        assert.throws(() => decideCompletion(statesFor(cut, order), debit, late), RefundForgotten)
+        assert.deepEqual(decideCompletion(statesFor(cut, order), debit, late), {
+          appends: [],
+          answer: { kind: 'needs', refundIds: ['ref_1'], extensionIds: [] },
+        })
         const evidence = new Map([['ref_1', paid]])
         const finished = decideCompletion(statesFor(cut, order), debit, late, evidence)
         const after = ends(appendTo(cut, finished.appends, late), order)

@@ -1,7 +1,8 @@
 import { Map as ImmutableMap } from 'immutable'
-import type { KeyId } from '../../kernel/ids.ts'
+import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import type { Fold } from '../../platform/eventstore/fold.ts'
 import type { Scope } from '../../terms/scope.ts'
+import { accountStream } from '../../terms/streams.ts'
 import type { AccountEvent } from './events.ts'
 
 export type KeyState = {
@@ -87,3 +88,6 @@ export const accountFold: Fold<AccountState, AccountEvent> = {
   initial: null,
   evolve,
 }
+
+/** The stream of an account, as a command names it. */
+export const accountRef = (account: AccountId) => ({ stream: accountStream(account), fold: accountFold })

@@ -5,7 +5,6 @@ import { handle, type Result, readState } from '../../platform/eventstore/comman
 import { refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { Scope } from '../../terms/scope.ts'
-import { accountStream } from '../../terms/streams.ts'
 import {
   type AccountDecision,
   type AccountRefusal,
@@ -18,7 +17,7 @@ import {
   decideUnblock,
 } from './decide.ts'
 import { isEmail } from './email.ts'
-import { type AccountState, accountFold } from './fold.ts'
+import { type AccountState, accountRef } from './fold.ts'
 import { type ApiKey, displayPrefixOf, generateKey, hashKey } from './key.ts'
 import { accountOfKey, claimEmail, dropKey, storeKey } from './vault.ts'
 
@@ -78,9 +77,6 @@ export type Accounts = {
   /** The account as the log has it now; null for an unknown one. */
   read(accountId: AccountId, cause: Cause): Promise<AccountState>
 }
-
-/** The stream of one account, as a command names it. */
-const accountRef = (accountId: AccountId) => ({ stream: accountStream(accountId), fold: accountFold })
 
 export const createAccounts = ({
   pool,

@@ -1,6 +1,6 @@
 import type { CatalogState } from './fold.ts'
 import type { Product } from './product.ts'
-import { accept, type Result, refuse } from './refusal.ts'
+import { accept, type Result, reject } from './refusal.ts'
 
 /** The catalogue as it stands, in memory: what every quote and order reads. */
 export type Catalog = {
@@ -64,6 +64,6 @@ export const orderable = (product: Product): Result<Product> =>
 export const productOfOrder = (catalog: Catalog, productId: string): Result<Product> => {
   const product = catalog.resolve(productId)
   return product === undefined
-    ? refuse('unknown_product', 'no product has this product_id; GET /api/v1/products lists them')
+    ? reject('unknown_product', 'no product has this product_id; GET /api/v1/products lists them')
     : orderable(product)
 }

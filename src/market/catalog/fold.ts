@@ -1,4 +1,5 @@
 import type { Fold } from '../../platform/eventstore/fold.ts'
+import { catalogStream } from '../../terms/streams.ts'
 import type { CatalogEvent } from './events.ts'
 import type { Product } from './product.ts'
 
@@ -76,3 +77,6 @@ export const catalogFold: Fold<CatalogState, CatalogEvent> = {
     everyEvents: 10,
   },
 }
+
+/** The stream of the catalogue, as a command names it. */
+export const catalogRef = { stream: catalogStream, fold: catalogFold }

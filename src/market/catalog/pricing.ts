@@ -3,7 +3,7 @@ import { basisPoints, millionths, multiplyToCents, shareOfCents } from '../../te
 import type { Target } from '../../terms/order-details.ts'
 import type { Product, Tier } from './product.ts'
 import { unitPriceMicros, type Wanted } from './rates.ts'
-import { accept, type Result, refuse } from './refusal.ts'
+import { accept, type Result, reject } from './refusal.ts'
 import { chooseRate, type LineInStock } from './targeting.ts'
 
 /** What a reseller pays and takes for one product. */
@@ -118,7 +118,7 @@ export const quantityOf = (
   quantity >= minQuantity &&
   quantity <= product.maxQuantity
     ? accept(quantity)
-    : refuse(
+    : reject(
         'invalid_quantity',
         `quantity must be a whole number of ${product.unit} from ${minQuantity} to ${product.maxQuantity}`,
       )

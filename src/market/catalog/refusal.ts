@@ -23,7 +23,7 @@ export type Result<Value> =
 
 export const accept = <Value>(value: Value): Result<Value> => ({ ok: true, value })
 
-export const refuse = (
+export const reject = (
   code: CatalogRefusalCode,
   message: string,
 ): { ok: false; refusal: CatalogRefusal } => ({

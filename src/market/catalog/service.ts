@@ -2,11 +2,10 @@ import type { CommandRunner } from '../../platform/eventstore/commands/command.t
 import { handle, type Result, readState } from '../../platform/eventstore/commands/handle.ts'
 import { decided, refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
-import { catalogStream } from '../../terms/streams.ts'
 import { type Catalog, createCatalog } from './catalog.ts'
 import { decideImport, decideState, type Imported } from './decide.ts'
 import { type CatalogFile, parseCatalog } from './file.ts'
-import { catalogFold } from './fold.ts'
+import { catalogRef } from './fold.ts'
 import type { Problem } from './problem.ts'
 import type { Product, ProductState } from './product.ts'
 
@@ -36,8 +35,6 @@ export type CatalogService = {
     cause: Cause,
   ): Promise<CatalogResult<{ readonly product: Product }>>
 }
-
-const catalogRef = { stream: catalogStream, fold: catalogFold }
 
 /** The catalogue's writes: events on the `catalog` stream, decided by the command runner. */
 export const createCatalogService = (runner: CommandRunner): CatalogService => {

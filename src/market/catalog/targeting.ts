@@ -1,7 +1,7 @@
 import type { Target } from '../../terms/order-details.ts'
 import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
 import { countriesOf, periodsOf, type Rate, ratesIn, unitPriceMicros, type Wanted } from './rates.ts'
-import { accept, type Result, refuse } from './refusal.ts'
+import { accept, type Result, reject } from './refusal.ts'
 
 /** What `/price` and mobile price lists take when no period is named (spec.md, "Catalog and pricing"). */
 const standardPeriodDays = 30
@@ -25,14 +25,14 @@ const country = (product: Product, value: unknown): Result<string> => {
   const upper = typeof value === 'string' ? value.toUpperCase() : undefined
   return upper !== undefined && known.includes(upper)
     ? accept(upper)
-    : refuse('invalid_country', `country must be an alpha-3 code, one of ${oneOf(known)}`)
+    : reject('invalid_country', `country must be an alpha-3 code, one of ${oneOf(known)}`)
 }
 
 const period = (product: Product, country: string, value: unknown): Result<number> => {
   const known = isDedicated(product) ? periodsOf(product, country) : []
   return typeof value === 'number' && known.includes(value)
     ? accept(value)
-    : refuse(
+    : reject(
         'invalid_period',
         `period_days must be a whole number of days, one of ${oneOf(known)} in ${country}`,
       )
@@ -50,14 +50,14 @@ export const parseMeta = (
   const accepted = targetingFields(product)
   const unknown = Object.keys(meta ?? {}).find((field) => !accepted.includes(field))
   if (unknown !== undefined)
-    return refuse(
+    return reject(
       'invalid_targeting',
       accepted.length === 0
         ? `${product.id} takes no fulfillment_meta (${unknown}): the country is chosen per line of the plan`
         : `fulfillment_meta.${unknown} is not read by ${product.id}; accepted fields: ${oneOf(accepted)}`,
     )
   const parsed = parseTargeting(product, meta ?? {})
-  return parsed.ok ? parsed : refuse(parsed.refusal.code, `fulfillment_meta.${parsed.refusal.message}`)
+  return parsed.ok ? parsed : reject(parsed.refusal.code, `fulfillment_meta.${parsed.refusal.message}`)
 }
 
 /** The fields of `fulfillment_meta` that come from elsewhere; each refusal starts with the name of its field. */
@@ -124,11 +124,11 @@ const wantedOf = (product: Product, fields: Readonly<Record<string, unknown>>): 
   ]
   const at = `in ${where.value} for ${days.value} days`
   if (carrierId !== undefined && !carriers.has(carrierId as string))
-    return refuse('invalid_targeting', `carrier_id must be one of ${oneOf(carriers)} ${at}`)
+    return reject('invalid_targeting', `carrier_id must be one of ${oneOf(carriers)} ${at}`)
   if (service !== undefined && !services.has(service as string))
-    return refuse('invalid_targeting', `service must be one of ${oneOf(services)} ${at}`)
+    return reject('invalid_targeting', `service must be one of ${oneOf(services)} ${at}`)
   if (rotationMinutes !== undefined && !rotations.has(rotationMinutes as number))
-    return refuse(
+    return reject(
       'invalid_targeting',
       `rotation_minutes must be one of ${oneOf(rotations)} ${at} (0: by link)`,
     )
@@ -162,7 +162,7 @@ export const chooseRate = (
   const choice = stocked.length > 0 ? stocked : fitting
   const [first, ...others] = choice
   if (first === undefined)
-    return refuse(
+    return reject(
       'invalid_targeting',
       `this carrier_id, service and rotation_minutes are not sold together in ${wanted.country} for ${wanted.periodDays} days; see the price list`,
     )

@@ -1,4 +1,5 @@
 import type { ProxyId } from '../../kernel/ids.ts'
+import { ledgerRef } from '../../money/ledger/fold.ts'
 import type { DomainEvent } from '../../platform/eventstore/event.ts'
 import type { Fold } from '../../platform/eventstore/fold.ts'
 import { recall } from '../../platform/eventstore/remembered.ts'
@@ -16,7 +17,7 @@ import {
 } from '../stock/decide.ts'
 import { type StockState, stockFold } from '../stock/fold.ts'
 import type { ArbiterRefusal } from './events.ts'
-import type { Refund } from './fold.ts'
+import { orderRef, type Refund } from './fold.ts'
 
 /** What the arbiter told an order. */
 export type Verdict =
@@ -100,3 +101,10 @@ const planArbiter = (order: OrderDetails): Arbiter<PlanState> => {
 // biome-ignore lint/suspicious/noExplicitAny: callers hand an arbiter only states of its own stream
 export const arbiterOf = (order: OrderDetails): Arbiter<any> =>
   order.delivery === 'addresses' ? stockArbiter(order) : planArbiter(order)
+
+/** The streams that an order is decided on, as a command names them. They are written in this order. */
+export const orderStreams = (order: Omit<OrderDetails, 'createdAt'>) => {
+  // When it was made names no stream.
+  const { stream, fold } = arbiterOf(order as OrderDetails)
+  return { ledger: ledgerRef(order.accountId), arbiter: { stream, fold }, order: orderRef(order.orderId) }
+}

@@ -1,17 +1,13 @@
 import { LRUCache } from 'lru-cache'
 import { growingTo } from '../../kernel/growing.ts'
 import { heldPlanId } from '../../kernel/ids.ts'
-import { ledgerFold } from '../../money/ledger/fold.ts'
 import type {
   CommandDecision,
   CommandOutcome,
   CommandRunner,
 } from '../../platform/eventstore/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import type { OrderDetails } from '../../terms/order-details.ts'
-import { ledgerStream, orderStream } from '../../terms/streams.ts'
-import { arbiterOf } from './arbiter.ts'
-import { orderFold } from './fold.ts'
+import { orderStreams } from './arbiter.ts'
 import { decidePlacement, type OrderDraft, type PlacementAnswer } from './place.ts'
 import { actorOf, type OrderRequest, OrderTurnedAway } from './request.ts'
 
@@ -43,15 +39,14 @@ export const createAttempt = (deps: { readonly log: EventLog; readonly runner: C
 
   const ask = async (request: OrderRequest, draft: OrderDraft, mode: AttemptMode) => {
     const { accountId, dailyCapCents } = request.caller
-    const arbiter = arbiterOf(draft as OrderDetails)
+    const streams = orderStreams(draft)
     const { beside } = request
     const placement = { draft, capCents: dailyCapCents, payAwaited: mode === 'pay-awaited' }
     const { answer, position } = await runner.run({
       name: `place-${draft.kind}`,
       streams: {
-        ledger: { stream: ledgerStream(accountId), fold: ledgerFold },
-        arbiter: { stream: arbiter.stream, fold: arbiter.fold },
-        order: { stream: orderStream(draft.orderId), fold: orderFold, ...orderAssumed },
+        ...streams,
+        order: { ...streams.order, ...orderAssumed },
         ...(beside && { beside: { stream: beside.stream, fold: beside.fold } }),
       },
       decide: (states, { nowMs }): CommandDecision<PlacementAnswer | { readonly kind: 'turned_away' }> => {

@@ -4,18 +4,18 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { newId, type OrderId } from '../../kernel/ids.ts'
 import { cancelReasonOf } from '../../money/deposits/cancel-reason.ts'
 import { depositFold } from '../../money/deposits/fold.ts'
-import { ledgerFold } from '../../money/ledger/fold.ts'
+import { ledgerRef } from '../../money/ledger/fold.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Poller } from '../../platform/work/poller.ts'
 import { startWorklists, worklist } from '../../platform/work/worklist.ts'
 import { microsPerCent } from '../../terms/money.ts'
-import { accountStream, depositStream, ledgerStream, orderStream } from '../../terms/streams.ts'
-import { accountFold } from '../accounts/fold.ts'
+import { depositStream } from '../../terms/streams.ts'
+import { accountRef } from '../accounts/fold.ts'
 import type { Orderable } from '../catalog/orderable.ts'
-import { arbiterOf } from './arbiter.ts'
+import { orderStreams } from './arbiter.ts'
 import { decideAwaitedAlone, decideCancellation } from './awaited.ts'
-import { orderFold } from './fold.ts'
+import { orderRef } from './fold.ts'
 import { readOrder } from './read-order.ts'
 
 type Deps = {
@@ -39,7 +39,6 @@ const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Prom
   const standing = await readOrder(log, orderId)
   if (!standing?.awaiting) return 'over'
   const { details, awaiting } = standing
-  const arbiter = arbiterOf(details)
   const awaited = {
     order: details,
     depositId: awaiting.depositId,
@@ -48,10 +47,8 @@ const tryHeld = async ({ log, runner, orderable }: Deps, orderId: OrderId): Prom
   const { answer } = await runner.run({
     name: 'place-held-order',
     streams: {
-      account: { stream: accountStream(details.accountId), fold: accountFold },
-      ledger: { stream: ledgerStream(details.accountId), fold: ledgerFold },
-      arbiter: { stream: arbiter.stream, fold: arbiter.fold },
-      order: { stream: orderStream(orderId), fold: orderFold },
+      account: accountRef(details.accountId),
+      ...orderStreams(details),
     },
     decide: (states, { nowMs }) => decideAwaitedAlone(states, awaited, nowMs),
     ...cause,
@@ -69,9 +66,9 @@ const cancelClosed = async ({ log, runner }: Deps, orderId: OrderId): Promise<bo
   const { answer } = await runner.run({
     name: 'cancel-order',
     streams: {
-      ledger: { stream: ledgerStream(details.accountId), fold: ledgerFold },
+      ledger: ledgerRef(details.accountId),
       deposit: { stream: depositStream(depositId), fold: depositFold },
-      order: { stream: orderStream(orderId), fold: orderFold },
+      order: orderRef(orderId),
     },
     decide: ({ order, ledger, deposit }, { nowMs }) => {
       const reason = cancelReasonOf(deposit)

@@ -6,22 +6,29 @@ import type { OrderDetails } from '../../terms/order-details.ts'
 import { orderStream } from '../../terms/streams.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
 import type { OrderEvent } from './events.ts'
+import { type NeedsEvidence, noEvidence, type RefundEvidence } from './extended.ts'
 import { type Order, orderAfter } from './fold.ts'
-import { landRefund, noEvidence, type RefundEvidence } from './land-refund.ts'
+import { landRefund } from './land-refund.ts'
 import { type OrderStates, paidEvent, placedEvents, withoutEmpty } from './place.ts'
 
 /** The one refund of an order that failed after it was paid. */
 const failureRefundId = (orderId: string): string => deriveId('ref', [orderId, 'failed'])
 
+/** The order as it is after this step. */
+export type CompletionAnswer = { readonly kind: 'completed'; readonly order: Order } | NeedsEvidence
+
+const completed = (order: Order): CompletionAnswer => ({ kind: 'completed', order })
+
 const finishRefunds = (
   states: OrderStates & { readonly order: Order },
   nowMs: number,
   evidence: RefundEvidence,
-): CommandDecision<Order> => {
+): CommandDecision<CompletionAnswer> => {
   const open = states.order.refunds.find((refund) => !refund.landed)
-  if (!open) return { appends: [], answer: states.order }
-  const { appends, order } = landRefund(states, open, nowMs, evidence)
-  return { appends, answer: order }
+  if (!open) return { appends: [], answer: completed(states.order) }
+  const landing = landRefund(states, open, nowMs, evidence)
+  if (landing.kind === 'needs') return { appends: [], answer: landing }
+  return { appends: landing.appends, answer: completed(landing.order) }
 }
 
 /**
@@ -29,14 +36,13 @@ const finishRefunds = (
  * the one final state (the table in docs/architecture.md). The arbiter's first answer stands; a paid order that it
  * refuses is failed and refunded whole.
  * @param debit The order as the debit carries it, and the wallet's available micro-dollars right after it.
- * @throws RefundForgotten
  */
 export const decideCompletion = (
   states: OrderStates,
   debit: { readonly order: OrderDetails; readonly availableAfterMicros: number },
   nowMs: number,
   evidence: RefundEvidence = noEvidence,
-): CommandDecision<Order> => {
+): CommandDecision<CompletionAnswer> => {
   const standing = states.order
   if (standing?.paid) return finishRefunds({ ...states, order: standing }, nowMs, evidence)
   const { order } = debit
@@ -54,7 +60,7 @@ export const decideCompletion = (
         { stream: arbiter.stream, events: ruling.events },
         { stream: orderStream(orderId), events },
       ]),
-      answer: orderAfter(standing, events),
+      answer: completed(orderAfter(standing, events)),
     }
   }
   const reason = verdict.outcome === 'refused' ? verdict.reason : 'out_of_stock'
@@ -77,12 +83,13 @@ export const decideCompletion = (
     nowMs,
     evidence,
   )
+  if (landing.kind === 'needs') return { appends: [], answer: landing }
   return {
     appends: [
       ...(ruling.standing ? [] : [{ stream: arbiter.stream, events: [arbiter.recordRefusal(reason)] }]),
       { stream: orderStream(orderId), events },
       ...landing.appends,
     ],
-    answer: landing.order,
+    answer: completed(landing.order),
   }
 }

@@ -1,16 +1,15 @@
 import { type AccountId, newId, type OrderId } from '../../kernel/ids.ts'
 import type { LedgerEvent } from '../../money/ledger/events.ts'
-import { ledgerFold } from '../../money/ledger/fold.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { Actor, DomainEvent } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
 import type { StreamName } from '../../terms/streams.ts'
-import { ledgerStream, orderStream } from '../../terms/streams.ts'
-import { arbiterOf } from './arbiter.ts'
+import { ledgerStream } from '../../terms/streams.ts'
+import { orderStreams } from './arbiter.ts'
 import { decideCompletion } from './complete.ts'
-import { type Order, orderFold } from './fold.ts'
+import type { Order } from './fold.ts'
 import { readOrder } from './read-order.ts'
 import { withRefundEvidence } from './refund-evidence.ts'
 
@@ -59,22 +58,17 @@ export const createCompletion = (deps: {
   return async (orderId, debit) => {
     const paid = await paidOrder(orderId, debit)
     if (!paid) return null
-    const arbiter = arbiterOf(paid.order)
-    const ledger = ledgerStream(paid.order.accountId)
-    const { answer: order, position } = await withRefundEvidence(log, ledger, (evidence) =>
+    const streams = orderStreams(paid.order)
+    const { answer, position } = await withRefundEvidence(log, streams.ledger.stream, (evidence) =>
       runner.run({
         name: 'complete-order',
-        streams: {
-          ledger: { stream: ledger, fold: ledgerFold },
-          arbiter: { stream: arbiter.stream, fold: arbiter.fold },
-          order: { stream: orderStream(orderId), fold: orderFold },
-        },
+        streams,
         decide: (states, { nowMs }) => decideCompletion(states, paid, nowMs, evidence),
         correlationId: newId('run'),
         actor: system,
         account: paid.order.accountId,
       }),
     )
-    return { order, position }
+    return { order: answer.order, position }
   }
 }

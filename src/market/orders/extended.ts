@@ -2,45 +2,61 @@ import type { ProxyId } from '../../kernel/ids.ts'
 import type { Arbiter } from './arbiter.ts'
 import { decidedRefundCents, decidedRefundCostCents, type Order, type Refund } from './fold.ts'
 
+/**
+ * What was looked up for the decision. By refund: whether its money moved, as all of the wallet's stream tells. By
+ * extension: whether something of its price is kept, as its own stream tells.
+ */
+export type RefundEvidence = ReadonlyMap<string, boolean>
+
+export const noEvidence: RefundEvidence = new Map()
+
+/** Nothing was decided: this has to be looked up first. */
+export type NeedsEvidence = {
+  readonly kind: 'needs'
+  /**
+   * Decided so long ago that the wallet does not remember whether their money moved (seven days, and only where the log
+   * can lose the end of a command): its stream has to be looked through.
+   */
+  readonly refundIds: readonly string[]
+  /** These orders have extended rentals that a refund would end; it is not known whether they were refunded. */
+  readonly extensionIds: readonly string[]
+}
+
+export const needs = (missing: Partial<Omit<NeedsEvidence, 'kind'>>): NeedsEvidence => ({
+  kind: 'needs',
+  refundIds: [],
+  extensionIds: [],
+  ...missing,
+})
+
 /** Whether something of what an order cost is not given back. */
 export const keepsMoney = (order: Order): boolean => {
   const { amountCents, costCents = 0 } = order.details
   return decidedRefundCents(order) < amountCents || decidedRefundCostCents(order) < costCents
 }
 
-/** A refund would end rentals that these orders have extended; their streams have to be looked at. Nothing was decided. */
-export class ExtensionsUnread extends Error {
-  override readonly name = 'ExtensionsUnread'
-  readonly orderIds: readonly string[]
-  constructor(orderIds: readonly string[]) {
-    super(`it is not known whether ${orderIds.join(', ')} were refunded`)
-    this.orderIds = orderIds
-  }
-}
-
 /**
  * The rentals among those of a refund that extensions have paid for, and which: those whose price was not given back
  * whole. The arbiter's stream says who extended, so an extension that is placed meanwhile has this decided again; that
  * one was refunded whole stays true, whenever it was looked up.
- * @param evidence By extension: whether something of its price is kept.
- * @throws ExtensionsUnread
+ * @returns needs: the streams of these extensions have to be looked at first
  */
 export const paidExtensions = (
   arbiter: Arbiter<unknown>,
   state: unknown,
   refund: Pick<Refund, 'proxyIds'>,
-  evidence: ReadonlyMap<string, boolean>,
+  evidence: RefundEvidence,
   nowMs: number,
-): ReadonlyMap<ProxyId, readonly string[]> => {
+): { readonly kind: 'known'; readonly paid: ReadonlyMap<ProxyId, readonly string[]> } | NeedsEvidence => {
   const extended = arbiter.paidForSince(state, refund, nowMs)
   const unread = new Set([...extended.values()].flat().filter((orderId) => !evidence.has(orderId)))
-  if (unread.size > 0) throw new ExtensionsUnread([...unread])
+  if (unread.size > 0) return needs({ extensionIds: [...unread] })
   const paid = new Map<ProxyId, readonly string[]>()
   for (const [proxyId, orderIds] of extended) {
-    const kept = orderIds.filter((orderId) => evidence.get(orderId))
-    if (kept.length > 0) paid.set(proxyId, kept)
+    const stillPaid = orderIds.filter((orderId) => evidence.get(orderId))
+    if (stillPaid.length > 0) paid.set(proxyId, stillPaid)
   }
-  return paid
+  return { kind: 'known', paid }
 }
 
 /** The rentals that a refund would end, and the extensions of them that are paid for. */

@@ -1,6 +1,7 @@
-import type { ProxyId } from '../../kernel/ids.ts'
+import type { OrderId, ProxyId } from '../../kernel/ids.ts'
 import { type Fold, foldedOn } from '../../platform/eventstore/fold.ts'
 import type { OrderDetails, ShownDetails } from '../../terms/order-details.ts'
+import { orderStream } from '../../terms/streams.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 
 /** The public vocabulary (decisions, "Orders"); webhooks and reads use the same words. */
@@ -170,3 +171,6 @@ export const orderFold: Fold<OrderState, OrderEvent> = {
   usedOnce: true,
   evolve,
 }
+
+/** The stream of an order, as a command names it. */
+export const orderRef = (order: OrderId) => ({ stream: orderStream(order), fold: orderFold })

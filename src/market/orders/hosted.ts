@@ -3,17 +3,16 @@ import { isoTime } from '../../kernel/clock.ts'
 import type { AccountId, DepositId, OrderId } from '../../kernel/ids.ts'
 import { type Deposit, isClosed, isPayable } from '../../money/deposits/fold.ts'
 import type { Deposits } from '../../money/deposits/service.ts'
-import { ledgerFold } from '../../money/ledger/fold.ts'
+import { ledgerRef } from '../../money/ledger/fold.ts'
 import { type Gateways, GatewayUnavailable } from '../../money/payments/port.ts'
 import { floorCents, maxDepositCents, type Rail, resellerRails } from '../../money/payments/rails.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
-import { ledgerStream, orderStream } from '../../terms/streams.ts'
 import { decideAwaiting } from './awaited.ts'
 import type { PayPage } from './errors.ts'
-import { type Order, orderFold } from './fold.ts'
+import { type Order, orderRef } from './fold.ts'
 import type { OrderDraft } from './place.ts'
 import { readOrder } from './read-order.ts'
 import type { AwaitedInvoice } from './record.ts'
@@ -86,8 +85,8 @@ export const createHostedOrders = (deps: {
     runner.run({
       name: 'await-payment',
       streams: {
-        ledger: { stream: ledgerStream(order.accountId), fold: ledgerFold },
-        order: { stream: orderStream(order.orderId), fold: orderFold },
+        ledger: ledgerRef(order.accountId),
+        order: orderRef(order.orderId),
       },
       decide: (states) => decideAwaiting(states, { order, depositId }),
       ...cause,

@@ -11,41 +11,20 @@ import { isCustomerOrder } from '../../terms/order-details.ts'
 import { ledgerStream, orderStream } from '../../terms/streams.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
 import type { OrderEvent } from './events.ts'
-import { paidExtensions } from './extended.ts'
+import { type NeedsEvidence, needs, paidExtensions, type RefundEvidence } from './extended.ts'
 import { type Order, orderAfter, type Refund } from './fold.ts'
 import { type OrderStates, withoutEmpty } from './place.ts'
 
 /**
- * What was looked up for the decision. By refund: whether its money moved, as all of the wallet's stream tells. By
- * extension: whether something of its price is kept, as its own stream tells.
- */
-export type RefundEvidence = ReadonlyMap<string, boolean>
-
-export const noEvidence: RefundEvidence = new Map()
-
-/**
- * The refund was decided so long ago that the wallet does not remember whether its money moved (seven days, and only
- * where the log can lose the end of a command): its stream has to be looked through. Nothing was decided.
- */
-export class RefundForgotten extends Error {
-  override readonly name = 'RefundForgotten'
-  readonly refundId: string
-  constructor(refundId: string) {
-    super(`the wallet does not remember whether refund ${refundId} was paid`)
-    this.refundId = refundId
-  }
-}
-
-/**
- * The money of a refund: to the wallet, or back to both sides of an order for a customer. None when it is there.
- * @throws RefundForgotten
+ * The money of a refund: to the wallet, or back to both sides of an order for a customer. None when it is there, null
+ * when the wallet does not remember and nobody has looked it up.
  */
 const moneyBack = (
   ledger: LedgerState,
   { details }: Order,
   refund: Refund,
   evidence: RefundEvidence,
-): readonly LedgerEvent[] => {
+): readonly LedgerEvent[] | null => {
   const { orderId, family } = details
   const common = { reference: refund.refundId, orderId, family }
   const amountMicros = centsToMicros(refund.amountCents)
@@ -61,7 +40,7 @@ const moneyBack = (
   if (remembersSince(ledger.movements, refund.decidedAtMs)) return decision.events
   // What was looked up before this decision stays true: whatever moved since then is remembered.
   const moved = evidence.get(refund.refundId)
-  if (moved === undefined) throw new RefundForgotten(refund.refundId)
+  if (moved === undefined) return null
   return moved ? [] : decision.events
 }
 
@@ -76,17 +55,24 @@ const gotGoods = (
   return standing && verdict.outcome === 'fulfilled'
 }
 
+export type Landing = {
+  readonly kind: 'landed'
+  readonly appends: Appends
+  readonly order: Order
+  /** Rentals that go on: extensions have paid for them. */
+  readonly keptProxyIds: readonly ProxyId[]
+}
+
 /**
  * The refund's way home: credit, what it pays for taken back, `OrderRefunded`. Each step looks whether it stands, so
  * that every prefix of it is finished by calling it again. A rental that an extension has paid for meanwhile goes on.
- * @throws RefundForgotten, ExtensionsUnread
  */
 export const landRefund = (
   states: OrderStates & { readonly order: Order },
   refund: Refund,
   nowMs: number,
   evidence: RefundEvidence,
-): { readonly appends: Appends; readonly order: Order; readonly keptProxyIds: readonly ProxyId[] } => {
+): Landing | NeedsEvidence => {
   const { order } = states
   const { details } = order
   const refundedCents = order.refundedCents + refund.amountCents
@@ -105,18 +91,23 @@ export const landRefund = (
       refundedAt: isoTime(nowMs),
     },
   }
-  const kept = paidExtensions(arbiter, states.arbiter, refund, evidence, nowMs)
-  const ended = { ...refund, proxyIds: refund.proxyIds.filter((id) => !kept.has(id)) }
+  const extended = paidExtensions(arbiter, states.arbiter, refund, evidence, nowMs)
+  if (extended.kind === 'needs') return extended
+  const money = moneyBack(states.ledger, order, refund, evidence)
+  if (money === null) return needs({ refundIds: [refund.refundId] })
+  const { paid } = extended
+  const ended = { ...refund, proxyIds: refund.proxyIds.filter((id) => !paid.has(id)) }
   const takenBack = gotGoods(states, arbiter, nowMs)
     ? arbiter.takeBack(states.arbiter, ended, complete, nowMs)
     : []
   return {
+    kind: 'landed',
     appends: withoutEmpty([
-      { stream: ledgerStream(details.accountId), events: moneyBack(states.ledger, order, refund, evidence) },
+      { stream: ledgerStream(details.accountId), events: money },
       { stream: arbiter.stream, events: takenBack },
       { stream: orderStream(details.orderId), events: [refunded] },
     ]),
     order: orderAfter(order, [refunded]),
-    keptProxyIds: [...kept.keys()],
+    keptProxyIds: [...paid.keys()],
   }
 }

@@ -1,10 +1,10 @@
 import type { OrderId } from '../../kernel/ids.ts'
 import type { LedgerEvent } from '../../money/ledger/events.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
+import type { CommandOutcome } from '../../platform/eventstore/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { StreamName } from '../../terms/streams.ts'
-import { ExtensionsUnread, keepsMoney } from './extended.ts'
-import { type RefundEvidence, RefundForgotten } from './land-refund.ts'
+import { keepsMoney, type NeedsEvidence, type RefundEvidence } from './extended.ts'
 import { readOrder } from './read-order.ts'
 
 /** Whether a wallet's stream has the money of a refund. Reads all of it: this is asked once in a long while. */
@@ -25,24 +25,25 @@ const isPaid = async (log: EventLog, orderId: string): Promise<boolean> => {
 }
 
 /**
- * Runs what lands refunds. Where the wallet has forgotten whether one was paid, its whole stream is looked through, and
- * it runs again with what that says: a refund is paid once, however late it is finished. Where rentals were extended,
- * the streams of the extensions are read, and it runs again with what those say.
+ * Runs what lands refunds until it needs nothing more. Where the wallet has forgotten whether one was paid, its whole
+ * stream is looked through: a refund is paid once, however late it is finished. Where rentals were extended, the streams
+ * of the extensions are read.
  */
-export const withRefundEvidence = async <Value>(
+export const withRefundEvidence = async <Answer extends { readonly kind: string }>(
   log: EventLog,
   ledger: StreamName,
-  run: (evidence: RefundEvidence) => Promise<Value>,
-): Promise<Value> => {
+  run: (evidence: RefundEvidence) => Promise<CommandOutcome<Answer | NeedsEvidence>>,
+): Promise<CommandOutcome<Exclude<Answer, NeedsEvidence>>> => {
   const evidence = new Map<string, boolean>()
-  for (;;)
-    try {
-      return await run(evidence)
-    } catch (error) {
-      if (error instanceof RefundForgotten && !evidence.has(error.refundId))
-        evidence.set(error.refundId, await moneyMoved(log, ledger, error.refundId))
-      else if (error instanceof ExtensionsUnread)
-        for (const orderId of error.orderIds) evidence.set(orderId, await isPaid(log, orderId))
-      else throw error
-    }
+  for (;;) {
+    const outcome = await run(evidence)
+    const { answer } = outcome
+    if (!isNeeds(answer)) return { ...outcome, answer: answer as Exclude<Answer, NeedsEvidence> }
+    const missing = [...answer.refundIds, ...answer.extensionIds].filter((id) => !evidence.has(id))
+    if (missing.length === 0) throw new Error('evidence that was looked up is asked for again')
+    for (const id of answer.refundIds) evidence.set(id, await moneyMoved(log, ledger, id))
+    for (const id of answer.extensionIds) evidence.set(id, await isPaid(log, id))
+  }
 }
+
+const isNeeds = (answer: { readonly kind: string }): answer is NeedsEvidence => answer.kind === 'needs'

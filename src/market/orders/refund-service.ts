@@ -1,11 +1,8 @@
 import { deriveId, type OrderId, type PlanId } from '../../kernel/ids.ts'
-import { ledgerFold } from '../../money/ledger/fold.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import { ledgerStream, orderStream } from '../../terms/streams.ts'
-import { arbiterOf } from './arbiter.ts'
-import { orderFold } from './fold.ts'
+import { orderStreams } from './arbiter.ts'
 import { readOrder } from './read-order.ts'
 import { decideRefund, type RefundAnswer } from './refund.ts'
 import { withRefundEvidence } from './refund-evidence.ts'
@@ -39,20 +36,15 @@ export const refundOrder = async (
   const order = await readOrder(deps.log, orderId)
   if (!order) return null
   const { details } = order
-  const arbiter = arbiterOf(details)
+  const streams = orderStreams(details)
   const settle = async (): Promise<void> => {
     if (details.planId !== null) await deps.settleTraffic(details.planId)
   }
   await settle()
-  const ledger = ledgerStream(details.accountId)
-  const { answer } = await withRefundEvidence(deps.log, ledger, (evidence) =>
+  const { answer } = await withRefundEvidence(deps.log, streams.ledger.stream, (evidence) =>
     deps.runner.run({
       name: 'refund-order',
-      streams: {
-        ledger: { stream: ledger, fold: ledgerFold },
-        arbiter: { stream: arbiter.stream, fold: arbiter.fold },
-        order: { stream: orderStream(orderId), fold: orderFold },
-      },
+      streams,
       decide: (states, { nowMs }) => decideRefund(states, refundId, request, nowMs, evidence),
       correlationId,
       actor,

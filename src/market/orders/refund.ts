@@ -3,9 +3,16 @@ import type { CommandDecision } from '../../platform/eventstore/commands/command
 import { orderStream } from '../../terms/streams.ts'
 import { type Arbiter, arbiterOf } from './arbiter.ts'
 import type { OrderEvent } from './events.ts'
-import { type ExtendedSince, extendedSince, paidExtensions } from './extended.ts'
+import {
+  type ExtendedSince,
+  extendedSince,
+  type NeedsEvidence,
+  noEvidence,
+  paidExtensions,
+  type RefundEvidence,
+} from './extended.ts'
 import { type Order, orderAfter } from './fold.ts'
-import { landRefund, noEvidence, type RefundEvidence } from './land-refund.ts'
+import { landRefund } from './land-refund.ts'
 import type { OrderStates } from './place.ts'
 import { type RefundRequest, refundShareOf } from './refund-share.ts'
 
@@ -26,7 +33,6 @@ export type RefundAnswer =
  * Decides and lands a refund: never more than was paid, once for a refund id. The order stream decides
  * (`RefundDecided`) before any money moves. One that would end a rental which a later order has extended is refused
  * as long as something of that order's price is kept, unless nobody asked for it.
- * @throws RefundForgotten, ExtensionsUnread
  */
 export const decideRefund = (
   states: OrderStates,
@@ -34,33 +40,35 @@ export const decideRefund = (
   request: RefundRequest,
   nowMs: number,
   evidence: RefundEvidence = noEvidence,
-): CommandDecision<RefundAnswer> => {
-  const refuse = (reason: string): CommandDecision<RefundAnswer> => ({
+): CommandDecision<RefundAnswer | NeedsEvidence> => {
+  const refusal = (reason: string): CommandDecision<RefundAnswer> => ({
     appends: [],
     answer: { kind: 'refused', reason },
   })
   const { order } = states
-  if (!order) return refuse('there is no such order')
-  if (!order.paid) return refuse('nothing was paid for the order')
+  if (!order) return refusal('there is no such order')
+  if (!order.paid) return refusal('nothing was paid for the order')
   if (order.status === 'processing')
-    return refuse('the order is still being processed; try again in a moment')
+    return refusal('the order is still being processed; try again in a moment')
   const known = order.refunds.find((refund) => refund.refundId === refundId)
   if (known?.landed) return { appends: [], answer: { kind: 'already_applied', order } }
   if (known) {
     const landing = landRefund({ ...states, order }, known, nowMs, evidence)
+    if (landing.kind === 'needs') return { appends: [], answer: landing }
     const { appends, order: after, keptProxyIds } = landing
     const { amountCents } = known
     return { appends, answer: { kind: 'refunded', order: after, amountCents, keptProxyIds } }
   }
   const share = refundShareOf(order, request)
-  if ('reason' in share) return refuse(share.reason)
+  if ('reason' in share) return refusal(share.reason)
   const { amountCents, costCents = 0 } = share
-  if (amountCents + costCents <= 0) return refuse('nothing of the order is left to refund')
+  if (amountCents + costCents <= 0) return refusal('nothing of the order is left to refund')
   const arbiter = arbiterOf(order.details) as Arbiter<unknown>
   const extended = paidExtensions(arbiter, states.arbiter, share, evidence, nowMs)
+  if (extended.kind === 'needs') return { appends: [], answer: extended }
   const unasked = request.kind === 'whole' && request.unasked === true
-  if (extended.size > 0 && !unasked)
-    return { appends: [], answer: { kind: 'refused', ...extendedSince(extended) } }
+  if (extended.paid.size > 0 && !unasked)
+    return { appends: [], answer: { kind: 'refused', ...extendedSince(extended.paid) } }
   const { reference } = request
   const decided: OrderEvent = {
     type: 'RefundDecided',
@@ -78,6 +86,7 @@ export const decideRefund = (
     nowMs,
     evidence,
   )
+  if (landing.kind === 'needs') return { appends: [], answer: landing }
   return {
     appends: [{ stream: orderStream(order.details.orderId), events: [decided] }, ...landing.appends],
     answer: { kind: 'refunded', order: landing.order, amountCents, keptProxyIds: landing.keptProxyIds },

@@ -3,9 +3,9 @@ import type { ResellerRail } from '../../money/payments/rails.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { handle, type Result, readState } from '../../platform/eventstore/commands/handle.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
-import { accountStream, catalogStream, termsStream } from '../../terms/streams.ts'
-import { accountFold } from '../accounts/fold.ts'
-import { catalogFold } from '../catalog/fold.ts'
+import { termsStream } from '../../terms/streams.ts'
+import { accountRef } from '../accounts/fold.ts'
+import { catalogRef } from '../catalog/fold.ts'
 import type { BotCredentials, GatewayCredentials } from './credential-forms.ts'
 import type { ResellerCredentials } from './credentials.ts'
 import { decideTerms, type TermsChange, type TermsRefusal } from './decide.ts'
@@ -47,8 +47,8 @@ export const createResellers = ({
     const decider = {
       ...termsRef(reseller),
       others: {
-        account: { stream: accountStream(reseller), fold: accountFold },
-        catalog: { stream: catalogStream, fold: catalogFold },
+        account: accountRef(reseller),
+        catalog: catalogRef,
       },
     }
     return handle(

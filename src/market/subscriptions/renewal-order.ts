@@ -11,8 +11,8 @@ import { readState } from '../../platform/eventstore/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { accountStream, stockStream } from '../../terms/streams.ts'
-import { accountFold } from '../accounts/fold.ts'
+import { stockStream } from '../../terms/streams.ts'
+import { accountRef } from '../accounts/fold.ts'
 import { metaOf } from '../catalog/how-to.ts'
 import { type Buyer, type Prepared, prepareExtension, prepareOrder } from '../orders/prepare.ts'
 import { readOrder } from '../orders/read-order.ts'
@@ -36,7 +36,7 @@ export const createRenewalOrders = (deps: {
     const account = await readState(
       runner,
       { name: 'read-account', actor: subscriptionsActor, correlationId: newId('run') },
-      { stream: accountStream(accountId), fold: accountFold },
+      accountRef(accountId),
     )
     if (!account || account.blocked) return null
     const keyId = terms.keyId as KeyId

@@ -9,8 +9,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import { graceMs } from '../../terms/interval.ts'
 import { centsToMicros } from '../../terms/money.ts'
-import { orderStream } from '../../terms/streams.ts'
-import { type Order, orderFold } from '../orders/fold.ts'
+import { type Order, orderRef } from '../orders/fold.ts'
 import { type OrderService, OrderTurnedAway } from '../orders/service.ts'
 import { decideRefused, decideScheduledEnd, dueAtMs } from './decide.ts'
 import type { Subscription } from './fold.ts'
@@ -106,7 +105,7 @@ export const createRenewals = (deps: {
   const expire = async (state: Subscription, orderId: OrderId, reason: string): Promise<boolean> => {
     const decider = {
       ...subscriptionRef(state.terms.subscriptionId as SubscriptionId),
-      others: { order: { stream: orderStream(orderId), fold: orderFold } },
+      others: { order: orderRef(orderId) },
     }
     const result = await handle(runner, commandOn(state, 'expire-subscription'), decider, (now, context) => {
       const { order } = context.others

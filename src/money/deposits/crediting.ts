@@ -1,12 +1,10 @@
 import type { CustomerId } from '../../kernel/ids.ts'
-import { accountFold } from '../../market/accounts/fold.ts'
-import { arbiterOf } from '../../market/orders/arbiter.ts'
+import { accountRef } from '../../market/accounts/fold.ts'
+import { orderStreams } from '../../market/orders/arbiter.ts'
 import { decideAwaited } from '../../market/orders/awaited.ts'
-import { orderFold } from '../../market/orders/fold.ts'
 import type { Appends, StatesOf, StreamRefs } from '../../platform/eventstore/commands/command.ts'
 import { foldedOn } from '../../platform/eventstore/fold.ts'
 import { remembersSince } from '../../platform/eventstore/remembered.ts'
-import { accountStream, orderStream } from '../../terms/streams.ts'
 import { decideCredit } from '../ledger/decide.ts'
 import { decideCustomerCredit } from '../ledger/decide-customer.ts'
 import type { LedgerEvent } from '../ledger/events.ts'
@@ -81,12 +79,8 @@ const placingCrediting = (
 ): Crediting => {
   const { depositId, accountId, pending } = deposit
   const { order } = pending
-  const arbiter = arbiterOf(order)
-  const streams = {
-    account: { stream: accountStream(accountId), fold: accountFold },
-    arbiter: { stream: arbiter.stream, fold: arbiter.fold },
-    order: { stream: orderStream(order.orderId), fold: orderFold },
-  }
+  const { ledger: _, ...orderOnly } = orderStreams(order)
+  const streams = { account: accountRef(accountId), ...orderOnly }
   const crediting: Crediting<typeof streams> = {
     streams,
     decide: (ledger, states, payment, nowMs) => {

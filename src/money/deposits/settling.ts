@@ -5,8 +5,8 @@ import type { Orderable } from '../../market/catalog/orderable.ts'
 import type { CommandRunner, StreamRefs } from '../../platform/eventstore/commands/command.ts'
 import { readState } from '../../platform/eventstore/commands/handle.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
-import { depositStream, ledgerStream } from '../../terms/streams.ts'
-import { ledgerFold } from '../ledger/fold.ts'
+import { depositStream } from '../../terms/streams.ts'
+import { ledgerRef } from '../ledger/fold.ts'
 import { type Gateways, GatewayUnavailable } from '../payments/port.ts'
 import { type Crediting, creditingOf } from './crediting.ts'
 import { decideFailure, decideReceipt, type ReportedInvoice } from './decide.ts'
@@ -78,7 +78,7 @@ export const createSettling = (deps: {
         streams: {
           ...crediting.streams,
           ...depositRef(depositId),
-          ledger: { stream: ledgerStream(details.accountId), fold: ledgerFold },
+          ledger: ledgerRef(details.accountId),
         },
         decide: (states, { nowMs }) => decideReceipt(states as never, reported, crediting, nowMs),
         ...cause,

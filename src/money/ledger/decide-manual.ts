@@ -132,14 +132,14 @@ export const decideManual = (
   { account, movement: standing, ledger }: ManualStates,
   asked: ManualMovement,
 ): CommandDecision<ManualAnswer> => {
-  const refuse = (refusal: ManualRefusal, ...facts: Fact[]): CommandDecision<ManualAnswer> => ({
+  const nothing = (refusal: ManualRefusal, ...facts: Fact[]): CommandDecision<ManualAnswer> => ({
     appends: appendsOf(facts),
     answer: refused(refusal),
   })
-  if (!account) return refuse({ code: 'unknown_account' })
-  if (asked.kind === 'customer' && !account.reseller) return refuse({ code: 'not_a_reseller' })
+  if (!account) return nothing({ code: 'unknown_account' })
+  if (asked.kind === 'customer' && !account.reseller) return nothing({ code: 'not_a_reseller' })
   if (standing?.status === 'applied')
-    return refuse({ code: 'already_applied', amountMicros: standing.movement.amountMicros })
+    return nothing({ code: 'already_applied', amountMicros: standing.movement.amountMicros })
 
   const resumed = standing?.status === 'recorded' ? standing : null
   const movement = resumed?.movement ?? asked
@@ -150,14 +150,14 @@ export const decideManual = (
     return [guard, event]
   }
   const applied = (amountMicros: number, ...facts: Fact[]) =>
-    refuse({ code: 'already_applied', amountMicros }, ...facts)
+    nothing({ code: 'already_applied', amountMicros }, ...facts)
   const decision = decideOnLedger(ledger, movement)
   if (decision.outcome === 'refused' && decision.refusal.code === 'already_applied')
     return applied(decision.refusal.amountMicros, ...(resumed ? [mark('ManualMovementApplied')] : []))
   if (resumed && !remembersSince(ledger.movements, resumed.recordedAtMs))
-    return refuse({ code: 'unconfirmed', recordedAtMs: resumed.recordedAtMs })
+    return nothing({ code: 'unconfirmed', recordedAtMs: resumed.recordedAtMs })
   if (decision.outcome === 'refused')
-    return refuse(decision.refusal, ...(resumed ? [mark('ManualMovementWithdrawn')] : []))
+    return nothing(decision.refusal, ...(resumed ? [mark('ManualMovementWithdrawn')] : []))
 
   const facts: Fact[] = [
     ...(resumed ? [] : [[guard, { type: 'ManualMovementRecorded', data: movement }] as const]),

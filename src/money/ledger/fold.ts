@@ -1,6 +1,8 @@
+import type { AccountId } from '../../kernel/ids.ts'
 import type { Fold } from '../../platform/eventstore/fold.ts'
 import { assertSafe } from '../../terms/money.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
+import { ledgerStream } from '../../terms/streams.ts'
 import type { CustomerEvent } from './customer-events.ts'
 import type { LedgerEvent } from './events.ts'
 import { customerMovementOf, movementOf } from './movement.ts'
@@ -130,3 +132,6 @@ export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
   evolve,
   snapshot: ledgerSnapshot,
 }
+
+/** The ledger of an account, as a command names it. */
+export const ledgerRef = (account: AccountId) => ({ stream: ledgerStream(account), fold: ledgerFold })

@@ -1,13 +1,12 @@
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
-import { accountFold } from '../../market/accounts/fold.ts'
+import { accountRef } from '../../market/accounts/fold.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { readState } from '../../platform/eventstore/commands/handle.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { centsToMicros } from '../../terms/money.ts'
-import { accountStream, ledgerStream } from '../../terms/streams.ts'
 import type { AdjustmentReason, CustomerAdjustmentReason } from './adjustment-reason.ts'
 import { decideManual, type ManualAnswer, manualStream } from './decide-manual.ts'
-import { ledgerFold } from './fold.ts'
+import { ledgerRef } from './fold.ts'
 import type { ManualMovement } from './manual-events.ts'
 import { manualFold } from './manual-fold.ts'
 import type { Purse } from './purse.ts'
@@ -79,9 +78,9 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     const { answer } = await runner.run({
       name: movementNames[movement.kind],
       streams: {
-        account: { stream: accountStream(accountId), fold: accountFold },
+        account: accountRef(accountId),
         movement: { stream: manualStream(movement), fold: manualFold },
-        ledger: { stream: ledgerStream(accountId), fold: ledgerFold },
+        ledger: ledgerRef(accountId),
       },
       decide: (states) => decideManual(states, movement),
       actor: cause.actor,
@@ -91,11 +90,7 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     return answer
   }
   const stateOf = (accountId: AccountId, cause: Cause): Promise<LedgerState> =>
-    readState(
-      runner,
-      { ...cause, name: 'read-wallet' },
-      { stream: ledgerStream(accountId), fold: ledgerFold },
-    )
+    readState(runner, { ...cause, name: 'read-wallet' }, ledgerRef(accountId))
   return {
     credit: ({ accountId, amountCents, reference }, cause) =>
       move({ kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) }, cause),
