@@ -27,9 +27,11 @@ const snapshotOf020 = (availableMicros: number): string => {
 
 test('a snapshot of release 0.2.0 is left aside: the wallet is folded anew, and no order is paid twice', async (t) => {
   const { wire, elsewhere, pool } = await postgresWorld(t)
+  const warnings: string[] = []
   const options = {
     snapshots: createPostgresSnapshots(pool),
     limits: { snapshotMinEvents: 10, snapshotEveryMs: 0 },
+    logger: { warn: (_: object, message: string) => warnings.push(message), error: () => undefined },
   }
   const runner = runnerOver(wire, options)
   const orders = Array.from({ length: 30 }, (_, n) =>
@@ -54,5 +56,6 @@ test('a snapshot of release 0.2.0 is left aside: the wallet is folded anew, and 
   const state = await readState(upgraded, command, wallet)
   assert.equal(state.availableMicros, 10_000_000 - 30 * 10_000)
   for (const { orderId } of orders) assert.ok(recallMovement(state, movementKey.debit(orderId)))
+  assert.deepEqual(warnings, [], 'by its version, before anything of it is read')
   await upgraded.close()
 })
