@@ -55,8 +55,7 @@ export const telegramStandIn = (app: FastifyInstance, till: Till): void => {
 
   const sendMessage = async (request: FastifyRequest, reply: FastifyReply, bot: string) => {
     const { chat_id: chat, text } = parametersOf(request)
-    if (typeof text !== 'string' || text === '')
-      return fail(reply, 400, 'Bad Request: message text is empty')
+    if (typeof text !== 'string' || text === '') return fail(reply, 400, 'Bad Request: message text is empty')
     if (text.length > 4096) return fail(reply, 400, 'Bad Request: message is too long')
     const chatId = typeof chat === 'string' && /^-?\d+$/.test(chat) ? Number(chat) : chat
     const named = typeof chatId === 'string' && /^@\w{5,32}$/.test(chatId)
