@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { findDeposit, listDeposits } from '../../../projections/deposits.read.ts'
 import { type Listed, registerListed } from '../../market/accounts/listed.ts'
 import type { Cli } from '../../platform/cli/cli.ts'
 import { dollars } from '../../platform/cli/output.ts'
 import { wholeAccount } from '../../terms/holder.ts'
 import { type DepositStatus, depositStatuses } from './fold.ts'
-import { findDeposit, listDeposits } from './queries.ts'
 import { type DepositRecord, depositRecord } from './record.ts'
 
 type Shown = z.input<typeof DepositRecord>

@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import type { FoundDeposit } from '../../../projections/deposits.read.ts'
 import { customerField, customerIdField } from '../../market/customers/named.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import { depositStatuses, isPayable } from './fold.ts'
-import type { FoundDeposit } from './queries.ts'
 
 const time = z.string().meta({ format: 'date-time' })
 

@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely'
 import { z } from 'zod'
+import { createAvailableMicros, listTransactions } from '../../../projections/balances.read.ts'
 import type { TransactionRow } from '../../../projections/balances.ts'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { Reads } from '../../../projections/engine/reads.ts'
@@ -7,7 +8,6 @@ import { customerIdField } from '../../market/customers/named.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { ownToAccount, type Route, route } from '../../platform/http/route.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
-import { createAvailableMicros, listTransactions } from './queries.ts'
 
 const Wallet = z
   .object({

@@ -1,10 +1,10 @@
 import { type Kysely, sql } from 'kysely'
-import type { TransactionRow } from '../../../projections/balances.ts'
-import type { ReadDatabase } from '../../../projections/database.ts'
-import type { AccountId } from '../../kernel/ids.ts'
-import { countedPage } from '../../platform/postgres/counted-page.ts'
-import { createGathered } from '../../platform/postgres/gathered.ts'
-import type { Scope } from '../../terms/holder.ts'
+import type { AccountId } from '../src/kernel/ids.ts'
+import { countedPage } from '../src/platform/postgres/counted-page.ts'
+import { createGathered } from '../src/platform/postgres/gathered.ts'
+import type { Scope } from '../src/terms/holder.ts'
+import type { TransactionRow } from './balances.ts'
+import type { ReadDatabase } from './database.ts'
 
 /** What an account can spend, micro-dollars; 0 before its first money. Readers at once share one statement. */
 export const createAvailableMicros = (

@@ -1,7 +1,7 @@
 import type pg from 'pg'
-import type { DepositRow } from '../../../projections/deposits.ts'
-import type { Scope } from '../../terms/holder.ts'
-import type { DepositStatus } from './fold.ts'
+import type { DepositStatus } from '../src/money/deposits/fold.ts'
+import type { Scope } from '../src/terms/holder.ts'
+import type { DepositRow } from './deposits.ts'
 
 /** A deposit's row with what the vault knows of it. */
 export type FoundDeposit = DepositRow & {
