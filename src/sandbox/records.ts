@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Migrations } from '../platform/postgres/migrate.ts'
+import { inTransaction } from '../platform/postgres/transaction.ts'
 
 /** What the stand-ins remember, so that a restart or a second process finds the same invoices. */
 export type Records = {
@@ -37,9 +38,7 @@ export const postgresRecords = (pool: pg.Pool): Records => ({
     id: string,
     change: (body: Body | null) => Body | null,
   ) => {
-    const client = await pool.connect()
-    try {
-      await client.query('begin')
+    return inTransaction(pool, async (client) => {
       await client.query('select pg_advisory_xact_lock(hashtextextended($1::text, 7230800))', [
         `${kind} ${id}`,
       ])
@@ -55,14 +54,8 @@ export const postgresRecords = (pool: pg.Pool): Records => ({
            on conflict (kind, id) do update set body = excluded.body`,
           [kind, id, JSON.stringify(after)],
         )
-      await client.query('commit')
       return after ?? before
-    } catch (error) {
-      await client.query('rollback').catch(() => undefined)
-      throw error
-    } finally {
-      client.release()
-    }
+    })
   },
   all: async <Body>(kind: string) => {
     const { rows } = await pool.query<{ body: Body }>(

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { inTransaction } from '../../platform/postgres/transaction.ts'
 import { digestBytes } from './digest.ts'
 
 /** Where kept digests end. */
@@ -95,9 +96,7 @@ export const createDigestStore = (pool: pg.Pool, logId: string): DigestStore => 
     async keep(run) {
       if (run.digests.length / digestBytes > maxEventsARow)
         throw new RangeError('a run of digests is longer than a row takes')
-      const client = await pool.connect()
-      try {
-        await client.query('begin')
+      await inTransaction(pool, async (client) => {
         await client.query("select pg_advisory_xact_lock(hashtextextended('farebox event digests', 0))")
         const kept = (await lastRow(client))?.ordinal ?? 0
         if (run.firstOrdinal > kept + 1)
@@ -105,13 +104,7 @@ export const createDigestStore = (pool: pg.Pool, logId: string): DigestStore => 
             `digests are kept up to ordinal ${kept}, so those from ${run.firstOrdinal} do not follow`,
           )
         if (run.end.ordinal > kept) await insert(client, run, kept)
-        await client.query('commit')
-      } catch (error) {
-        await client.query('rollback').catch(() => undefined)
-        throw error
-      } finally {
-        client.release()
-      }
+      })
     },
 
     async *rows(from = 1) {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { checksumOf, type Migrations } from '../../platform/postgres/migrate.ts'
+import { transact } from '../../platform/postgres/transaction.ts'
 import { type BackupHead, BackupRefused, type SequenceLine, type TableLine } from './format.ts'
 import { readBackup } from './read.ts'
 
@@ -87,8 +88,7 @@ export const restoreBackup = async (
   migrations: Migrations,
   onProgress?: (rows: number) => void,
 ): Promise<void> => {
-  await client.query('begin')
-  try {
+  await transact(client, async () => {
     await client.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0')
     const { rows: found } = await client.query(
       "select 1 from pg_namespace where nspname in ('log', 'engine', 'read', 'vault', 'work')",
@@ -121,10 +121,6 @@ export const restoreBackup = async (
         default:
           part satisfies never
       }
-    await client.query('commit')
-  } catch (error) {
-    await client.query('rollback').catch(() => undefined)
-    throw error
-  }
+  })
   await client.query('analyze')
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import type { MarginLineRow } from '../../../projections/margins.ts'
 import { csvRow } from '../../books/finance/csv.ts'
+import { inTransaction } from '../../platform/postgres/transaction.ts'
 import type { Scope } from '../../terms/holder.ts'
 import { positionToken } from '../../terms/position.ts'
 import { type Margin, type Period, totalMargin } from './margins.ts'
@@ -123,22 +124,16 @@ export const readStatement = async (
   scope: Scope,
   asked: Period & { readonly after: string | null; readonly limit: number },
 ): Promise<StatementPage | null> => {
-  const client = await pool.connect()
-  try {
-    await client.query('begin isolation level repeatable read read only')
+  const read = async (client: pg.PoolClient): Promise<StatementPage | null> => {
     const after = asked.after === null ? null : await findCursor(client, scope, asked.after)
     const known = asked.after === null || after !== null
     const page = known && {
       ...(await listLines(client, scope, { ...asked, after })),
       totals: await totalMargin(client, scope, asked),
     }
-    await client.query('commit')
-    client.release()
     return page || null
-  } catch (error) {
-    client.release(true)
-    throw error
   }
+  return inTransaction(pool, read, 'isolation level repeatable read read only')
 }
 
 const columns = {

@@ -3,6 +3,7 @@ import type pg from 'pg'
 import { type TakeOptions, takeLock } from './advisory-lock.ts'
 import { lockKeys } from './lock-keys.ts'
 import { waitInSilence } from './silence.ts'
+import { transact } from './transaction.ts'
 
 /**
  * The durable tables of one room: SQL texts by name (`0001_log`). Names are unique over all rooms and say the order.
@@ -45,18 +46,17 @@ const refusalOf = (error: unknown): unknown => {
 }
 
 const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promise<void> => {
-  await client.query('begin')
   try {
-    // A new index on a large table may take long; the pool's limit is meant for requests.
-    await client.query('set local statement_timeout = 0')
-    await client.query(sql)
-    await client.query('insert into public.farebox_migration (name, checksum) values ($1::text, $2::text)', [
-      name,
-      checksumOf(sql),
-    ])
-    await client.query('commit')
+    await transact(client, async () => {
+      // A new index on a large table may take long; the pool's limit is meant for requests.
+      await client.query('set local statement_timeout = 0')
+      await client.query(sql)
+      await client.query(
+        'insert into public.farebox_migration (name, checksum) values ($1::text, $2::text)',
+        [name, checksumOf(sql)],
+      )
+    })
   } catch (error) {
-    await client.query('rollback')
     const refusal = refusalOf(error)
     if (refusal !== error) throw refusal
     throw new Error(`migration ${name} failed: ${(error as Error).message}`, { cause: error })

@@ -6,6 +6,7 @@ import type { ReadModelGroup } from '../../../../projections/engine/read-model.t
 import { qualified } from '../../../../projections/engine/table-sql.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { EventLog } from '../../../platform/eventstore/port.ts'
+import { transact } from '../../../platform/postgres/transaction.ts'
 import { createDerivation } from './derive.ts'
 import type { Findings } from './finding.ts'
 import { createEventReader, type UnreadableEvent } from './read-events.ts'
@@ -139,8 +140,7 @@ export const createRederivation = async (options: {
     }
     const logId = await log.logId()
     const present = await existing(client, group)
-    await client.query('begin isolation level repeatable read')
-    try {
+    const inOneMoment = async (): Promise<GroupSummary> => {
       await client.query(`set local enable_hashjoin = on; set local enable_mergejoin = on;
         set local enable_seqscan = on; set local lock_timeout = '60s'`)
       // Locked before the snapshot is taken: tables that were exchanged after it would look empty in it.
@@ -154,13 +154,10 @@ export const createRederivation = async (options: {
       for (const problem of problems) say(problem)
       if (stopped !== null) say(`it cannot be made anew: ${stopped.message}`)
       const rows = problems.length === 0 && stopped === null ? await compareAll(onTable) : 0
-      await client.query('commit')
       const tables = group.models.flatMap((model) => model.tables).length
       return { group: group.name, position: bound, tables, rows }
-    } catch (error) {
-      await client.query('rollback').catch(() => undefined) // the first error is what matters
-      throw error
     }
+    return transact(client, inOneMoment, 'isolation level repeatable read')
   }
 
   return { group: group.name, take, stop: derived.stop, compare }
