@@ -1,4 +1,4 @@
-import { type Html, html } from '../platform/http/html.ts'
+import { type Html, html } from '../platform/pages/html.ts'
 
 /** The style of every page of the sandbox, inline: a page loads nothing. */
 export const style = `

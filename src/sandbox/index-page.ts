@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { type Html, html } from '../platform/http/html.ts'
+import { type Html, html } from '../platform/pages/html.ts'
 import { formatDollars } from '../terms/money.ts'
 import type { Knobs } from './controls.ts'
 import { framed, notFoundPage } from './frame.ts'

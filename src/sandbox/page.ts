@@ -1,4 +1,4 @@
-import { type Html, html } from '../platform/http/html.ts'
+import { type Html, html } from '../platform/pages/html.ts'
 import { formatDollars } from '../terms/money.ts'
 import { framed } from './frame.ts'
 import { isOver, paidCents, type SandboxInvoice } from './invoice.ts'

@@ -11,7 +11,7 @@ export const house = [
   { floor: 'terms', rooms: ['terms'] },
   {
     floor: 'platform',
-    rooms: ['outgoing', 'postgres', 'vault', 'eventstore', 'work', 'http', 'cli'],
+    rooms: ['outgoing', 'postgres', 'vault', 'eventstore', 'work', 'pages', 'http', 'cli'],
   },
   {
     floor: 'facts',
@@ -130,7 +130,7 @@ const moreFacts: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** HTTP operations and commands with what only they need. */
-const edgeName = /^(([a-z-]+-)?(routes|cli|schemas)|route-input|cli-[a-z-]+|declarations)$/
+const edgeName = /^(([a-z-]+-)?(routes|cli|schemas)|reports|route-input|cli-[a-z-]+|declarations)$/
 
 /** Where a file stands. */
 export type Place = { readonly floor: Floor; readonly room: string }

@@ -10,8 +10,8 @@ import { guideView } from '../../src/platform/http/docs/guide-view.ts'
 import { jsonView } from '../../src/platform/http/docs/json-view.ts'
 import { markdown } from '../../src/platform/http/docs/markdown.ts'
 import { errorCodes } from '../../src/platform/http/error-table.ts'
-import { html } from '../../src/platform/http/html.ts'
 import { documentationRoutes } from '../../src/platform/http/service-routes.ts'
+import { html } from '../../src/platform/pages/html.ts'
 import { sampleRoutes, sampleServer } from './sample.ts'
 
 const hash = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`

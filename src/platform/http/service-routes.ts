@@ -1,11 +1,11 @@
 import { guideRoutes, readGuides } from './docs/guides.ts'
 import { docsPage } from './docs/page.ts'
-import { pageRoute } from './docs/page-route.ts'
 import { fixedText } from './fixed-text.ts'
 import { jsonText } from './json-bytes.ts'
 import { onDemand } from './on-demand.ts'
 import { type OpenApiDocument, openApiDocumentBesides } from './openapi/document.ts'
 import type { WebhookDeclaration } from './openapi/webhooks.ts'
+import { pageRoute } from './page-route.ts'
 import type { Route } from './route.ts'
 import { route } from './route.ts'
 

@@ -1,4 +1,4 @@
-import { escapeHtml, type Html } from '../html.ts'
+import { escapeHtml, type Html } from '../../pages/html.ts'
 
 /** Where a link to another page of `docs/` leads, by its name without `.md`; null: it is not served. */
 export type GuideLink = (name: string) => string | null

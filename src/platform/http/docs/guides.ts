@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Html, html } from '../html.ts'
+import { type Html, html } from '../../pages/html.ts'
+import { type Page, pageOf } from '../../pages/page.ts'
+import { pageRoute } from '../page-route.ts'
 import type { Route } from '../route.ts'
 import { guideView } from './guide-view.ts'
-import { pagePolicy, pageRoute } from './page-route.ts'
 import { style } from './style.ts'
 
 /** A page of `docs/` that the service serves beside the reference. */
@@ -32,22 +33,13 @@ export const readGuides = (): Readonly<Record<keyof typeof guideNames, readonly 
 
 export const guidePath = (name: string): string => `/docs/guides/${name}`
 
-const pageOf = (guide: Guide, served: ReadonlySet<string>): string =>
-  html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${guide.title} · Farebox</title>
-<style>${{ html: style }}</style>
-</head>
-<body>
-<header><a class="brand" href="/docs"><span class="mark" aria-hidden="true"></span>Farebox</a><span class="space"></span><a href="/docs">API reference</a></header>
-<main class="guide">${guideView(guide.text, (name) => (served.has(name) ? guidePath(name) : null))}</main>
-</body>
-</html>
-`.html
+const guidePage = (guide: Guide, served: ReadonlySet<string>): Page =>
+  pageOf({
+    title: `${guide.title} · Farebox`,
+    style,
+    body: html`<header><a class="brand" href="/docs"><span class="mark" aria-hidden="true"></span>Farebox</a><span class="space"></span><a href="/docs">API reference</a></header>
+<main class="guide">${guideView(guide.text, (name) => (served.has(name) ? guidePath(name) : null))}</main>`,
+  })
 
 /** Links to guides, as a list. */
 export const guideList = (guides: readonly Guide[]): Html =>
@@ -61,7 +53,7 @@ export const guideRoutes = (guides: readonly Guide[]): readonly Route[] => {
       path: guidePath(guide.name),
       operationId: `getGuide${guide.name.charAt(0).toUpperCase()}${guide.name.slice(1)}`,
       summary: guide.title,
-      page: async () => ({ html: pageOf(guide, served), policy: pagePolicy({ style }) }),
+      page: async () => guidePage(guide, served),
     }),
   )
 }

@@ -1,5 +1,5 @@
-import type { Html } from '../html.ts'
-import { escapeHtml } from '../html.ts'
+import type { Html } from '../../pages/html.ts'
+import { escapeHtml } from '../../pages/html.ts'
 
 /** The closing quote is always there; a search that need not find it never goes back to look for another beginning. */
 const token = /("(?:[^"\\]|\\.)*"?)(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g

@@ -1,5 +1,5 @@
-import type { Html } from '../html.ts'
-import { escapeHtml } from '../html.ts'
+import type { Html } from '../../pages/html.ts'
+import { escapeHtml } from '../../pages/html.ts'
 
 const inline = (text: string): string =>
   escapeHtml(text)

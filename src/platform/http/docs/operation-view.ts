@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
-import type { Html } from '../html.ts'
-import { html, nothing } from '../html.ts'
+import type { Html } from '../../pages/html.ts'
+import { html, nothing } from '../../pages/html.ts'
 import type { JsonSchema } from '../json-schema.ts'
 import { jsonView } from './json-view.ts'
 import { markdown } from './markdown.ts'

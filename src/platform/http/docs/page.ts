@@ -1,13 +1,13 @@
+import type { Html } from '../../pages/html.ts'
+import { html } from '../../pages/html.ts'
+import { type Page, pageOf } from '../../pages/page.ts'
 import type { ErrorCode } from '../error-table.ts'
 import { errorCodes, errorEntry } from '../error-table.ts'
-import type { Html } from '../html.ts'
-import { html } from '../html.ts'
 import type { JsonSchema } from '../json-schema.ts'
 import type { OpenApiDocument } from '../openapi/document.ts'
 import { markdown } from './markdown.ts'
 import type { Follow, Operation } from './operation-view.ts'
 import { badge, operationView } from './operation-view.ts'
-import { pagePolicy } from './page-route.ts'
 import { fieldsView } from './schema-view.ts'
 import { script } from './script.ts'
 import { startView } from './start-view.ts'
@@ -80,27 +80,16 @@ ${document.webhooks === undefined ? null : html`<h2><a href="#events">Events</a>
 
 /**
  * The documentation as one page that loads nothing: it works without a network.
- * @returns the page and the Content-Security-Policy that allows its own style and script by their hashes, nothing else
  */
 export const docsPage = (
   document: OpenApiDocument,
   guides: Parameters<typeof startView>[0] = { callers: [], operators: [] },
-): { readonly html: string; readonly policy: string } => {
+): Page => {
   const entries = entriesOf(document)
   const follow = followIn(document)
   const tags = document.tags as readonly Tag[]
   const { title, version, summary, description } = document.info as Readonly<Record<string, string>>
-  const page = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title ?? ''} API</title>
-<style>${{ html: style }}</style>
-</head>
-<body>
-<a class="skip" href="#main">Skip to the documentation</a>
+  const body = html`<a class="skip" href="#main">Skip to the documentation</a>
 <header><a class="brand" href="#top"><span class="mark" aria-hidden="true"></span>${title ?? ''}</a><span class="version">API ${version ?? ''}</span><span class="space"></span><a href="/openapi.json">openapi.json</a><button type="button" id="theme" aria-label="Switch between light and dark">◐</button></header>
 <div class="page">
 ${navigation(document, tags, entries)}
@@ -119,11 +108,6 @@ ${errorsView()}
 ${schemasView(document)}
 <p class="empty" hidden>Nothing fits the search.</p>
 </main>
-</div>
-<script>${{ html: script }}</script>
-</body>
-</html>
-`
-  const policy = pagePolicy({ style, script })
-  return { html: page.html, policy }
+</div>`
+  return pageOf({ title: `${title ?? ''} API`, style, body, script })
 }

@@ -1,5 +1,5 @@
-import type { Html } from '../html.ts'
-import { escapeHtml, html, nothing } from '../html.ts'
+import type { Html } from '../../pages/html.ts'
+import { escapeHtml, html, nothing } from '../../pages/html.ts'
 import type { JsonSchema } from '../json-schema.ts'
 import { markdown } from './markdown.ts'
 

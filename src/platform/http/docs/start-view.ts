@@ -1,4 +1,4 @@
-import { type Html, html } from '../html.ts'
+import { type Html, html } from '../../pages/html.ts'
 import { type Guide, guideList } from './guides.ts'
 
 /** A command with its copy button. */

@@ -1,22 +1,14 @@
-const palette = {
-  light: `--paper: #fbfaf7; --card: #ffffff; --ink: #1d2321; --soft: #5f6a66; --line: #e4e1d9; --accent: #0a6b52;
---code: #f3f1ea; --panel: #16201d; --panel-ink: #dbe6e1; --panel-soft: #8fa39c; --get: #1f5fa8; --post: #0a6b52; --patch: #9a5b00; --delete: #ab2b2b;`,
-  dark: `--paper: #101513; --card: #161d1a; --ink: #e3e9e6; --soft: #98a6a0; --line: #28322e; --accent: #5cc9a3;
---code: #1d2623; --panel: #0b100e; --panel-ink: #dbe6e1; --panel-soft: #8fa39c; --get: #7db4f0; --post: #5cc9a3; --patch: #e3ac55; --delete: #f08a8a;`,
+import { base, colours } from '../../pages/theme.ts'
+
+const own = {
+  light: `--code: #f3f1ea; --panel: #16201d; --panel-ink: #dbe6e1; --panel-soft: #8fa39c; --get: #1f5fa8; --post: #0a6b52; --patch: #9a5b00; --delete: #ab2b2b;`,
+  dark: `--code: #1d2623; --panel: #0b100e; --panel-ink: #dbe6e1; --panel-soft: #8fa39c; --get: #7db4f0; --post: #5cc9a3; --patch: #e3ac55; --delete: #f08a8a;`,
 }
 
-/** The page's style. System fonts: nothing is loaded. */
-export const style = `
-:root { ${palette.light} color-scheme: light; }
-@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) { ${palette.dark} color-scheme: dark; } }
-:root[data-theme="dark"] { ${palette.dark} color-scheme: dark; }
-* { box-sizing: border-box; }
-[hidden] { display: none !important; }
+/** The style of the documentation and its guides. */
+export const style = `${colours(own)}${base}
 html { scroll-padding-top: 72px; scroll-behavior: smooth; }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
-a { color: var(--accent); text-underline-offset: 3px; }
-:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
 code, pre { font-family: ui-monospace, "SF Mono", SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; }
 code { font-size: .86em; background: var(--code); padding: .12em .36em; border-radius: 4px; overflow-wrap: break-word; display: inline-block; max-width: 100%; line-height: 1.5; }
 pre { margin: 0; padding: 14px 16px; overflow-x: auto; font-size: 13px; line-height: 1.55; }

@@ -1,5 +1,5 @@
-import type { Html } from '../html.ts'
-import { html, nothing } from '../html.ts'
+import type { Html } from '../../pages/html.ts'
+import { html, nothing } from '../../pages/html.ts'
 import type { JsonSchema } from '../json-schema.ts'
 import type { OpenApiDocument } from '../openapi/document.ts'
 import { jsonView } from './json-view.ts'

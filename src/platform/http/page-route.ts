@@ -1,20 +1,7 @@
-import { createHash } from 'node:crypto'
-import { fixedText } from '../fixed-text.ts'
-import { onDemand } from '../on-demand.ts'
-import { type Route, route } from '../route.ts'
-
-const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
-
-/** The Content-Security-Policy that allows a page its own style and script by their hashes, and nothing else. */
-export const pagePolicy = ({ style, script }: { readonly style: string; readonly script?: string }): string =>
-  [
-    "default-src 'none'",
-    `style-src ${hashOf(style)}`,
-    ...(script === undefined ? [] : [`script-src ${hashOf(script)}`]),
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ')
+import type { Page } from '../pages/page.ts'
+import { fixedText } from './fixed-text.ts'
+import { onDemand } from './on-demand.ts'
+import { type Route, route } from './route.ts'
 
 /** A page for people, the same for all, under its policy; made when somebody looks at it first. */
 export const pageRoute = (page: {
@@ -22,7 +9,7 @@ export const pageRoute = (page: {
   readonly operationId: string
   readonly summary: string
   /** Called by the first request. */
-  readonly page: () => Promise<{ readonly html: string; readonly policy: string }>
+  readonly page: () => Promise<Page>
 }): Route => {
   const made = onDemand(async () => {
     const { html, policy } = await page.page()
