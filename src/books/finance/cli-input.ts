@@ -70,8 +70,8 @@ const words: AccountWords = {
       : new CliMisuse(message),
 }
 
-/** `checkBook` and `namedAccount` for commands. They throw CliMisuse. */
-export const { checkBook, namedAccount } = accountsBy(words)
+/** Books and accounts as commands name them. They throw CliMisuse. */
+export const names = accountsBy(words)
 
 /** `namedAccount` of a command that takes orders and positions, too. */
 export const { namedAccount: namedOrOther } = accountsBy({

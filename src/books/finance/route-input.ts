@@ -18,8 +18,8 @@ export const notPastTheEnd = (error: unknown): never => {
   throw error instanceof PastTheEnd ? refuse('invalid_parameter', error.message) : error
 }
 
-/** `checkBook` and `namedAccount` for requests. They throw not_found, and invalid_parameter for what `book` says. */
-export const { checkBook, namedAccount } = accountsBy({
+/** Books and accounts as requests name them. They throw not_found, and invalid_parameter for what `book` says. */
+export const names = accountsBy({
   list: 'the trial balance',
   below: () => 'its balance',
   naming: 'as book',

@@ -13,19 +13,10 @@ import { positionToken } from '../../terms/position.ts'
 import { entriesOfOrder } from './journal-entries.ts'
 import { createMoments } from './moment.ts'
 import { createFinanceReader } from './reader.ts'
-import { askedOf, checkBook, namedAccount, notPastTheEnd } from './route-input.ts'
-import {
-  AccountBalance,
-  AccountStatement,
-  askedQuery,
-  bookQuery,
-  depthQuery,
-  examples,
-  OrderEntries,
-  TrialBalance,
-} from './route-schemas.ts'
-import { statementJson } from './statement.ts'
-import { accountBalanceJson, trialBalanceJson } from './trial-balance.ts'
+import type { Report } from './report.ts'
+import { reports } from './reports.ts'
+import { askedOf, names, notPastTheEnd } from './route-input.ts'
+import { askedQuery, bookQuery, depthQuery, examples, OrderEntries } from './route-schemas.ts'
 
 export type FinanceRoutesDeps = {
   readonly pool: pg.Pool
@@ -35,11 +26,6 @@ export type FinanceRoutesDeps = {
   /** How long a request waits for the journal; default 2,000. */
   readonly timeoutMs?: number
 }
-
-const pageOf = <Item>(items: readonly Item[], { limit, offset }: { limit: number; offset: number }) => ({
-  items: items.slice(offset, offset + limit),
-  page: { total: items.length, limit, offset },
-})
 
 const common = { tag: 'Finance', access: 'finance', writes: false } as const
 const accountParams = z.object({
@@ -68,99 +54,42 @@ export const financeRoutes = ({
     throw new ReadsBehind('the journal has not come as far as the log; try again')
   }
 
-  return [
-    route({
+  const reportRoute = (report: Report): Route => {
+    const { takes, http } = report
+    return route({
       ...common,
       method: 'GET',
-      path: '/finance/v1/trial-balance',
-      operationId: 'getTrialBalance',
-      summary: 'Read the trial balance',
-      description:
-        'The balance of every account in every book, as of now, a position or a time; with `from` or `to` also what moved it. Each book sums to zero.',
+      path: http.path,
+      operationId: http.operationId,
+      summary: http.summary,
+      description: http.description,
+      ...(takes.account ? { params: accountParams } : {}),
       query: z.object({
         ...askedQuery,
         book: bookQuery.optional(),
-        depth: depthQuery.optional(),
+        ...(takes.depth ? { depth: depthQuery.optional() } : {}),
         ...pagingQuery,
       }),
       codes: { query: pagingCodes },
-      examples: { query: { as_of: '2026-11-01', book: 'service' } },
-      responses: {
-        200: {
-          description: 'Balances, by book and name.',
-          body: TrialBalance,
-          example: examples.trialBalance,
-        },
-      },
+      examples: http.examples,
+      responses: { 200: http.answer },
       errors: [],
-      handler: async ({ query }) => {
+      handler: async ({ params, query }) => {
+        const { account = '' } = params as { readonly account?: string }
+        const { book, limit, offset } = query
+        const depth = query.depth as number | undefined
         const asked = askedOf(query)
-        const filter = { book: query.book ?? null, depth: query.depth ?? null }
         const position = await head()
-        await checkBook(pool, query.book)
-        const { span, books: found } = await reader.trialBalance(asked, position, filter).catch(notPastTheEnd)
-        const { items, page } = pageOf(
-          found.flatMap(({ accounts }) => accounts),
-          query,
-        )
-        return { status: 200, body: { ...trialBalanceJson(span, found, items), ...page } }
+        const page = { limit, offset }
+        const question = { pool, reader, head: position, asked, account, book, depth, page, names }
+        const answer = await report.read(question).catch(notPastTheEnd)
+        return { status: 200, body: answer.json() }
       },
-    }),
+    })
+  }
 
-    route({
-      ...common,
-      method: 'GET',
-      path: '/finance/v1/accounts/{account}',
-      operationId: 'getAccountBalance',
-      summary: 'Read the balance of an account',
-      description:
-        'The balance of an account of the books and of those below it, e.g. `revenue`, `liabilities:wallet:acc_…` or `acc_…` for that wallet. Without `book` it is the service’s, else the only one that has the account.',
-      params: accountParams,
-      query: z.object({ ...askedQuery, book: bookQuery.optional(), ...pagingQuery }),
-      codes: { query: pagingCodes },
-      examples: { params: { account: 'revenue' }, query: { from: '2026-10-01', to: '2026-11-01' } },
-      responses: { 200: { description: 'The balance.', body: AccountBalance, example: examples.account } },
-      errors: [],
-      handler: async ({ params: { account: given }, query }) => {
-        const asked = askedOf(query)
-        const position = await head()
-        const { book, account } = await namedAccount(pool, given, { book: query.book, below: true })
-        const { span, accounts } = await reader
-          .account(asked, position, { book, account })
-          .catch(notPastTheEnd)
-        const { items, page } = pageOf(accounts, query)
-        const body = { ...accountBalanceJson(span, { book, accounts }, account, items), ...page }
-        return { status: 200, body }
-      },
-    }),
-
-    route({
-      ...common,
-      method: 'GET',
-      path: '/finance/v1/accounts/{account}/statement',
-      operationId: 'getAccountStatement',
-      summary: 'Read what moved an account',
-      description:
-        'The lines of one account of the books, oldest first, with its balance after each. Without `book` it is the service’s, else the only one that has the account.',
-      params: accountParams,
-      query: z.object({ ...askedQuery, book: bookQuery.optional(), ...pagingQuery }),
-      codes: { query: pagingCodes },
-      examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-10-01' } },
-      responses: {
-        200: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
-      },
-      errors: [],
-      handler: async ({ params: { account: given }, query }) => {
-        const asked = askedOf(query)
-        const position = await head()
-        const { book, account } = await namedAccount(pool, given, { book: query.book, below: false })
-        const statement = await reader
-          .statement(asked, position, { book, account, below: false }, query)
-          .catch(notPastTheEnd)
-        const page = { total: statement.totals.lines, limit: query.limit, offset: query.offset }
-        return { status: 200, body: { ...statementJson(statement), ...page } }
-      },
-    }),
+  return [
+    ...reports.map(reportRoute),
 
     route({
       ...common,

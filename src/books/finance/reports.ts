@@ -1,0 +1,136 @@
+import { isRange } from './reader.ts'
+import { type Page, type Report, TooManyLines } from './report.ts'
+import { AccountBalance, AccountStatement, examples, TrialBalance } from './route-schemas.ts'
+import { statementCsv, statementJson, statementText } from './statement.ts'
+import {
+  accountBalanceJson,
+  spanText,
+  sumsTable,
+  trialBalanceCsv,
+  trialBalanceJson,
+  trialBalanceText,
+} from './trial-balance.ts'
+
+/** More lines than this are an export, not a statement. */
+const maxLines = 100_000
+
+const cut = <Item>(items: readonly Item[], page: Page | null): readonly Item[] =>
+  page === null ? items : items.slice(page.offset, page.offset + page.limit)
+
+const pageFields = (total: number, page: Page | null): object => (page === null ? {} : { total, ...page })
+
+const trialBalance: Report = {
+  name: 'trial-balance',
+  takes: { depth: true },
+  command: {
+    summary: 'balances of every account in every book; each book sums to zero',
+    description:
+      'balances of every account in every book; each book sums to zero. A table of balances leaves out accounts at zero; csv, json and a range (--from, --to) have every account that moved',
+    examples: [
+      'npx farebox ledger trial-balance --as-of 2026-11-01',
+      'npx farebox ledger trial-balance --from 2026-10-01 --to 2026-11-01 --book service --format csv',
+      'npx farebox ledger trial-balance --as-of pos_0_1284 --depth 2',
+    ],
+  },
+  http: {
+    path: '/finance/v1/trial-balance',
+    operationId: 'getTrialBalance',
+    summary: 'Read the trial balance',
+    description:
+      'The balance of every account in every book, as of now, a position or a time; with `from` or `to` also what moved it. Each book sums to zero.',
+    examples: { query: { as_of: '2026-11-01', book: 'service' } },
+    answer: {
+      description: 'Balances, by book and name.',
+      body: TrialBalance,
+      example: examples.trialBalance,
+    },
+  },
+  read: async ({ pool, reader, head, asked, book, depth, page, names }) => {
+    await names.checkBook(pool, book)
+    const filter = { book: book ?? null, depth: depth ?? null }
+    const { span, books } = await reader.trialBalance(asked, head, filter)
+    const accounts = books.flatMap((of) => of.accounts)
+    return {
+      json: () => ({
+        ...trialBalanceJson(span, books, cut(accounts, page)),
+        ...pageFields(accounts.length, page),
+      }),
+      csv: () => trialBalanceCsv(books),
+      table: () => trialBalanceText(span, books, isRange(asked)),
+    }
+  },
+}
+
+const account: Report = {
+  name: 'account',
+  takes: { account: true },
+  command: {
+    description: 'the balance of an account and of those below it, e.g. revenue or acc_… for a wallet',
+    examples: [
+      'npx farebox ledger account acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+      'npx farebox ledger account revenue --from 2026-10-01 --to 2026-11-01',
+      'npx farebox ledger account equity:funding --book reseller:acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b',
+    ],
+  },
+  http: {
+    path: '/finance/v1/accounts/{account}',
+    operationId: 'getAccountBalance',
+    summary: 'Read the balance of an account',
+    description:
+      'The balance of an account of the books and of those below it, e.g. `revenue`, `liabilities:wallet:acc_…` or `acc_…` for that wallet. Without `book` it is the service’s, else the only one that has the account.',
+    examples: { params: { account: 'revenue' }, query: { from: '2026-10-01', to: '2026-11-01' } },
+    answer: { description: 'The balance.', body: AccountBalance, example: examples.account },
+  },
+  read: async ({ pool, reader, head, asked, account: given, book: of, page, names }) => {
+    const found = await names.namedAccount(pool, given, { book: of, below: true })
+    const { span, accounts } = await reader.account(asked, head, found)
+    const { book, account: name } = found
+    return {
+      json: () => ({
+        ...accountBalanceJson(span, { book, accounts }, name, cut(accounts, page)),
+        ...pageFields(accounts.length, page),
+      }),
+      csv: () => trialBalanceCsv([{ book, accounts }]),
+      table: () =>
+        `${name} in the book ${book}, US dollars, ${spanText(span, isRange(asked))}\n\n${sumsTable(accounts, isRange(asked))}`,
+    }
+  },
+}
+
+const statement: Report = {
+  name: 'statement',
+  takes: { account: true },
+  command: {
+    description: 'what moved an account, oldest first, with its balance after each line',
+    examples: [
+      'npx farebox ledger statement acc_0199f3b2c1d07a3e9b1f2c4d5e6f7a8b --from 2026-10-01 --to 2026-11-01',
+      'npx farebox ledger statement assets:gateway:manual --format csv',
+    ],
+  },
+  http: {
+    path: '/finance/v1/accounts/{account}/statement',
+    operationId: 'getAccountStatement',
+    summary: 'Read what moved an account',
+    description:
+      'The lines of one account of the books, oldest first, with its balance after each. Without `book` it is the service’s, else the only one that has the account.',
+    examples: { params: { account: 'revenue:orders:isp' }, query: { from: '2026-10-01' } },
+    answer: { description: 'A page of lines.', body: AccountStatement, example: examples.statement },
+  },
+  read: async ({ pool, reader, head, asked, account: given, book, page, names }) => {
+    const found = await names.namedAccount(pool, given, { book, below: false })
+    const filter = { ...found, below: false }
+    if (page === null) {
+      const { lines } = (await reader.totals(asked, head, filter)).totals
+      if (lines > maxLines) throw new TooManyLines(`${lines} lines are too many for a statement`)
+    }
+    const shown = await reader.statement(asked, head, filter, page ?? { limit: maxLines, offset: 0 })
+    return {
+      json: () => ({ ...statementJson(shown), ...pageFields(shown.totals.lines, page) }),
+      csv: () => statementCsv(shown),
+      table: () => statementText(shown),
+    }
+  },
+}
+
+/** In the order in which they are listed. */
+export const reports: readonly Report[] = [trialBalance, account, statement]
