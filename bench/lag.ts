@@ -13,7 +13,7 @@ import { percentile } from './percentile.ts'
 const connections = 32
 const peakS = 6
 const pauseMs = 50
-/** How far the hot group may be behind at half the peak, milliseconds at the 99th percentile (design section 10). */
+/** How far the hot group may be behind at half the peak, milliseconds at the 99th percentile. */
 const limitMs = 100
 const order = JSON.stringify({ product_id: 'residential-premium', quantity: 1 })
 

@@ -13,7 +13,7 @@ import { customer, prepare } from './orders/shop.ts'
 
 const clientsAtOnce = [32, 128] as const
 const readers = 50
-/** What a GET may take with 50 clients, milliseconds (design section 10). */
+/** What a GET may take with 50 clients, milliseconds. */
 const getP50Ms = 5
 const getP99Ms = 25
 
@@ -191,7 +191,7 @@ const verify = async ({ print }: BenchContext, database: string, sealKey: Buffer
 
 /**
  * Orders a second over HTTP, durable, with projections keeping up, beside TPC-B of pgbench on the same server in the
- * same run (design section 10).
+ * same run.
  */
 export const orders: Bench = {
   name: 'orders',

@@ -181,7 +181,7 @@ const accountsOf = (event: RecordedEvent, accountId: AccountId): readonly RowKey
   }))
 
 /**
- * The double entries of every money event, in every book (design section 4). Its rows only come: on the way of an order
+ * The double entries of every money event, in every book. Its rows only come: on the way of an order
  * it costs one entry and its legs, and looks up whether the account is a reseller and the numbers of what it moves.
  */
 export const journal: ReadModel = {

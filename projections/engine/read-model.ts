@@ -57,7 +57,7 @@ export type Rows = {
  */
 export type ReadModel = {
   readonly name: string
-  /** Rises with every change of tables or handlers; a new version is rebuilt beside the old (design section 7). */
+  /** Rises with every change of tables or handlers; a new version is rebuilt beside the old. */
   readonly version: number
   // biome-ignore lint/suspicious/noExplicitAny: tables of many row types stand in one list
   readonly tables: readonly Table<any>[]

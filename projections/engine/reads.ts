@@ -12,7 +12,7 @@ export class ReadsBehind extends Error {
   readonly retryAfterS = 1
 }
 
-/** Read your writes (design section 7). */
+/** Read your writes. */
 export type Reads = {
   /** This process appended for the account; its reads wait for that position from now on. */
   known(account: AccountId, position: number): void

@@ -75,7 +75,7 @@ export type RunnerOptions = {
   readonly onPoint?: (point: BatchPoint) => void | Promise<void>
 }
 
-/** Folds the log into the read tables of all groups (design section 7). One process owns a group at a time. */
+/** Folds the log into the read tables of all groups. One process owns a group at a time. */
 export const createProjectionRunner = (options: RunnerOptions): ProjectionRunner => {
   const { pool, log, groups, logger, decode, clock } = options
   const names = groups.map(({ name }) => name)

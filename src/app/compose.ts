@@ -53,7 +53,7 @@ export type Farebox = {
   close(): Promise<void>
 }
 
-/** What an account's command wrote, its later reads here wait for (design section 7, "Read your writes"). */
+/** What an account's command wrote, its later reads here wait for (docs/architecture.md, "Invariants"). */
 const remembering = (runner: Core['runner'], reads: Reads): Core['runner'] => ({
   ...runner,
   run: async (command) => {

@@ -56,7 +56,7 @@ export const settings = {
     .prefault('auto')
     .describe("The log's lines: json for programs, pretty for people; auto: pretty on a terminal."),
   FAREBOX_RATE_LIMIT: onOff.prefault('on').describe('off: no request is refused for coming too often.'),
-  // The limits of decisions.md, "Everywhere".
+  // The limits of docs/http-api.md, "Requests".
   FAREBOX_RATE_KEY: rate
     .prefault('300/50')
     .describe('Requests of one key: at once, and a second in the long run.'),

@@ -93,7 +93,7 @@ const openLog = async (
   })
 }
 
-/** Nothing is decided by a wrong clock (design section 3): commands are turned away as in an overload. */
+/** Nothing is decided by a wrong clock: commands are turned away as in an overload. */
 const guarded = (runner: Core['runner'], guard: Pick<ClockGuard, 'problem'>): Core['runner'] => ({
   ...runner,
   run: async (command) => {

@@ -1,4 +1,7 @@
-/** How often a subscription renews, in the catalogue's words (spec.md, "Product", `billing.intervals`). */
+/**
+ * How often a subscription renews, in the catalogue's words (docs/http-api.md, "Catalogue and prices",
+ * `billing.intervals`).
+ */
 export const intervals = ['month', 'year'] as const
 export type Interval = (typeof intervals)[number]
 
@@ -29,7 +32,7 @@ export const endOfPeriod = (startMs: number, { unit, count }: Period, n: number)
 /** How long what is sold for a time lasts under each interval. */
 export const intervalDays: Readonly<Record<Interval, number>> = { month: 30, year: 365 }
 
-/** How long after a period's start its payment is tried before the subscription expires (decisions.md). */
+/** How long after a period's start its payment is tried before the subscription expires (docs/http-api.md). */
 export const graceMs = 3 * dayMs
 
 /** Rented addresses cannot be kept past their end, so their next period is paid up to this long before it. */

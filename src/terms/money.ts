@@ -18,7 +18,7 @@ export const cents = (value: number): Cents => assertSafe(value, 'an amount in c
 
 export const centsToMicros = (value: number): Micros => micros(cents(value) * microsPerCent)
 
-/** The whole cents of an amount, rounded down: how a balance is shown (design section 4). */
+/** The whole cents of an amount, rounded down: how a balance is shown. */
 export const microsToCentsFloor = (value: number): Cents => cents(Math.floor(micros(value) / microsPerCent))
 
 /** A factor that is no float: `numerator / denominator`. */
@@ -39,7 +39,8 @@ const divideHalfUp = (numerator: bigint, denominator: bigint): bigint => {
 export const microsToCentsHalfUp = (value: number): Cents => multiplyToCents(value)
 
 /**
- * The amount times all factors, computed exactly and rounded half up to a cent once (decisions, "Catalogue and prices").
+ * The amount times all factors, computed exactly and rounded half up to a cent once (docs/http-api.md, "Catalogue and
+ * prices").
  * @example multiplyToCents(centsToMicros(999), basisPoints(10_000 - 1_250)) // 874: 12.5 % off $9.99
  */
 export const multiplyToCents = (amountMicros: number, ...factors: readonly Factor[]): Cents => {

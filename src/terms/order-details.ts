@@ -27,7 +27,7 @@ export type PaidPeriod = {
 }
 
 /**
- * The whole order, as it was decided. It stands in the debit that pays it (design section 4), so that the order can be
+ * The whole order, as it was decided. It stands in the debit that pays it, so that the order can be
  * completed from the ledger alone.
  */
 export type OrderDetails = {
@@ -71,7 +71,7 @@ export type OrderDetails = {
   readonly method: OrderMethod
   /** SHA-256 of the catalogue that priced it. */
   readonly catalogDigest: string
-  /** SHA-256 over method, route, canonical product, body and customer (decisions, "Everywhere"). */
+  /** SHA-256 over method, route, canonical product, body and customer (docs/http-api.md, "Requests"). */
   readonly fingerprint: string
   /** ISO 8601 UTC. */
   readonly createdAt: string

@@ -13,7 +13,7 @@ declare const brand: unique symbol
 /** The name of a stream, made here, e.g. `ledger-acc_…`. */
 export type StreamName = string & { readonly [brand]: 'StreamName' }
 
-/** Every stream of the log has a name made here (design section 5): the name is the idempotency. */
+/** Every stream of the log has a name made here: the name is the idempotency. */
 const named = (name: string): StreamName => name as StreamName
 
 export const ledgerStream = (account: AccountId): StreamName => named(`ledger-${account}`)

@@ -32,7 +32,7 @@ export const said = (deeds: readonly Deed[], invoiceId: string, wholeMicros: num
   return { status, payments }
 }
 
-/** How a deposit must read once all that the provider says was heard (decisions.md, "Deposits"). */
+/** How a deposit must read once all that the provider says was heard (docs/http-api.md, "Deposits"). */
 export const endOf = (
   { status, payments }: Said,
   wholeMicros: number,

@@ -20,7 +20,7 @@ type Facts = any
 
 type Books = (book: string, account: string, debitMicros: number) => void
 
-/** The service's book: design section 4, table of flows. */
+/** The service's book, flow by flow. */
 const bookOfService = (type: string, facts: Facts, owner: string, book: Books): void => {
   const wallet = `liabilities:wallet:${owner}`
   const holds = `liabilities:holds:${owner}`

@@ -18,7 +18,7 @@ const order = (json: unknown, over: CallOptions = {}): [string, string, CallOpti
 ]
 
 describe('The checks before a handler', () => {
-  /** Each step of decisions.md "Order of checks", made to fail while every later step would fail as well. */
+  /** Each step of docs/http-api.md, "Order of checks", made to fail while every later step would fail as well. */
   test('come in the order of the decisions', async (t) => {
     const everythingWrong = { country: 'USA', method: 'shells', quantity: 0 }
     const badKey = { 'idempotency-key': 'ü' }

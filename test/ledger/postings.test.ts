@@ -114,7 +114,7 @@ const refund = {
 } as const
 const hold = { holdId: 'h', keyId: null, platform: 'tiktok', amountMicros: 3, availableAfterMicros: 0 }
 
-/** The table of flows in design section 4, one row each. */
+/** Every flow of money, one row each. */
 const flows: readonly { flow: string; event: LedgerEvent; expected: readonly string[] }[] = [
   {
     flow: 'own deposit',

@@ -6,7 +6,7 @@ import { judgeRequest } from './model/requests.ts'
 import type { World } from './model/state.ts'
 
 /**
- * What Farebox is to do, written a second time from the specification: it knows spec.md, decisions.md and the published
+ * What Farebox is to do, written a second time from the specification: it knows what is documented and the published
  * catalogue, and nothing of the program. It judges answers: from the world before an event and what came back follows
  * the world after it, or what is wrong.
  */

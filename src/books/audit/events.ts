@@ -1,7 +1,7 @@
 import type { DomainEvent } from '../../platform/eventstore/event.ts'
 
 /**
- * The `seal` stream (design section 8, docs/seals.md). Digests, public keys and signatures are lower-case hex; times
+ * The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex; times
  * are ISO 8601 UTC.
  */
 export type LogSealed = DomainEvent<

@@ -14,7 +14,7 @@ export type Entry = {
   readonly type: string
   /** The account in whose ledger the event stands. */
   readonly accountId: AccountId
-  /** Accounting time: the running maximum of `recordedAt` in log order (design section 8). ISO 8601 UTC. */
+  /** Accounting time: the running maximum of `recordedAt` in log order. ISO 8601 UTC. */
   readonly at: string
   readonly orderId: string | null
   readonly customerId: string | null

@@ -45,7 +45,7 @@ export const refusePastTheEnd = (moment: Moment, head: number, nowMs: number): v
 
 /** Finds positions. `head` is the last position that may be answered; the journal must have passed it. */
 export type Moments = {
-  /** The last position at or before the moment (design section 8); 0 when nothing is. @throws PastTheEnd */
+  /** The last position at or before the moment; 0 when nothing is. @throws PastTheEnd */
   atOrBefore(moment: Moment, head: number): Promise<number>
   /** The last position before the moment: what a half-open range from or to it stands on. @throws PastTheEnd */
   before(moment: Moment, head: number): Promise<number>

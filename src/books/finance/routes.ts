@@ -35,7 +35,7 @@ const accountParams = z.object({
   }),
 })
 
-/** The books over HTTP, read-only, for whoever holds a finance token (design section 8). */
+/** The books over HTTP, read-only, for whoever holds a finance token. */
 export const financeRoutes = ({
   pool,
   log,

@@ -39,8 +39,8 @@ export type PeriodFold = {
 }
 
 /**
- * Which month an event is booked in: that of its accounting time, the running maximum of `recordedAt` in log order
- * (design section 8). So a month is a stretch of the log without a gap, and later events never get into it.
+ * Which month an event is booked in: that of its accounting time, the running maximum of `recordedAt` in log order. So
+ * a month is a stretch of the log without a gap, and later events never get into it.
  */
 export const createPeriodFold = (): PeriodFold => {
   const entryStream = createEntryStream()

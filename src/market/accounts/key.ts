@@ -2,7 +2,7 @@ import { tokenForm } from '../../platform/vault/token-form.ts'
 
 declare const brand: unique symbol
 
-/** A whole API key, a secret: `fbx_`, 34 random base62 characters, 6 of checksum (decisions, "Names"). */
+/** A whole API key, a secret: `fbx_`, 34 random base62 characters, 6 of checksum (docs/http-api.md, "Names"). */
 export type ApiKey = string & { readonly [brand]: 'ApiKey' }
 
 const form = tokenForm<ApiKey>('fbx_')

@@ -23,7 +23,7 @@ const example = {
   dailySpendCapCents: 5000,
 } as const
 
-/** Who a key belongs to: spec.md "Account identity". */
+/** Who a key belongs to: docs/http-api.md, "Authentication". */
 export const accountRoutes = ({
   reads,
   db,

@@ -42,7 +42,7 @@ export const orderableCountries = (product: Product, stock: readonly StockCount[
       : [],
   )
 
-/** Whether an order of the smallest quantity would go through somewhere: spec.md, Product, `available`. */
+/** Whether an order of the smallest quantity would go through somewhere: docs/http-api.md, "Catalogue and prices". */
 export const isAvailable = (product: Product, stock: readonly StockCount[]): boolean =>
   product.state === 'active' &&
   (deliveryOf(product.shape) === 'lines' || orderableCountries(product, stock).size > 0)

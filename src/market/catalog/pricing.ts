@@ -77,7 +77,7 @@ export type Priced = { readonly target: Target | null; readonly tiers: readonly 
 
 /**
  * The one function that makes figures, for price, price list, order, refund and margin. Each amount is computed exactly
- * in micro-dollars and rounded half up to a cent once (decisions.md, "Catalogue and prices").
+ * in micro-dollars and rounded half up to a cent once (docs/http-api.md, "Catalogue and prices").
  */
 export const figuresOf = (
   { target, tiers }: Priced,
@@ -106,7 +106,7 @@ export const figuresOf = (
 
 /**
  * A whole number of units within the product's bounds. Refusal: invalid_quantity, also for text, fractions and a
- * quantity that is missing (decisions.md, "Orders").
+ * quantity that is missing (docs/http-api.md, "Orders").
  */
 export const quantityOf = (
   product: Product,

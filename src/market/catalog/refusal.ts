@@ -1,4 +1,4 @@
-/** The error codes that catalogue and prices answer (spec.md "Errors", decisions.md "Catalogue and prices"). */
+/** The error codes that catalogue and prices answer (docs/http-api.md, "Errors" and "Catalogue and prices"). */
 export type CatalogRefusalCode =
   | 'unknown_product'
   | 'product_unavailable'

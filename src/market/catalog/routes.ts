@@ -39,7 +39,7 @@ const alpha3 = (keywords: Keywords = {}) =>
 const required = (text: z.ZodString) => z.preprocess((value) => value ?? '', text).meta(text.meta() ?? {})
 
 /**
- * The catalogue and its prices: spec.md "Catalog and pricing", decisions.md "Catalogue and prices". Any valid key
+ * The catalogue and its prices: docs/http-api.md, "Catalogue and prices". Any valid key
  * reads them. Stock is that of the read tables, once they hold what the caller itself did.
  */
 export const catalogRoutes = (deps: {

@@ -3,7 +3,7 @@ import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
 import { countriesOf, periodsOf, type Rate, ratesIn, unitPriceMicros, type Wanted } from './rates.ts'
 import { accept, type Result, reject } from './refusal.ts'
 
-/** What `/price` and mobile price lists take when no period is named (spec.md, "Catalog and pricing"). */
+/** What `/price` and mobile price lists take when no period is named (docs/http-api.md, "Catalogue and prices"). */
 const standardPeriodDays = 30
 
 const addressFields = ['country', 'period_days']
@@ -39,8 +39,8 @@ const period = (product: Product, country: string, value: unknown): Result<numbe
 }
 
 /**
- * The `fulfillment_meta` of an order (decisions.md, "Catalogue and prices"): strict; `country` (alpha-3, any case) and
- * `period_days` are required for dedicated IPs, the mobile fields may be left out. Null for a gateway product.
+ * The `fulfillment_meta` of an order (docs/http-api.md, "Catalogue and prices"): strict; `country` (alpha-3, any case)
+ * and `period_days` are required for dedicated IPs, the mobile fields may be left out. Null for a gateway product.
  * Refusals: invalid_targeting, invalid_country, invalid_period.
  */
 export const parseMeta = (
@@ -71,8 +71,8 @@ export const numberOf = (value: unknown): unknown =>
   typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value
 
 /**
- * The targeting of a price query: text values, `country` USA and `period_days` 30 when left out (spec.md, "Catalog and
- * pricing"). Null for a gateway product, which ignores them. Refusals as for `parseMeta`.
+ * The targeting of a price query: text values, `country` USA and `period_days` 30 when left out (docs/http-api.md,
+ * "Catalogue and prices"). Null for a gateway product, which ignores them. Refusals as for `parseMeta`.
  */
 export const parseQuery = (
   product: Product,

@@ -51,7 +51,7 @@ const gatewayExtras = (product: Product) =>
       }
     : {}
 
-/** A product as the API shows it: spec.md "Product" and the extras of research: proxies, 2.6. */
+/** A product as the API shows it: docs/http-api.md, "Catalogue and prices". */
 export const productView = (product: Product, stock: readonly StockCount[]) => ({
   id: product.id,
   name: product.name,
@@ -165,8 +165,8 @@ export const priceListView = (
 }
 
 /**
- * What can be ordered now: a country that is out of stock is left out (spec.md, "Options"). `available` is what one order
- * can have there: of mobile products, of the carrier and service that has most.
+ * What can be ordered now: a country that is out of stock is left out (docs/http-api.md, "Catalogue and prices").
+ * `available` is what one order can have there: of mobile products, of the carrier and service that has most.
  */
 export const optionsView = (product: Product & DedicatedProduct, stock: readonly StockCount[]) => {
   const orderable = orderableCountries(product, stock)

@@ -37,7 +37,7 @@ export type Ruling = {
   readonly standing: boolean
 }
 
-/** The stream that alone decides whether an order is fulfilled (design section 6, "Arbiters"). */
+/** The stream that alone decides whether an order is fulfilled (docs/architecture.md, "An order"). */
 export type Arbiter<State> = {
   readonly stream: StreamName
   // biome-ignore lint/suspicious/noExplicitAny: stock and plan events meet only inside their own arbiter

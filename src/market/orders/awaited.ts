@@ -12,7 +12,9 @@ import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 import { type Order, type OrderState, orderAfter } from './fold.ts'
 import { decidePayment, type OrderStates, placedEvents, withoutEmpty } from './place.ts'
 
-/** How long an order whose customer paid waits for the reseller's wallet (decisions.md, "Resellers and finance"). */
+/**
+ * How long an order whose customer paid waits for the reseller's wallet (docs/http-api.md, "Resellers and finance").
+ */
 export const heldMs = 24 * 60 * 60 * 1000
 
 /** The order that an invoice was raised for, as it is to be paid. */
@@ -78,7 +80,7 @@ const waitsFor = (order: OrderState, depositId: string): boolean =>
  * Places an order whose payment came, once, whoever asks. It stays as it is while its payer is short. Sold out, parked,
  * blocked and capped end it at once; a reseller's short wallet holds it for a day and ends it then, also when its
  * customer spent the credit on something else meanwhile. The money stays where it was credited in each case
- * (decisions.md, "Resellers and finance").
+ * (docs/http-api.md, "Resellers and finance").
  */
 export const decideAwaited = (
   states: AwaitedStates,

@@ -51,7 +51,7 @@ export const decideCompletion = (
   const arbiter = arbiterOf(order) as Arbiter<unknown>
   const ruling = arbiter.rule(states.arbiter, nowMs)
   const { verdict } = ruling
-  // Failed or canceled before its debit was known: the whole debit is refunded (design section 6, "Arbiters").
+  // Failed or canceled before its debit was known: the whole debit is refunded (docs/architecture.md, "An order").
   const given = standing === null || standing.status === 'awaiting_payment'
   if (given && verdict.outcome === 'fulfilled') {
     const events = placedEvents(order, balanceCents, verdict, standing !== null)

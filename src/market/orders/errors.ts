@@ -20,7 +20,7 @@ export type PayPage = {
   readonly chargeCents: number
 }
 
-/** The answer to an order that was refused: nothing was charged and the key stays free (spec.md, "Common codes"). */
+/** The answer to an order that was refused: nothing was charged and the key stays free (docs/http-api.md, "Errors"). */
 export const refuseForPlacement = (refusal: PlacementRefusal, page?: PayPage): ApiError => {
   switch (refusal.code) {
     case 'insufficient_balance': {

@@ -4,7 +4,7 @@ import type { OrderDetails } from '../../terms/order-details.ts'
 import type { StockRefusal } from '../stock/events.ts'
 
 /**
- * An `order-{id}` stream: the life of one order (design sections 5 and 6). Times are ISO 8601 UTC.
+ * An `order-{id}` stream: the life of one order. Times are ISO 8601 UTC.
  *
  * Paid by what was there and fulfilled, in the one decision that placed it: the first event of nearly every order, and
  * mostly its only one. It says what `OrderPlaced` and `OrderFulfilled` say together

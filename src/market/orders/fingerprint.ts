@@ -11,7 +11,7 @@ const canonical = (value: unknown): unknown => {
 
 /**
  * What makes two requests under one `Idempotency-Key` the same: method, route with its path ids, canonical product id,
- * body and customer, without the price guard (decisions.md, "Everywhere"). SHA-256, lower-case hex.
+ * body and customer, without the price guard (docs/http-api.md, "Requests"). SHA-256, lower-case hex.
  */
 export const fingerprintOf = (request: {
   readonly method: string

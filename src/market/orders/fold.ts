@@ -4,7 +4,7 @@ import type { OrderDetails, ShownDetails } from '../../terms/order-details.ts'
 import { orderStream } from '../../terms/streams.ts'
 import type { CancelReason, OrderEvent, OrderFailureReason } from './events.ts'
 
-/** The public vocabulary (decisions, "Orders"); webhooks and reads use the same words. */
+/** The public vocabulary (docs/http-api.md, "Orders"); webhooks and reads use the same words. */
 export const orderStatuses = [
   'awaiting_payment',
   'processing',

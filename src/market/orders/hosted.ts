@@ -109,7 +109,7 @@ export const createHostedOrders = (deps: {
           accountId,
           customerId,
           ...(relate && { relate }),
-          // A key that no client can send, since orders and deposits have keys apart (decisions, "Everywhere").
+          // A key that no client can send, since orders and deposits have keys apart (docs/http-api.md, "Requests").
           idempotencyKey: `\n${orderId}`,
           fingerprint,
           amountCents,

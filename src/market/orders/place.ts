@@ -55,7 +55,9 @@ export type PlacementAnswer =
   | { readonly kind: 'forgotten' }
   | { readonly kind: 'refused'; readonly refusal: PlacementRefusal }
 
-/** Pays the order: from the wallet, or for a customer on both sides at once. Refusals in the order of decisions.md. */
+/**
+ * Pays the order: from the wallet, or for a customer on both sides at once. Refusals in the order of docs/http-api.md.
+ */
 export const decidePayment = (
   ledger: LedgerState,
   { order, capCents }: { readonly order: OrderDetails; readonly capCents: number | null },
@@ -91,9 +93,9 @@ export const placedEvents = (
 
 /**
  * Decides a wallet order over ledger, arbiter and order stream, written in that order, so that a crash on a log without
- * atomic appends leaves a prefix that `decideCompletion` finishes (design section 6).
- * Refusals, in the order of decisions.md: the arbiter's (out of stock, plan expired, rental ended), `spend_cap_reached`,
- * `insufficient_balance`, `customer_credit_insufficient`. They append nothing: the key stays free.
+ * atomic appends leaves a prefix that `decideCompletion` finishes.
+ * Refusals, in the order of docs/http-api.md: the arbiter's (out of stock, plan expired, rental ended),
+ * `spend_cap_reached`, `insufficient_balance`, `customer_credit_insufficient`. They append nothing: the key stays free.
  */
 export const decidePlacement = (
   states: OrderStates,

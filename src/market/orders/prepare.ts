@@ -51,8 +51,8 @@ const chargesOf = (
 }
 
 /**
- * The last checks before the log is asked (decisions.md, order of checks): a rail without a live gateway, then the
- * price guard.
+ * The last checks before the log is asked (docs/http-api.md, "Order of checks"): a rail without a live gateway, then
+ * the price guard.
  */
 const draftOf = (
   buyer: Buyer,
@@ -110,7 +110,7 @@ const refuseFree = ({ amountCents, reseller }: Quote): void => {
     throw refuse('invalid_quantity', 'this quantity comes to less than half a cent; order more of it')
 }
 
-/** What a customer may order is the reseller's own catalogue (spec.md, "Price list": `sellable`). */
+/** What a customer may order is the reseller's own catalogue (docs/http-api.md, "Catalogue and prices": `sellable`). */
 const refuseUnsellable = (
   product: Product,
   customerId: CustomerId | null,
@@ -137,7 +137,7 @@ export const prepareOrder = async (
   const terms = buyer.termsOf(product)
   refuseUnsellable(product, buyer.customerId, terms)
   const { quantity } = asked
-  // The quantity is checked before the targeting (decisions.md, order of checks).
+  // The quantity is checked before the targeting (docs/http-api.md, "Order of checks").
   accepted(quantityOf(product, quantity))
   const wanted = accepted(parseMeta(product, asked.meta))
   const open = product.shape === 'addresses_mobile' && wanted !== null && isOpen(wanted)

@@ -18,7 +18,7 @@ export const fulfillmentMeta = z
   })
   .nullable()
 
-/** The public order (decisions.md, "Orders"): the answer of create and read, and what webhooks carry. */
+/** The public order (docs/http-api.md, "Orders"): the answer of create and read, and what webhooks carry. */
 export const OrderRecord = z
   .object({
     orderId: z.string(),

@@ -25,7 +25,7 @@ import { type FoundOrder, findOrder, listOrders } from './queries.ts'
 import { OrderRecord, orderExample, orderRecord } from './record.ts'
 import type { OrderService } from './service.ts'
 
-/** Fields of a body that are checked as a whole order's are (spec.md, "Order input"). */
+/** Fields of a body that are checked as a whole order's are (docs/http-api.md, "Orders"). */
 export const quantityField = z.int().min(1).meta({ description: 'Whole units of the product.' })
 export const methodField = z.enum(orderMethods).optional().meta({
   description: 'Left out: the wallet pays. A rail answers a hosted page where it has a live gateway.',
@@ -65,7 +65,7 @@ const Body = z.strictObject({
 
 const ordersPath = '/api/v1/orders'
 
-/** Orders: spec.md "Orders", decisions.md "Orders". */
+/** Orders: docs/http-api.md, "Orders". */
 export const orderRoutes = (deps: {
   readonly orders: OrderService
   readonly catalog: { current(): Catalog }

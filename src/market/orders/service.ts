@@ -76,7 +76,7 @@ export const createOrderService = (deps: {
     try {
       draft = { ...(await request.prepare(orderId)), fingerprint: request.fingerprint }
     } catch (error) {
-      // A known key answers its order whatever has become of product and price since (design section 6).
+      // A known key answers its order whatever has become of product and price since.
       const named = request.orderId !== undefined || request.idempotencyKey !== null
       const known = error instanceof ApiError && named ? await readOrder(log, orderId) : null
       if (!known) throw error

@@ -70,7 +70,7 @@ export const recordRefusal = (orderId: string): PlanEvent => ({
   data: { orderId, reason: 'plan_expired' },
 })
 
-/** A plan's counter is written to the log at most this often while nothing happens to it (design section 5). */
+/** A plan's counter is written to the log at most this often while nothing happens to it. */
 export const meteringIntervalMs = 5 * 60 * 1000
 
 /** When the log is to hear of the plan at once: used bytes, and an instant. Null: at no figure. */

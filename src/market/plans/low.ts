@@ -1,4 +1,4 @@
-/** A plan counts as low when this share of its total or less remains (spec.md, "Events"). */
+/** A plan counts as low when this share of its total or less remains (docs/http-api.md, "Webhooks and notices"). */
 export const thresholdPct = 10
 
 /**

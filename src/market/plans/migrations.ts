@@ -1,7 +1,7 @@
 import type { Migrations } from '../../platform/postgres/migrate.ts'
 
 /**
- * Traffic that was counted and is not in the log yet (design section 5). The counter is the sum of all reports ever, so
+ * Traffic that was counted and is not in the log yet. The counter is the sum of all reports ever, so
  * that writing it to the log twice, or after a crash, adds nothing: a counter is never set back.
  *
  * `counted_since` is set by the first report after the log was written. Neither it nor an index changes with the

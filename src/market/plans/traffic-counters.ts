@@ -45,7 +45,7 @@ const reportersKeptMs = 8 * 24 * 60 * 60 * 1000
 
 const iso = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString())
 
-/** The durable counters between two `TrafficMetered` (design section 5), on the service's Postgres whatever the log is. */
+/** The durable counters between two `TrafficMetered`, on the service's Postgres whatever the log is. */
 export const createTrafficCounters = (pool: pg.Pool) => ({
   /** Which of the plans are counted here already. */
   known: async (planIds: readonly PlanId[]): Promise<ReadonlySet<PlanId>> => {

@@ -37,7 +37,7 @@ const statementExample = {
   nextAfter: null,
 } as const
 
-/** What a reseller earns: decisions.md, "Resellers and finance". `reads` are those of the books. */
+/** What a reseller earns: docs/http-api.md, "Resellers and finance". `reads` are those of the books. */
 export const resellerFinanceRoutes = ({
   reads,
   pool,

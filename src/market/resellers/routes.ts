@@ -24,7 +24,7 @@ export const resellerOnly = ({ reseller }: Caller): void => {
 
 const none = () => refuse('not_found', 'you have no customer with this id')
 
-/** A reseller's customers: decisions.md, "Resellers and finance". */
+/** A reseller's customers: docs/http-api.md, "Resellers and finance". */
 export const resellerCustomerRoutes = (deps: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: Kysely<ReadDatabase>

@@ -6,7 +6,7 @@ import type { AddressesReleased, Allocation, StockEvent, StockedAddress, StockRe
 import { poolKey, type Rental, type StockAnswer, type StockState } from './fold.ts'
 
 const dayMs = 24 * 60 * 60 * 1000
-/** Released addresses rest before they are sold again (decisions, "Orders"). */
+/** Released addresses rest before they are sold again (docs/http-api.md, "Orders"). */
 export const restMs = 15 * 60 * 1000
 /** No extension is paid for further ahead than this: ends stay instants that every reader and Postgres can write. */
 export const maxDaysAhead = 10 * 365

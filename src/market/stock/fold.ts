@@ -38,7 +38,7 @@ export type Pool = {
   readonly resting: List<Resting>
 }
 
-/** What an order was told here. The first answer stands (design section 6, "Arbiters"). */
+/** What an order was told here. The first answer stands (docs/architecture.md, "An order"). */
 export type StockAnswer =
   | {
       readonly outcome: 'fulfilled'

@@ -11,7 +11,7 @@ const instant = z.string().meta({ format: 'date-time' })
 export const subscriptionStatuses = ['active', 'past_due', 'canceled', 'expired'] as const
 export type SubscriptionStatus = (typeof subscriptionStatuses)[number]
 
-/** A subscription (decisions.md, "Webhooks and notices"). */
+/** A subscription (docs/http-api.md, "Subscriptions"). */
 export const SubscriptionRecord = z
   .object({
     subscriptionId: z.string(),

@@ -41,7 +41,7 @@ const Body = z.strictObject({
 
 const none = () => refuse('not_found', 'no subscription has this id')
 
-/** Subscriptions: decisions.md, "Webhooks and notices". */
+/** Subscriptions: docs/http-api.md, "Subscriptions". */
 export const subscriptionRoutes = (deps: {
   readonly subscriptions: Subscriptions
   readonly catalog: { current(): Catalog }

@@ -104,7 +104,7 @@ const placingCrediting = (
 
 /**
  * The one place where a received payment becomes a ledger decision. A deposit that carries an order decides credit and
- * debit here, in one ledger append (design section 6), and credits only when it is short.
+ * debit here, in one ledger append, and credits only when it is short.
  * @param orderable Whether the product of the order that it carries can be ordered just now
  */
 export const creditingOf = (deposit: DepositDetails, orderable: boolean): Crediting => {

@@ -132,8 +132,8 @@ export type ReceiptAnswer = {
 
 /**
  * Credits at most one payment and takes the status on. Written in this order: the payment is recorded, the ledger
- * moves, the payment is marked as credited, the status steps. Where the log can lose the end of that (design section
- * 3), each prefix is finished by deciding again, as a movement by hand is (docs/decisions/0006).
+ * moves, the payment is marked as credited, the status steps. Where the log can lose the end of that, each prefix is
+ * finished by deciding again, as a movement by hand is (docs/decisions/0006).
  */
 export const decideReceipt = <Refs extends StreamRefs>(
   states: { readonly deposit: DepositState; readonly ledger: LedgerState } & StatesOf<Refs>,

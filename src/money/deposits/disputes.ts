@@ -14,7 +14,7 @@ const movedMicros = (answer: ManualAnswer): number | { readonly refused: string 
 }
 
 /**
- * A payment went back to the payer's bank: whoever got the credit bears it, once per dispute (design section 4), and
+ * A payment went back to the payer's bank: whoever got the credit bears it, once per dispute, and
  * never more than this deposit was credited: a bank may take more than was paid, when rates moved. One's own wallet: the
  * account is blocked until an operator has looked. A customer's credit: what is missing is the customer's debt to the
  * reseller. Money that the bank gave back later is credited again, once.

@@ -3,7 +3,7 @@ import type { DomainEvent } from '../../platform/eventstore/event.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
 import type { Provider, Rail } from '../payments/rails.ts'
 
-/** An order that waits for the deposit: the whole of it, as it will be paid (design section 6). */
+/** An order that waits for the deposit: the whole of it, as it will be paid. */
 export type PendingOrder = { readonly order: OrderDetails }
 
 /** What a deposit is, for ever. Its return address and pay page may name a payer and lie in the vault. */
@@ -24,7 +24,7 @@ export type DepositDetails = {
   readonly pending: PendingOrder | null
 }
 
-/** A `deposit-{id}` stream (design section 5). Times are ISO 8601 UTC, amounts micro-dollars unless named in cents. */
+/** A `deposit-{id}` stream. Times are ISO 8601 UTC, amounts micro-dollars unless named in cents. */
 export type DepositOpened = DomainEvent<'DepositOpened', DepositDetails & { readonly openedAt: string }>
 
 type Named = { readonly depositId: string; readonly accountId: string }

@@ -3,7 +3,7 @@ import type { Fold } from '../../platform/eventstore/fold.ts'
 import { assertSafe } from '../../terms/money.ts'
 import type { DepositDetails, DepositEvent } from './events.ts'
 
-/** decisions.md, "Deposits". The last four are closed: they are never paid on purpose again. */
+/** docs/http-api.md, "Deposits". The last four are closed: they are never paid on purpose again. */
 export const depositStatuses = [
   'awaiting_payment',
   'processing',

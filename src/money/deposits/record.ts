@@ -6,7 +6,7 @@ import { depositStatuses, isPayable } from './fold.ts'
 
 const time = z.string().meta({ format: 'date-time' })
 
-/** decisions.md, "Deposits". */
+/** docs/http-api.md, "Deposits". */
 export const DepositRecord = z
   .object({
     deposit_id: z.string(),

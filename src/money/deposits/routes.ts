@@ -47,7 +47,7 @@ const createdExample = {
   status: 'awaiting_payment',
 } as const
 
-/** What a retry under the same key must ask for again (decisions.md, "Everywhere"). */
+/** What a retry under the same key must ask for again (docs/http-api.md, "Requests"). */
 const fingerprintOf = (body: z.output<typeof Body>, customerId: string | null): string =>
   createHash('sha256')
     .update(
@@ -70,7 +70,7 @@ export type ReturnUrls = {
   readonly ofService: () => string
 }
 
-/** Deposits: spec.md "Deposit" and "Reseller deposits", decisions.md "Deposits". */
+/** Deposits: docs/http-api.md, "Deposits". */
 export const depositRoutes = (deps: {
   readonly deposits: Deposits
   readonly customers: Customers

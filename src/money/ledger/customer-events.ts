@@ -4,7 +4,7 @@ import type { CustomerAdjustmentReason } from './adjustment-reason.ts'
 
 /**
  * The money events of a reseller's customers. They stand on the reseller's own `ledger-{account}` stream, so that its
- * wallet and a customer's credit move in one append (design section 4). `availableAfterMicros` is the reseller's wallet
+ * wallet and a customer's credit move in one append. `availableAfterMicros` is the reseller's wallet
  * less open holds, `creditAfterMicros` the customer's credit, both right after the event. Amounts are positive
  * micro-dollars unless said otherwise.
  */

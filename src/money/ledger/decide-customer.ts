@@ -95,7 +95,7 @@ export type CustomerChargeInput = {
 }
 
 /**
- * Pays an order for a customer once, on both sides at once. Refusals in their order (decisions, "Resellers and
+ * Pays an order for a customer once, on both sides at once. Refusals in their order (docs/http-api.md, "Resellers and
  * finance"): `already_debited` with what stands, `spend_cap_reached`, `insufficient_balance` (the reseller's wallet),
  * `customer_credit_insufficient`.
  */

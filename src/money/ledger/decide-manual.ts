@@ -45,7 +45,7 @@ export type ManualAnswer =
     }
   | Refused<ManualRefusal>
 
-/** The stream that spends the reference: one for credits (design section 5), one for adjustments, one a customer. */
+/** The stream that spends the reference: one for credits, one for adjustments, one a customer. */
 export const manualStream = (movement: ManualMovement): StreamName => {
   const { accountId, reference } = movement
   switch (movement.kind) {
@@ -122,7 +122,7 @@ const sameMovement = (one: ManualMovement, other: ManualMovement): boolean =>
  * Moves money by hand, once per reference for ever. Written in this order: the movement is recorded, the account is
  * blocked (chargeback), the wallet moves, the movement is applied.
  *
- * Where the log can lose the end of that (design section 3), each prefix is finished by deciding again, with what was
+ * Where the log can lose the end of that, each prefix is finished by deciding again, with what was
  * recorded and not with what is asked now: recorded only, the wallet still moves, for it knows every movement of the last
  * seven days and so that this one is missing; recorded and moved, only the last fact is written. The wallet alone could
  * not stand first: once it forgot the movement, nothing would be left to refuse it. A wallet that cannot bear a recorded
@@ -184,7 +184,7 @@ type Fact = readonly [stream: StreamName, event: DomainEvent]
 const appendsOf = (facts: readonly Fact[]): Appends =>
   facts.map(([stream, event]) => ({ stream, events: [event] }))
 
-/** An account whose payment was taken back may not transact until an operator has looked (design section 4). */
+/** An account whose payment was taken back may not transact until an operator has looked. */
 const blockFacts = (account: AccountState, movement: ManualMovement): Fact[] => {
   if (movement.kind !== 'adjustment' || movement.reason !== 'chargeback' || movement.amountMicros > 0)
     return []

@@ -10,7 +10,7 @@ import type { LedgerState } from './state.ts'
 
 /** The movement landed before; these are its figures. */
 export type AlreadyApplied = { readonly code: 'already_applied' } & Movement
-/** Whole cents; `balanceCents` is the floor of what is available (decisions, "Orders": 402 bodies). */
+/** Whole cents; `balanceCents` is the floor of what is available (docs/http-api.md, "Errors"). */
 export type InsufficientBalance = {
   readonly code: 'insufficient_balance'
   readonly balanceCents: number
@@ -121,8 +121,8 @@ export type DebitInput = {
 }
 
 /**
- * Pays an order once. Refusals in their order (decisions, "Everywhere"): `already_debited` with what stands,
- * `spend_cap_reached` (reaching the cap exactly passes), `insufficient_balance`.
+ * Pays an order once. Refusals in their order (docs/http-api.md, "Order of checks"): `already_debited` with what
+ * stands, `spend_cap_reached` (reaching the cap exactly passes), `insufficient_balance`.
  */
 export const decideDebit = (
   state: LedgerState,

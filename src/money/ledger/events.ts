@@ -4,7 +4,7 @@ import type { AdjustmentReason } from './adjustment-reason.ts'
 import type { CustomerEvent } from './customer-events.ts'
 
 /**
- * The money events of a `ledger-{account}` stream (design section 4). Amounts are positive integer micro-dollars unless
+ * The money events of a `ledger-{account}` stream. Amounts are positive integer micro-dollars unless
  * said otherwise. `availableAfterMicros` is the wallet less open holds right after the event: an auditor checks it.
  */
 

@@ -35,7 +35,7 @@ export type ManualMovement =
     }
 
 /**
- * The `deposit-{id}` stream of a movement by hand, which spends its reference for ever (design section 5): recorded with
+ * The `deposit-{id}` stream of a movement by hand, which spends its reference for ever: recorded with
  * all that is to move, then applied once the wallet has it. Withdrawn: the wallet refused it after it was recorded.
  */
 export type ManualMovementRecorded = DomainEvent<'ManualMovementRecorded', ManualMovement>

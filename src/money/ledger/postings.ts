@@ -173,8 +173,8 @@ const toPostings = (book: string, legs: readonly Leg[]): Posting[] => {
 }
 
 /**
- * The double entries of a money event, in the service's book and, for a reseller's wallet, in the reseller's own (design
- * section 4, table of flows). Each book sums to zero. This is the only place that knows the chart of accounts.
+ * The double entries of a money event, in the service's book and, for a reseller's wallet, in the reseller's own. Each
+ * book sums to zero. This is the only place that knows the chart of accounts.
  * @throws when the event lacks what an account's name needs, its entry does not balance, or an account that is no
  * reseller's has customers.
  */

@@ -91,7 +91,7 @@ const publicTransaction = (row: TransactionRow): z.input<typeof Transaction> => 
   }
 }
 
-/** The wallet: spec.md "Wallet", decisions.md "Orders" (transactions). */
+/** The wallet, and what moved in it. */
 export const walletRoutes = ({
   reads,
   db,

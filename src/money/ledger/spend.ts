@@ -3,7 +3,7 @@ import type { OrderDetails } from '../../terms/order-details.ts'
 
 /**
  * What each key spent on orders, in one-minute buckets. A bucket counts until it is wholly older than 24 hours: the cap
- * is never exceeded and at most a minute strict (design section 4). Refunds do not give back.
+ * is never exceeded and at most a minute strict. Refunds do not give back.
  */
 export type Spend = {
   readonly windows: ImmutableMap<string, SpendWindow>

@@ -15,7 +15,7 @@ export type RailRoute = {
 const stripe = (name: string): RailRoute => ({ provider: 'stripe', currency: 'usd', name })
 
 /**
- * Which rail runs on which provider, in which currency: the one table (decisions.md, "Deposits"). A rail without a
+ * Which rail runs on which provider, in which currency: the one table (docs/http-api.md, "Deposits"). A rail without a
  * route is known and never live, since its payers pay in a currency that is not the wallet's: UPI in INR, Pix and boleto
  * in BRL, OXXO in MXN, FPX in MYR, GrabPay and Maya in PHP, QRIS and Dana in IDR, MoMo in VND.
  */
@@ -41,11 +41,11 @@ const railRoutes: Readonly<Record<Rail, readonly RailRoute[]>> = {
 
 export const railNames: readonly Rail[] = rails
 
-/** The rails that a reseller's own gateways may serve (spec.md, "Reseller deposits"). */
+/** The rails that a reseller's own gateways may serve (docs/http-api.md, "Deposits"). */
 export const resellerRails = ['card', 'crypto'] as const satisfies readonly Rail[]
 export type ResellerRail = (typeof resellerRails)[number]
 
-/** Smaller amounts are raised to this, whole cents (spec.md, "Limits"; other rails: decisions.md, "Deposits"). */
+/** Smaller amounts are raised to this, whole cents (docs/http-api.md, "Deposits"). */
 export const floorCents = (rail: Rail): number => (rail === 'crypto' ? 300 : 1_000)
 
 /** One invoice is at most $5,000. */

@@ -1,4 +1,4 @@
-/** What a notice is about (spec.md, "Announcement"). */
+/** What a notice is about (docs/http-api.md, "Webhooks and notices"). */
 export const noticeKinds = [
   'INFO',
   'MAINTENANCE',
@@ -9,7 +9,7 @@ export const noticeKinds = [
 ] as const
 export type NoticeKind = (typeof noticeKinds)[number]
 
-/** Who a notice is for (spec.md, "Announcement"). */
+/** Who a notice is for (docs/http-api.md, "Webhooks and notices"). */
 export const audiences = ['ALL', 'CUSTOMERS', 'PARTNERS', 'DEVELOPERS'] as const
 export type Audience = (typeof audiences)[number]
 
@@ -22,7 +22,7 @@ export type Member = {
 
 /**
  * Whether an account belongs to an audience: `PARTNERS` is a reseller, `CUSTOMERS` is not one, `DEVELOPERS` has an
- * active key (decisions.md, "Webhooks and notices"). A blocked account belongs to what it belonged to before.
+ * active key (docs/http-api.md, "Webhooks and notices"). A blocked account belongs to what it belonged to before.
  */
 export const belongsTo = (audience: Audience, member: Member): boolean => {
   switch (audience) {

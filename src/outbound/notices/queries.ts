@@ -7,7 +7,7 @@ import type { ReadMarkDatabase } from './read-marks.ts'
 
 export type NoticeQueries = Kysely<ReadDatabase & ReadMarkDatabase>
 
-/** The feed is no archive (spec.md, "Limits"). */
+/** The feed is no archive (docs/http-api.md, "Webhooks and notices"). */
 export const maxAnnouncements = 50
 
 /** What stands at an instant for these audiences or for the account alone, newest first, with whether the account has opened it. */

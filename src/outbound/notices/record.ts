@@ -4,7 +4,7 @@ import { audiences, noticeKinds } from './notice.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
 
-/** A notice of the service (spec.md, "Announcement"). */
+/** A notice of the service (docs/http-api.md, "Webhooks and notices"). */
 export const Announcement = z
   .object({
     id: z.string(),

@@ -7,7 +7,7 @@ import { audiences, audiencesOf, noticeKinds } from './notice.ts'
 import { listAnnouncements, maxAnnouncements, type NoticeQueries } from './queries.ts'
 import { Announcement, announcementExample, noticeFields } from './record.ts'
 
-/** Notices: spec.md "Account and notices". */
+/** Notices: docs/http-api.md, "Webhooks and notices". */
 export const noticeRoutes = ({
   reads,
   db,

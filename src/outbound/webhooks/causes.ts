@@ -5,7 +5,7 @@ import type { NoticePublished } from '../notices/events.ts'
 import type { Audience } from '../notices/notice.ts'
 import type { WebhookEventName } from './event-names.ts'
 
-/** Who is told: the endpoints of one account, or those of every account of an audience (decisions.md). */
+/** Who is told: the endpoints of one account, or those of every account of an audience (docs/http-api.md). */
 export type Recipients = { readonly accountId: string } | { readonly audience: Audience }
 
 /** What a delivery tells: known from the fact itself, or read from the order's stream as of the fact. */
@@ -76,9 +76,10 @@ const noticeCause: CauseOf<NoticePublished> = ({ data: { noticeId, title, kind, 
 })
 
 /**
- * Which fact of the log tells whom of what (spec.md, "Events"): stored type → recipients and payload. A map from type to
- * function, so that the thousands of facts a second that concern nobody cost one look-up each. `plan.low_traffic` is not
- * here: it also reaches endpoints that come later, see `low-plans.ts`. `ping` is enqueued by its request.
+ * Which fact of the log tells whom of what (docs/http-api.md, "Webhooks and notices"): stored type → recipients and
+ * payload. A map from type to function, so that the thousands of facts a second that concern nobody cost one look-up
+ * each. `plan.low_traffic` is not here: it also reaches endpoints that come later, see `low-plans.ts`. `ping` is
+ * enqueued by its request.
  */
 export const causes: ReadonlyMap<string, (event: RecordedEvent) => Cause | null> = new Map(
   Object.entries({

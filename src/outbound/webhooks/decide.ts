@@ -4,13 +4,13 @@ import type { Subscription } from './event-names.ts'
 import type { DeliveryEvent, Disabling, EndpointEvent, WebhookEnqueued } from './events.ts'
 import type { DeliveryState, EndpointStatus, EndpointsState } from './fold.ts'
 
-/** spec.md, "Limits": active endpoints of one account. */
+/** docs/http-api.md, "Webhooks and notices": active endpoints of one account. */
 export const maxActiveEndpoints = 10
 
 /** Disabled ones included, so that an account cannot pile them up. */
 export const maxEndpoints = 100
 
-/** How long the former secret signs beside the new one after a rotation (decisions.md, "Webhooks and notices"). */
+/** How long the former secret signs beside the new one after a rotation (docs/http-api.md, "Webhooks and notices"). */
 export const previousSecretMs = 24 * 60 * 60 * 1000
 
 export type EndpointRefusal = 'webhook_limit_reached' | 'not_found'

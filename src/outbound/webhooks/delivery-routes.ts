@@ -33,7 +33,7 @@ const queueWaitMs = 2_000
 const often = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
   `At most ${endpoint} a minute for an endpoint and ${account} for an account.`
 
-/** What was sent to an endpoint and what is sent by hand: spec.md "Webhooks", decisions.md "Webhooks and notices". */
+/** What was sent to an endpoint and what is sent by hand: docs/http-api.md, "Webhooks and notices". */
 export const deliveryRoutes = (deps: {
   readonly webhooks: Pick<Webhooks, 'ping' | 'redeliver'>
   readonly progress: Pick<Progress, 'reached'>

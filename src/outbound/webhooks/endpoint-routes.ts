@@ -24,7 +24,7 @@ import { causeOf, common, done, onEndpoint, placeOf } from './route-parts.ts'
 import type { Webhooks } from './service.ts'
 import type { WebhookValues } from './vault.ts'
 
-/** Webhook endpoints: spec.md "Webhooks", decisions.md "Webhooks and notices". */
+/** Webhook endpoints: docs/http-api.md, "Webhooks and notices". */
 export const endpointRoutes = (deps: {
   readonly webhooks: Webhooks
   readonly values: WebhookValues

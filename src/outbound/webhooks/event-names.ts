@@ -1,4 +1,4 @@
-/** Every event that an endpoint can subscribe to, in the order of spec.md "Event types". */
+/** Every event that an endpoint can subscribe to, in the order of docs/http-api.md, "Webhooks and notices". */
 export const webhookEvents = [
   'order.fulfilled',
   'order.failed',

@@ -2,7 +2,7 @@ import type { DomainEvent } from '../../platform/eventstore/event.ts'
 import type { Subscription, WebhookEventName } from './event-names.ts'
 
 /**
- * `webhooks-{accountId}`: the endpoints of one account (design section 5). URLs and secrets stand in the vault under
+ * `webhooks-{accountId}`: the endpoints of one account. URLs and secrets stand in the vault under
  * ids of their own; a new one gets a new id, so that a fact never changes what it names.
  */
 export type EndpointRegistered = DomainEvent<

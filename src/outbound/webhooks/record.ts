@@ -17,7 +17,7 @@ const endpointShape = {
   createdAt: instant,
 }
 
-/** A webhook endpoint (decisions.md, "Webhooks and notices"); the secret is never in it. */
+/** A webhook endpoint (docs/http-api.md, "Webhooks and notices"); the secret is never in it. */
 export const WebhookRecord = z.object(endpointShape).meta({ id: 'Webhook' })
 export type WebhookRecord = z.infer<typeof WebhookRecord>
 

@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 
-/** How long deliveries and their attempts can be read and sent again (design, "Webhooks"). */
+/** How long deliveries and their attempts can be read and sent again. */
 export const retentionMs = 30 * 24 * 60 * 60 * 1000
 
 /** Rows of one statement, so that it never holds anything up for long. */

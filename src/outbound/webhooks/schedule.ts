@@ -1,4 +1,4 @@
-/** spec.md, "Limits": attempts of one delivery, the first one included. */
+/** docs/http-api.md, "Webhooks and notices": attempts of one delivery, the first one included. */
 export const maxAttempts = 10
 
 const firstDelayMs = 30_000

@@ -5,7 +5,9 @@ const prefix = 'whsec_'
 /** `whsec_` and the base64 of 32 random bytes. */
 export const newSecret = (): string => `${prefix}${randomBytes(32).toString('base64')}`
 
-/** Hex HMAC-SHA256 of the exact body, keyed with the whole secret as UTF-8 (spec.md, "Delivery"). */
+/**
+ * Hex HMAC-SHA256 of the exact body, keyed with the whole secret as UTF-8 (docs/http-api.md, "Webhooks and notices").
+ */
 const serviceSignature = (secret: string, body: Buffer): string =>
   createHmac('sha256', secret).update(body).digest('hex')
 

@@ -2,7 +2,7 @@ import type { StreamName } from '../../terms/streams.ts'
 
 /**
  * The revision that a stream must be at: the one of its last event (from 0), or `noStream` when it must not exist.
- * There is nothing looser: a loose expectation loses idempotency on EventStoreDB (design section 3).
+ * There is nothing looser: a loose expectation loses idempotency on EventStoreDB.
  */
 export type Expected = number | 'noStream'
 

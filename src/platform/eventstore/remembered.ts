@@ -12,7 +12,7 @@ import {
 } from './packed.ts'
 
 /**
- * What happened under an id, kept for seven days of event time (design section 3: "Folds stay bounded"); older ids are
+ * What happened under an id, kept for seven days of event time (docs/decisions/0003-command-runner.md); older ids are
  * guarded by permanent streams. An immutable value: the newest are a short list, all before them are packed, for a busy
  * wallet remembers hundreds of thousands. Values are JSON values.
  */

@@ -41,7 +41,7 @@ export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, an
   else reply.header('content-type', json).send(jsonOf(answer.body))
 }
 
-/** Sends a refusal in the one form of errors (spec.md, "Errors"). */
+/** Sends a refusal in the one form of errors (docs/http-api.md, "Errors"). */
 export const sendRefusal = (
   reply: HttpReply,
   requestId: string,

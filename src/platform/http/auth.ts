@@ -12,7 +12,7 @@ export type Caller = {
   /** Whole cents in any 24 hours; null for no cap. */
   readonly dailyCapCents: number | null
   readonly reseller: boolean
-  /** May read, may not write (decisions.md, "Everywhere"). */
+  /** May read, may not write (docs/http-api.md, "Authentication"). */
   readonly blocked: boolean
   readonly email: string
 }
@@ -43,7 +43,7 @@ type KeyHeaders = {
 const bearer = /^Bearer +(\S+)$/i
 
 /**
- * The key that a request carries: `X-API-Key` or `Authorization: Bearer` (spec.md, "Authentication").
+ * The key that a request carries: `X-API-Key` or `Authorization: Bearer` (docs/http-api.md, "Authentication").
  * @param missing what a request without one is told
  * @throws unauthorized: none, or two different keys in the two headers
  */

@@ -34,7 +34,10 @@ const headerCodes = (route: Route): readonly ErrorCode[] => [
   ...(route.requestIdIsKey ? (['bad_input'] as const) : []),
 ]
 
-/** Every operation with a key takes `X-Farebox-Position`, and every query value may be bad: all of them can answer 400 (spec.md, "Endpoints"). */
+/**
+ * Every operation with a key takes `X-Farebox-Position`, and every query value may be bad: all of them can answer 400
+ * (docs/http-api.md, "Requests").
+ */
 const parameterCodes = (route: Route): readonly ErrorCode[] => [
   ...(route.query !== undefined || route.access !== 'public' ? (['invalid_parameter'] as const) : []),
   ...fieldCodes(route.codes?.query),

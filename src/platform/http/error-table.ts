@@ -21,7 +21,7 @@ const change = (help: string) => entry({ status: 400, retry: 'after-change', hel
 const cents = z.int()
 
 /**
- * Every error code of the API with its status: spec.md "Errors" and decisions.md "Everywhere" (added codes). The
+ * Every error code of the API with its status: docs/http-api.md, "Errors". The
  * OpenAPI document and the docs page are made from it. A code is never renamed and never used for something else.
  */
 const errorTable = {

@@ -35,8 +35,8 @@ type ExtraArguments<Code extends ErrorCode> = [ErrorExtra<Code>] extends [never]
 
 /**
  * The refusal with this code, to be thrown: `throw refuse('not_found', 'no such order')`.
- * The status comes from the error table; the fields that spec.md names for the code are required here by type. The
- * message is for people: it names the field and the accepted set, starts in lower case and has no full stop.
+ * The status comes from the error table; the fields that docs/http-api.md names for the code are required here by type.
+ * The message is for people: it names the field and the accepted set, starts in lower case and has no full stop.
  */
 export const refuse = <Code extends ErrorCode>(
   code: Code,
@@ -55,9 +55,9 @@ export const refuseUntil = (
   retryAfterS: number,
 ): ApiError => new ApiError(code, message, undefined, { 'retry-after': retryAfterHeader(retryAfterS) })
 
-/** Whole seconds, rounded up, at least 1 (decisions.md, "Everywhere"). */
+/** Whole seconds, rounded up, at least 1 (docs/http-api.md, "Errors"). */
 const retryAfterHeader = (seconds: number): string => String(Math.max(1, Math.ceil(seconds)))
 
-/** The body of a refusal: `{error, code, requestId}` and the fields of the code (spec.md, "Errors"). */
+/** The body of a refusal: `{error, code, requestId}` and the fields of the code (docs/http-api.md, "Errors"). */
 export const errorBody = (error: ApiError, requestId: string): string =>
   jsonText({ error: error.message, code: error.code, requestId, ...error.extra })

@@ -47,7 +47,8 @@ export const admitFinance = async (
 
 /**
  * The checks of a known route before its body is read: 401, limit per key, `missing_scope`, `account_blocked`.
- * @returns the caller; null on a public route, whose key is ignored (spec.md, "Authentication"), and on one of finance
+ * @returns the caller; null on a public route, whose key is ignored (docs/http-api.md, "Authentication"), and on one of
+ * finance
  * @throws unauthorized, rate_limited, missing_scope, account_blocked
  */
 export const admit = async (

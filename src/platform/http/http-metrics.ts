@@ -14,7 +14,7 @@ export type HttpMetrics = {
   connectionCut(): void
 }
 
-/** Seconds; the bars of design section 10 fall between them. */
+/** Seconds; the bars of docs/decisions/0038-reads.md fall between them. */
 const buckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Seconds. No request is to hold the main thread over 0.05. */

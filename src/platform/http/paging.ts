@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import type { FieldCodes } from './route.ts'
 
-/** A page that leaves the size out has this many entries, none has more than the maximum (decisions.md, "Everywhere"). */
+/**
+ * A page that leaves the size out has this many entries, none has more than the maximum (docs/http-api.md, "Requests").
+ */
 const defaultLimit = 50
 const maxLimit = 100
 
@@ -9,7 +11,7 @@ const wholeNumber = (text: string): number => (/^\d+$/.test(text) ? Number(text)
 
 /**
  * The query fields of a list: `query: z.object({ ...pagingQuery, status: … }), codes: { query: pagingCodes }`.
- * A size above the maximum is capped, not refused (spec.md, "Common codes").
+ * A size above the maximum is capped, not refused (docs/http-api.md, "Errors").
  */
 export const pagingQuery = {
   limit: z

@@ -8,7 +8,7 @@ const printable = /^[\x20-\x7e]{1,128}$/
 /** A fresh request id, e.g. `req_0199…`. */
 export const newRequestId = (): string => newId('req')
 
-/** The client's `X-Request-Id` when it has the safe form, else a fresh one (decisions.md, "Everywhere"). */
+/** The client's `X-Request-Id` when it has the safe form, else a fresh one (docs/http-api.md, "Requests"). */
 export const requestIdFrom = (header: string | undefined): string =>
   header !== undefined && accepted.test(header) && !keyLike.test(header) ? header : newRequestId()
 

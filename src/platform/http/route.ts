@@ -7,8 +7,8 @@ import type { ErrorCode } from './error-table.ts'
 import type { JsonBytes } from './json-bytes.ts'
 
 /**
- * Who may call: everybody without a key, any valid key, a key with the scope (spec.md, "Authentication"), or a finance
- * token, which is no key.
+ * Who may call: everybody without a key, any valid key, a key with the scope (docs/http-api.md, "Authentication"), or a
+ * finance token, which is no key.
  */
 export type Access = 'public' | 'any-key' | 'buy' | 'scrape' | 'finance'
 
@@ -188,7 +188,7 @@ export type RouteDefinition<
   readonly idempotencyKey?: 'optional' | 'required-for-resellers'
   /**
    * Whether an order (or such) of this account stands under the key. Asked only when the body fails at its product,
-   * quantity or targeting: the check of a known key comes before those (decisions.md, order of checks).
+   * quantity or targeting: the check of a known key comes before those (docs/http-api.md, "Order of checks").
    */
   knownKey?(caller: Caller, idempotencyKey: string): Promise<boolean>
   /** Every operation with an API key says it: a server with one that does not is not made. */
@@ -217,8 +217,8 @@ export type Route = RouteDefinition<any, any, any, any, any>
 
 /**
  * Declares one operation. The framework (`src/platform/http/server.ts`) does everything that stands before the handler, in the
- * order that decisions.md gives: limit per address, 401, limit per key, `missing_scope`, `account_blocked`, 415 / 413,
- * shape of the body, `unsupported_method`, forms of the headers, `reseller_forbidden`, `idempotency_key_required`;
+ * order that docs/http-api.md gives: limit per address, 401, limit per key, `missing_scope`, `account_blocked`, 415 /
+ * 413, shape of the body, `unsupported_method`, forms of the headers, `reseller_forbidden`, `idempotency_key_required`;
  * then, when the body fails at product, quantity or targeting, the known key, then those codes. So a handler starts at
  * "known key" with typed, checked values, returns one of the declared answers, and throws `refuse(code, message)` for
  * everything else. What it throws besides is a bug: 500 `internal_error`. `CommandOverload` and `ReadsBehind` pass

@@ -112,8 +112,9 @@ const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply
 const fastifyPath = (path: string): string => path.replace(/\{([^{}]+)\}/g, ':$1')
 
 /**
- * The HTTP server over the declared routes. Every check before a handler happens here, in the order of decisions.md;
- * every error leaves in the one form of spec.md. It listens nowhere yet: `app.listen({ host, port })`.
+ * The HTTP server over the declared routes. Every check before a handler happens here, in the order of
+ * docs/http-api.md; every error leaves in the one form of docs/http-api.md. It listens nowhere yet: `app.listen({ host,
+ * port })`.
  */
 export const createHttpServer = (options: HttpServerOptions): FastifyInstance => {
   const { routes, directory, logger, metrics, limits, monotonicMs } = options

@@ -18,7 +18,7 @@ type Kind = 'missing' | 'type' | 'value' | 'unknown'
 type Finding = { readonly code: ErrorCode; readonly message: string }
 
 /**
- * Codes that come after the forms of the headers and the known key (decisions.md, order of checks): product, then
+ * Codes that come after the forms of the headers and the known key (docs/http-api.md, "Order of checks"): product, then
  * quantity, then targeting.
  */
 const lateCodes: readonly ErrorCode[] = [
@@ -129,7 +129,7 @@ const finding = (issue: z.core.$ZodIssue, value: unknown, words: Words): Finding
   return { code: 'invalid_body', message: showingShape(message, words.schema) }
 }
 
-/** spec.md, "Request-body errors": the message of `invalid_body` includes the expected shape. */
+/** docs/http-api.md, "Errors": the message of `invalid_body` includes the expected shape. */
 const showingShape = (message: string, schema: JsonSchema): string =>
   `${message}; expected shape: ${shapeOf(schema)}`
 

@@ -139,7 +139,7 @@ const orLate = async (asked: Promise<unknown>): Promise<void> => {
 
 /**
  * The check at registration: what the text says, and where the name leads just now. A host that does not resolve in time
- * is taken (decisions.md); every connection checks again.
+ * is taken (docs/http-api.md); every connection checks again.
  * @throws TargetRefused
  */
 export const checkTarget = async (

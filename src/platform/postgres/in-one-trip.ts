@@ -65,7 +65,7 @@ const preparedBy = new WeakMap<pg.ClientBase, Map<string, string>>()
  * error it skips all that follows, what a `copy` was to take among it, and nothing stays.
  *
  * A `copy` writes many rows with one record of the write-ahead log and lengthens its table by several pages at once,
- * which no `insert` does: docs/decisions/0008-orders-a-second.md, eighth round.
+ * which no `insert` does: bench/notes/orders-a-second.md, eighth round.
  *
  * Not for a connection that is in a transaction: its commit would not be here.
  * @throws the driver's error of the first step that failed

@@ -26,7 +26,7 @@ export const sessionAnswerMs = 30_000
  * Connects outside the pool with the pool's settings, so that a session held for hours takes nothing from requests.
  *
  * Rows and checkpoint vanish together in a crash and are folded again, so these commits need not wait for the disk
- * (design section 7; right here, and only here). Rows are looked up by key only: a plan made while a table was empty
+ * (right here, and only here). Rows are looked up by key only: a plan made while a table was empty
  * must not scan it when it has grown. Up to Postgres 17 a scan that is switched off and still the only way costs ten
  * billion, for which each statement would be compiled: so there is no compiling here.
  * @param answerTimeoutMs the session ends when Postgres says nothing for so long though an answer is awaited, so that its

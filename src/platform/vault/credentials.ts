@@ -62,7 +62,7 @@ const hmacUnder = (key: KeyObject): ((text: string) => string) => {
 }
 
 /**
- * Credentials are derived, never stored (design section 5): HMAC-SHA512 under keys that come from the master key. A
+ * Credentials are derived, never stored: HMAC-SHA512 under keys that come from the master key. A
  * username is 14 of `[a-z0-9]`, without the `-` that separates targeting; a password 20 of `[A-Za-z0-9]`, safe in every
  * line format without escaping.
  */

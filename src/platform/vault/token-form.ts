@@ -30,7 +30,7 @@ export type TokenForm<Token extends string> = {
   displayPrefixOf(token: Token): string
 }
 
-/** @param prefix tells the kinds apart, e.g. `fbx_` (decisions, "Names") */
+/** @param prefix tells the kinds apart, e.g. `fbx_` (docs/http-api.md, "Names") */
 export const tokenForm = <Token extends string>(prefix: string): TokenForm<Token> => {
   const form = new RegExp(`^${prefix}[${base62}]{${randomLength + checksumLength}}$`)
   return {

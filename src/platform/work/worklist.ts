@@ -3,7 +3,10 @@ import type { Logger } from 'pino'
 import { CommandOverload } from '../eventstore/commands/command.ts'
 import { type Poller, startPoller, throwThose } from './poller.ts'
 
-/** What is younger than this, milliseconds, belongs to the request or command that began it (design section 6, "Arbiters"). */
+/**
+ * What is younger than this, milliseconds, belongs to the request or command that began it (docs/architecture.md, "An
+ * order").
+ */
 export const handlersTimeMs = 5_000
 
 /** Rows that say what is to be done. */

@@ -187,7 +187,7 @@ const knownPlan = (world: World, request: Request): boolean => {
   return planId === null || world.plans[planId]?.account === request.account
 }
 
-/** What is refused before the key's order is looked for (decisions.md, order of checks). */
+/** What is refused before the key's order is looked for (docs/http-api.md, "Order of checks"). */
 const earlyRefusal = (world: World, request: Request): Refused | null => {
   const account = world.accounts[request.account]!
   const key = account.keys[request.key]!

@@ -134,7 +134,8 @@ const end = (row: OrderRow, outcome: 'fulfilled' | 'failed' | 'canceled', say: S
   if (row.outcome !== null) say('order-ends-twice', `order ${row.order_id} was ${row.outcome} before`)
   if (outcome === 'fulfilled' && row.answer !== 'fulfilled')
     say('not-allocated', `order ${row.order_id} was fulfilled without an allocation or a plan`)
-  // What ended before its debit was known gives back goods and money (docs/architecture.md, "Every state").
+  // What ended before its debit was known gives back goods and money (docs/architecture.md, "Every state and its next
+  // step").
   if (outcome === 'failed' && row.answer === 'fulfilled' && row.placed)
     say('failed-though-allocated', `order ${row.order_id} failed, though it was allocated`)
   if (outcome === 'fulfilled' && row.debited_micros === null)

@@ -184,7 +184,7 @@ const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, row
 
 /**
  * Every entry sums to zero in each of its books, each balance that an event claims is what the postings come to and
- * never below zero, and the service's book and a reseller's own agree on its wallet (design section 4).
+ * never below zero, and the service's book and a reseller's own agree on its wallet.
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',

@@ -61,9 +61,9 @@ export type VerifyOptions = {
 const pageSize = 2_000
 
 /**
- * Reads the whole log once and holds it against itself, its seals and everything that was derived from it (design
- * section 8). It runs beside a live server: the log is checked up to where it ends when its end is reached, each group
- * of read models where it stands then.
+ * Reads the whole log once and holds it against itself, its seals and everything that was derived from it. It runs
+ * beside a live server: the log is checked up to where it ends when its end is reached, each group of read models where
+ * it stands then.
  */
 export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promise<VerifyResult> => {
   const { pool, log, groups, logInPostgres } = deps

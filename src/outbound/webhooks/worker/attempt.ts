@@ -8,7 +8,7 @@ import type { Result } from './settle.ts'
 
 const isAcknowledged = (status: number | null): boolean => status !== null && status >= 200 && status < 300
 
-/** What follows from an attempt: its outcome, or the next one's time (spec.md, "Delivery"; decisions.md). */
+/** What follows from an attempt: its outcome, or the next one's time (docs/http-api.md, "Webhooks and notices"). */
 const nextOf = (
   delivery: DueDelivery,
   { status, retryAfter }: Attempted,

@@ -160,7 +160,7 @@ export const createClaim = (deps: {
   readonly db: Db
   readonly values: Pick<WebhookValues, 'open'>
   readonly logger: Logger
-  /** The groups of read models that must have passed a delivery before it is sent (design section 7). */
+  /** The groups of read models that must have passed a delivery before it is sent. */
   readonly groups: readonly string[]
 }): Claim => {
   const { db, values, groups, logger } = deps

@@ -55,7 +55,7 @@ export type CommandOutcome<Answer> = {
 }
 
 /**
- * Runs commands one batch after another (design section 3, "Command runner").
+ * Runs commands one batch after another (docs/decisions/0003-command-runner.md).
  * `run` rejects with CommandOverload (queue full, frozen stream, log unreachable: nothing is known to be written, or
  * the outcome is unknown; the caller retries and converges) or with what `decide` threw.
  */

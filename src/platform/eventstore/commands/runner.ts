@@ -33,7 +33,7 @@ export type RunnerWarmth = {
 }
 
 /**
- * Runs commands over an event log by the rules of design section 3, "Command runner". The commands that wait while a
+ * Runs commands over an event log by the rules of docs/decisions/0003-command-runner.md. The commands that wait while a
  * batch is in flight are the next batch. `docs/decisions/0003-command-runner.md` says why it is built as it is.
  *
  * `close()` leaves the log, the snapshot store and the locks open: they are the caller's.

@@ -13,7 +13,7 @@ const exampleRequestId = 'req_0190d0a2c1d27f0e8f6e5c4b3a291807'
 export const pascal = (code: string): string =>
   code.replace(/(?:^|_)([a-z])/g, (_match, letter: string) => letter.toUpperCase())
 
-/** The body of every error: the fields of spec.md, "Errors". */
+/** The body of every error: the fields of docs/http-api.md, "Errors". */
 export const errorSchema: Json = {
   type: 'object',
   description: 'Every error. Branch on `code`, never on the text.',
