@@ -90,19 +90,15 @@ const saveQueued = async (db: Db, queued: readonly Queued[]): Promise<void> => {
              select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
                $7::integer[], $8::bigint[], $9::bigint[], $10::timestamptz[])
                as g (delivery_id, endpoint_id, account_id, event, resource, data, round, revision, position, at)
-           ), made as (
-             insert into work.webhook_deliveries as d (delivery_id, endpoint_id, account_id, event, resource, data,
+           )
+           insert into work.webhook_deliveries as d (delivery_id, endpoint_id, account_id, event, resource, data,
                round, revision, position, status, attempts, due_at, queued_at)
              select delivery_id, endpoint_id, account_id, event, resource, data, round, revision, position,
                'pending', 0, at, at from given
              on conflict (delivery_id) do update set round = excluded.round, revision = excluded.revision,
                position = excluded.position, status = 'pending', attempts = 0, due_at = excluded.due_at,
                finished_at = null
-              where d.round < excluded.round
-           )
-           insert into work.webhook_queues as q (endpoint_id, next_due_at)
-           select endpoint_id, min(at) from given group by endpoint_id order by endpoint_id
-           on conflict (endpoint_id) do update set next_due_at = least(q.next_due_at, excluded.next_due_at)`,
+              where d.round < excluded.round`,
     values: [
       textArray(of(({ data }) => data.deliveryId)),
       textArray(of(({ data }) => data.endpointId)),
@@ -236,7 +232,8 @@ export const webhookQueue: WorkFold = {
     return queued.length + endpoints.length
   },
   reset: async (db) => {
-    await db.query(`truncate work.webhook_deliveries, work.webhook_attempts, work.webhook_queues,
+    await db.query(`truncate work.webhook_deliveries, work.webhook_attempts,
       work.webhook_superseded_values, work.webhook_cancellations`)
+    await db.query("delete from work.queue_owners where queue = 'webhooks'")
   },
 }

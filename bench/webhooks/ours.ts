@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { hot } from '../../projections/groups.ts'
 import { openFarebox } from '../../src/app/compose.ts'
 import { readConfig } from '../../src/app/config.ts'
 import { type AccountId, newEventId, newId } from '../../src/kernel/ids.ts'
@@ -13,6 +12,7 @@ import { encode } from '../../src/platform/eventstore/codec.ts'
 import type { AppendItem } from '../../src/platform/eventstore/port.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
+import { createWorkers } from '../../src/platform/work/queue/workers.ts'
 import { deliveryStream } from '../../src/terms/streams.ts'
 import { payloadOf, type SendJob, serveContender, urlOf } from './contender.ts'
 
@@ -65,6 +65,7 @@ const open = async (job: SendJob) => {
   return {
     start: () => {
       const worker = startDeliveryWorker({
+        workers: createWorkers({ ...core, monotonicMs: () => performance.now() }),
         pool: core.pool,
         log: core.log,
         values,
@@ -73,7 +74,6 @@ const open = async (job: SendJob) => {
         monotonicMs: () => performance.now(),
         random: Math.random,
         logger: core.logger,
-        groups: [hot.name],
         onDead: async () => undefined,
         limits: { active: job.concurrency },
       })

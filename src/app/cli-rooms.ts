@@ -27,6 +27,7 @@ import { registerWebhooks } from '../outbound/webhooks/cli.ts'
 import type { Cli } from '../platform/cli/cli.ts'
 import { registerDoctor } from './doctor/cli.ts'
 import { allMigrations } from './migrations.ts'
+import { registerWork } from './work-cli.ts'
 
 /** The commands of every room, in the order in which `--help` lists them. */
 export const rooms = [
@@ -55,5 +56,6 @@ export const rooms = [
   registerVerify,
   (program: Command, cli: Cli) => registerBackup(program, cli, allMigrations),
   registerProjections,
+  registerWork,
   registerDoctor,
 ] as const

@@ -23,6 +23,7 @@ import type { Payments } from './open-payments.ts'
 import { type Projecting, tablesMade } from './projecting.ts'
 import { startSubscriptions } from './start-subscriptions.ts'
 import { startWebhooks } from './start-webhooks.ts'
+import { createWorkMetrics } from './work-metrics.ts'
 
 /**
  * Starts what works on by itself, once the tables are made that tell it where to look: orders and movements that a
@@ -53,7 +54,13 @@ export const startReactors = (
   })
   const stopping = new AbortController()
   const wallets = createWallets({ runner })
-  const workers = createWorkers({ pool, clock, monotonicMs: parts.monotonicMs, logger })
+  const workers = createWorkers({
+    pool,
+    clock,
+    monotonicMs: parts.monotonicMs,
+    logger,
+    metrics: createWorkMetrics(parts.registry, core),
+  })
   const callbacks = startCallbackReactor({ ...payments, workers, wallets, logger })
   const started = tablesMade(projecting, stopping.signal).then((made) =>
     made
@@ -67,6 +74,7 @@ export const startReactors = (
             rules: { allowLoopback: config.webhookAllowLoopback },
             monotonicMs: parts.monotonicMs,
             registry: parts.registry,
+            workers,
           }),
           startMessageWorker({ workers, pool, log: core.log, botOf: bots.of, clock }),
           startDepositReactor({ workers, pool, deposits, clock, logger, firstLookMs }),

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
-import { hot, webhookDeliveries, webhookDue } from '../../projections/groups.ts'
+import { webhookDeliveries, webhookDue } from '../../projections/groups.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { forgetAllowances } from '../outbound/webhooks/allowance.ts'
@@ -14,6 +14,7 @@ import { startDeliveryWorker } from '../outbound/webhooks/worker/worker.ts'
 import { createResolve, type TargetRules } from '../platform/outgoing/target.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { type Poller, startPoller } from '../platform/work/poller.ts'
+import type { Workers } from '../platform/work/queue/workers.ts'
 import type { Core } from './core.ts'
 import type { Projecting } from './projecting.ts'
 
@@ -51,6 +52,7 @@ type Parts = {
   readonly rules: TargetRules
   readonly monotonicMs: MonotonicClock
   readonly registry: Registry
+  readonly workers: Workers
 }
 
 /** Starts what enqueues, a delivery worker, and what forgets old deliveries, in one process. */
@@ -60,6 +62,7 @@ const start = (core: Core, { projecting, ...parts }: Parts): Pick<Poller, 'stop'
   const webhooks = createWebhooks({ runner, values })
   const sender = createSender({ resolve: createResolve(), rules: parts.rules })
   const worker = startDeliveryWorker({
+    workers: parts.workers,
     pool,
     log,
     values,
@@ -68,7 +71,6 @@ const start = (core: Core, { projecting, ...parts }: Parts): Pick<Poller, 'stop'
     monotonicMs: parts.monotonicMs,
     random: Math.random,
     logger,
-    groups: [hot.name],
     onAttempt: createWebhookMetrics(parts.registry, { ...core, monotonicMs: parts.monotonicMs }).onAttempt,
     onDead: ({ account_id, endpoint_id, delivery_id }, why) =>
       webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, why, {

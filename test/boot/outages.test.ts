@@ -46,9 +46,8 @@ test('a log that takes nothing makes the service unready and is told of once, un
 const asked = [
   'farebox_projection_lag_positions',
   'farebox_projection_lag_seconds',
-  'farebox_webhook_deliveries_pending',
-  'farebox_webhook_deliveries_due',
-  'farebox_webhook_due_age_seconds',
+  'farebox_queue_items',
+  'farebox_queue_oldest_due_seconds',
   'farebox_webhook_fan_out_targets',
   'farebox_webhook_endpoints',
 ]

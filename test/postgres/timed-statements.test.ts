@@ -16,10 +16,10 @@ const limit = 10_000
 
 /** Found in what runs on a timer: one piece of each statement that a service was seen to run while nobody asks anything. */
 const timed = [
-  'work.webhook_queues q, passed p',
+  'from work.webhook_deliveries d',
   'with dead as materialized',
   'vault.webhook_values u',
-  'work.release_webhook_queues',
+  'work.release_queue_owners',
   'read.webhooks_due',
   'read.webhook_announcements where',
   'work.webhook_cancellations order',

@@ -129,7 +129,8 @@ test('killed again and again, workers keep the order of attempts and the delays 
   const overlooked = async (): Promise<number> => {
     const { rows } = await pool.query<{ queues: number }>(
       `select count(distinct d.endpoint_id) as queues
-         from work.webhook_deliveries d left join work.webhook_queues q using (endpoint_id)
+         from work.webhook_deliveries d left join work.queue_owners q
+                on q.queue = 'webhooks' and q.owner = d.endpoint_id
         where d.status = 'pending' and (q.next_due_at is null or q.next_due_at > d.due_at)`,
     )
     return rows[0]!.queues

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
+import { createWorkMetrics } from '../../src/app/work-metrics.ts'
 import { createWebhookMetrics } from '../../src/outbound/webhooks/metrics.ts'
 import { eraseSuperseded, forgetOldDeliveries, retentionMs } from '../../src/outbound/webhooks/retention.ts'
 import { done, type Stage } from '../contract/stage.ts'
@@ -161,12 +162,16 @@ test('what webhooks do is measured: pending, due, their age, attempts by outcome
   let aheadMs = 0
   const clock = () => Date.now() + aheadMs
   let elapsedMs = 0
-  const metrics = createWebhookMetrics(registry, { pool, clock, monotonicMs: () => elapsedMs })
+  const metrics = createWebhookMetrics(registry, { pool, monotonicMs: () => elapsedMs })
+  const work = createWorkMetrics(registry, { pool, clock })
   const figures = async (): Promise<Map<string, number>> => {
     elapsedMs += 10_000
     const text = await registry.metrics()
     return new Map(
-      [...text.matchAll(/^(farebox_webhook\S+) (\S+)$/gm)].map(([, name, value]) => [name!, Number(value)]),
+      [...text.matchAll(/^(farebox_(?:webhook|queue)\S+) (\S+)$/gm)].map(([, name, value]) => [
+        name!,
+        Number(value),
+      ]),
     )
   }
   startReactor(t, stage, { clock })
@@ -189,18 +194,18 @@ test('what webhooks do is measured: pending, due, their age, attempts by outcome
   await caughtUp(stage)
   aheadMs = 5_000
   const before = await figures()
-  assert.equal(before.get('farebox_webhook_deliveries_pending'), 3)
-  assert.equal(before.get('farebox_webhook_deliveries_due'), 3)
-  assert.ok(before.get('farebox_webhook_due_age_seconds')! >= 5)
+  assert.equal(before.get('farebox_queue_items{queue="webhooks",state="waiting"}'), 3)
+  assert.equal(before.get('farebox_queue_items{queue="webhooks",state="due"}'), 3)
+  assert.ok(before.get('farebox_queue_oldest_due_seconds{queue="webhooks"}')! >= 5)
   assert.equal(before.get('farebox_webhook_fan_out_targets'), 0)
   assert.equal(before.get('farebox_webhook_attempts_total{outcome="acknowledged"}'), 0)
 
-  startWorker(t, stage, { clock, onAttempt: metrics.onAttempt })
+  startWorker(t, stage, { clock, onAttempt: metrics.onAttempt, metrics: work })
   await until(async () => {
     const now = await figures()
     return (
       now.get('farebox_webhook_endpoints{status="gone"}') === 1 &&
-      now.get('farebox_webhook_deliveries_pending') === 1
+      now.get('farebox_queue_items{queue="webhooks",state="waiting"}') === 1
     )
   })
   // Counters are read before the gauges that ask the database, so what both say is told by the next look.
@@ -211,11 +216,19 @@ test('what webhooks do is measured: pending, due, their age, attempts by outcome
     ['attempts_total{outcome="gone"}', 1],
     ['attempts_total{outcome="exhausted"}', 0],
     ['attempt_duration_seconds_count', 3],
-    ['deliveries_pending', 1],
-    ['deliveries_due', 0],
-    ['due_age_seconds', 0],
     ['endpoints{status="active"}', 2],
     ['endpoints{status="disabled"}', 1],
   ] as const)
     assert.equal(after.get(`farebox_webhook_${name}`), value, name)
+  for (const [name, value] of [
+    ['items{queue="webhooks",state="waiting"}', 1],
+    ['items{queue="webhooks",state="due"}', 0],
+    ['items{queue="webhooks",state="dead"}', 1],
+    ['oldest_due_seconds{queue="webhooks"}', 0],
+    ['in_flight{queue="webhooks"}', 0],
+    ['attempts_total{queue="webhooks",outcome="done"}', 1],
+    ['attempts_total{queue="webhooks",outcome="again"}', 1],
+    ['attempts_total{queue="webhooks",outcome="dead"}', 1],
+  ] as const)
+    assert.equal(after.get(`farebox_queue_${name}`), value, name)
 })

@@ -53,7 +53,7 @@ test('after an outage an endpoint gets all that it missed since an instant, in o
   const stage = await openStage(t, {}, { roles: ['http', 'projections'], clockOffsetMs: () => aheadMs })
   const { clock } = stage.farebox.core
   startReactor(t, stage, { clock })
-  startWorker(t, stage, { clock, limits: { perEndpoint: 1 } })
+  startWorker(t, stage, { clock, limits: { perOwner: 1 } })
   const receiver = await startReceiver(t)
   const hook = await hookTo(stage, receiver.url)
   const redeliver = (since: string) =>

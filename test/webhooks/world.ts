@@ -1,6 +1,5 @@
 import type { TestContext } from 'node:test'
 import type { Logger } from 'pino'
-import { hot } from '../../projections/groups.ts'
 import type { Clock } from '../../src/kernel/clock.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { type EnqueuerDeps, onWebhooks, startEnqueuer } from '../../src/outbound/webhooks/reactor/run.ts'
@@ -8,10 +7,13 @@ import { createSender, type SenderOptions } from '../../src/outbound/webhooks/se
 import { createWebhooks } from '../../src/outbound/webhooks/service.ts'
 import { createWebhookValues } from '../../src/outbound/webhooks/vault.ts'
 import type { Result } from '../../src/outbound/webhooks/worker/settle.ts'
-import { startDeliveryWorker, type WorkerLimits } from '../../src/outbound/webhooks/worker/worker.ts'
+import { startDeliveryWorker } from '../../src/outbound/webhooks/worker/worker.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { createResolve } from '../../src/platform/outgoing/target.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
+import type { QueueLimits } from '../../src/platform/work/queue/engine.ts'
+import type { WorkMetrics } from '../../src/platform/work/queue/metrics.ts'
+import { createWorkers } from '../../src/platform/work/queue/workers.ts'
 import { type Customer, done, openStage, type Stage } from '../contract/stage.ts'
 import { until } from '../support/until.ts'
 
@@ -27,9 +29,10 @@ export type Sending = {
   readonly clock?: Clock
   readonly random?: () => number
   readonly sender?: Partial<SenderOptions>
-  readonly limits?: Partial<WorkerLimits>
+  readonly limits?: Partial<QueueLimits>
   readonly onPoint?: EnqueuerDeps['onPoint']
   readonly onAttempt?: (result: Result) => void
+  readonly metrics?: WorkMetrics
 }
 
 export const valuesOf = (stage: Stage) => {
@@ -62,16 +65,24 @@ export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {})
     rules: { allowLoopback: true },
     ...sending.sender,
   })
+  const clock = sending.clock ?? core.clock
+  const workers = createWorkers({
+    pool: core.pool,
+    clock,
+    monotonicMs: () => performance.now(),
+    logger: core.logger,
+    ...(sending.metrics && { metrics: sending.metrics }),
+  })
   const worker = startDeliveryWorker({
+    workers,
     pool: core.pool,
     log: sending.log ?? core.log,
     values,
     sender,
-    clock: sending.clock ?? core.clock,
+    clock,
     monotonicMs: () => performance.now(),
     random: sending.random ?? (() => 0.5),
     logger: core.logger,
-    groups: [hot.name],
     onDead: ({ account_id, endpoint_id, delivery_id }, why) =>
       webhooks.disable({ accountId: account_id as AccountId, endpointId: endpoint_id }, why, {
         actor: { kind: 'system', name: 'webhooks' },
@@ -82,7 +93,10 @@ export const startWorker = (t: TestContext, stage: Stage, sending: Sending = {})
   })
   let stopped: Promise<void> | null = null
   const stop = (): Promise<void> => {
-    stopped ??= worker.stop().then(() => sender.close())
+    stopped ??= worker
+      .stop()
+      .then(() => workers.stop())
+      .then(() => sender.close())
     return stopped
   }
   t.after(stop)

@@ -16,6 +16,15 @@ export const lookSchedule =
 /** A deposit whose provider is to be asked. */
 export type Look = { readonly deposit_id: DepositId; readonly attempts: number }
 
+/** Its rounds as a queue; `lookQueue` adds what depends on the setting. */
+export const lookTable: QueueTable = {
+  name: 'deposit-looks',
+  table: 'work.deposit_looks',
+  key: ['deposit_id'],
+  owner: 'gateway_id',
+  columns: [],
+}
+
 /**
  * An owner is a gateway: whoever answers slowly holds up the deposits of no other. Of one gateway those come first that are
  * late by the largest share of their pause: a young deposit a minute late is more likely to have been paid than a two weeks
@@ -25,11 +34,7 @@ export type Look = { readonly deposit_id: DepositId; readonly attempts: number }
 export const lookQueue = (firstLookMs: number): QueueTable => {
   const first = `make_interval(secs => ${firstLookMs / 1000}::float8)`
   return {
-    name: 'deposit-looks',
-    table: 'work.deposit_looks',
-    key: ['deposit_id'],
-    owner: 'gateway_id',
-    columns: [],
+    ...lookTable,
     ready: (now) => `d.attempts > 0 or d.due_at <= ${now} - ${first}`,
     order: (
       now,

@@ -29,9 +29,6 @@ export const hasten = async (
            ), due as (
              update work.webhook_deliveries d set due_at = $3::timestamptz
                from waiting where d.delivery_id = waiting.delivery_id returning d.delivery_id
-           ), queue as (
-             update work.webhook_queues set next_due_at = least(next_due_at, $3::timestamptz)
-              where endpoint_id = $1::text and exists (select from due)
            )
            select count(*) as hastened from due`,
     values: [endpointId, deliveryIds, isoTime(nowMs)],

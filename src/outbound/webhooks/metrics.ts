@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
+import type { MonotonicClock } from '../../kernel/clock.ts'
 import { asked } from '../../platform/http/asked-gauges.ts'
 import { enqueuingSql } from './reactor/enqueuing.ts'
 import { toldSql } from './reactor/fan-out.ts'
@@ -19,9 +19,6 @@ const outcomeOf = ({ next }: Result): AttemptOutcome => {
 }
 
 type Standing = {
-  readonly pending: number
-  readonly due: number
-  readonly oldest_due_at: string | null
   readonly announcing: number
   readonly active: number
   readonly disabled: number
@@ -30,29 +27,21 @@ type Standing = {
 }
 
 /** One statement whatever the number of gauges: the first look at a scrape is what all of them show. */
-const standingOf = async (pool: pg.Pool, clock: Clock): Promise<Standing> => {
+const standingOf = async (pool: pg.Pool): Promise<Standing> => {
   const { rows } = await pool.query<Standing>({
     name: 'webhooks-standing',
-    text: `select p.pending, p.due, p.oldest_due_at,
-                  (select count(*) from read.webhook_announcements n
+    text: `select (select count(*) from read.webhook_announcements n
                      cross join (${enqueuingSql}) w
                      join read.webhook_subscriptions e
                        on e.endpoint_id > case when n.position = w.position then coalesce(w.endpoint, '') else '' end
                     where ${toldSql} and (n.position > w.position
                        or n.position = w.position and w.endpoint is not null)) as announcing,
                   e.active, e.disabled, e.gone, e.failing
-             from (select count(*) as pending, count(*) filter (where due_at <= $1::timestamptz) as due,
-                          min(due_at) filter (where due_at <= $1::timestamptz) as oldest_due_at
-                     from work.webhook_queues q
-                     join work.webhook_deliveries d
-                       on d.endpoint_id = q.endpoint_id and d.due_at >= q.next_due_at
-                    where d.status = 'pending') p,
-                  (select count(*) filter (where status = 'active') as active,
+             from (select count(*) filter (where status = 'active') as active,
                           count(*) filter (where status = 'disabled' and disabled_reason is null) as disabled,
                           count(*) filter (where disabled_reason = 'gone') as gone,
                           count(*) filter (where disabled_reason = 'failing') as failing
                      from read.webhook_endpoints) e`,
-    values: [isoTime(clock())],
   })
   return rows[0]!
 }
@@ -74,12 +63,12 @@ export type WebhookMetrics = { onAttempt(result: Result): void }
 /** What webhooks measure. Labels are words of this file alone: an endpoint, account or event never becomes one. */
 export const createWebhookMetrics = (
   registry: Registry,
-  parts: { readonly pool: pg.Pool; readonly clock: Clock; readonly monotonicMs: MonotonicClock },
+  parts: { readonly pool: pg.Pool; readonly monotonicMs: MonotonicClock },
 ): WebhookMetrics => {
-  const { pool, clock, monotonicMs } = parts
+  const { pool, monotonicMs } = parts
   const registers = [registry]
   const standing = memo(
-    asked(() => standingOf(pool, clock)),
+    asked(() => standingOf(pool)),
     monotonicMs,
   )
   const gauge = (name: string, help: string, read: (now: Standing) => number): void => {
@@ -94,11 +83,6 @@ export const createWebhookMetrics = (
       },
     })
   }
-  gauge('farebox_webhook_deliveries_pending', 'Deliveries without an outcome yet.', ({ pending }) => pending)
-  gauge('farebox_webhook_deliveries_due', 'Deliveries that are to be sent now.', ({ due }) => due)
-  gauge('farebox_webhook_due_age_seconds', 'How long the oldest delivery that is due has waited.', (now) =>
-    now.oldest_due_at === null ? 0 : Math.max(0, clock() - Date.parse(now.oldest_due_at)) / 1000,
-  )
   gauge(
     'farebox_webhook_fan_out_targets',
     'Endpoints that a notice is still to be enqueued for.',

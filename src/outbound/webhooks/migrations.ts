@@ -254,4 +254,17 @@ export const migrations: Migrations = {
     drop table work.webhook_reactor, work.webhook_endpoints, work.webhook_accounts, work.webhook_low_plans,
       work.webhook_fan_out_targets, work.webhook_fan_outs;
   `,
+  // One of the queues (src/platform/work/migrations.ts); what an endpoint has shown is what its queue remembers of it.
+  '1414_webhooks_queue': `
+    insert into work.queue_owners (queue, owner, next_due_at, hold_until, memory)
+      select 'webhooks', endpoint_id, next_due_at, hold_until,
+             jsonb_build_object('failures', failures, 'provenUrlId', proven_url_id,
+               'failingSince', to_char(failing_since at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+        from work.webhook_queues;
+    drop table work.webhook_queues;
+    drop function work.release_webhook_queues(integer, text[], integer[]);
+    drop function work.release_webhook_queues(integer, text[], integer[], text[], timestamptz[], timestamptz[]);
+    drop sequence work.webhook_workers;
+    select work.tell_queue_of('webhooks', 'work.webhook_deliveries', 'endpoint_id');
+  `,
 }

@@ -56,7 +56,7 @@ const cancelPending = async (
                from work.webhook_deliveries
               where endpoint_id = $1::text and status = 'pending' and position < $2::bigint
                 and due_at >= coalesce($3::timestamptz,
-                      (select next_due_at from work.webhook_queues where endpoint_id = $1::text), '-infinity')
+                      (select next_due_at from work.queue_owners where queue = 'webhooks' and owner = $1::text), '-infinity')
               order by due_at limit ${chunk}`,
       values: [cause.endpoint_id, cause.position, since],
     })
@@ -101,7 +101,9 @@ export const openCancellations = (deps: Deps): (() => Promise<boolean>) => {
     await cancelPending(deps, next, clock())
     await writeFacts(log, noticeOfDisabling(next, clock()))
     if (isRemoved)
-      await pool.query('delete from work.webhook_queues where endpoint_id = $1::text', [next.endpoint_id])
+      await pool.query("delete from work.queue_owners where queue = 'webhooks' and owner = $1::text", [
+        next.endpoint_id,
+      ])
     await pool.query('delete from work.webhook_cancellations where position = $1::bigint', [next.position])
     return true
   }

@@ -3,7 +3,8 @@ import type { DeliveryOutcome } from '../events.ts'
 import { maxAttempts, retryAfterMs, retryDelayMs } from '../schedule.ts'
 import type { Attempted, Sender } from '../sender.ts'
 import { signedRequest } from '../signature.ts'
-import type { Destination, DueDelivery } from './claim.ts'
+import type { DueDelivery } from './delivery-queue.ts'
+import type { Destination } from './destinations.ts'
 import type { Result } from './settle.ts'
 
 const isAcknowledged = (status: number | null): boolean => status !== null && status >= 200 && status < 300

@@ -8,7 +8,7 @@ import { type FinishedStatus, finishedStatus } from '../outcome-events.ts'
 import { standingOutcomes } from '../outcomes.ts'
 import { writeFacts } from '../reactor/write-facts.ts'
 import type { Attempted } from '../sender.ts'
-import type { DueDelivery } from './claim.ts'
+import type { DueDelivery } from './delivery-queue.ts'
 
 /** What one attempt (or none, for an endpoint that was removed) leads to. */
 export type Result = {

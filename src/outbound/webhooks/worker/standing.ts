@@ -1,5 +1,17 @@
 import { isoTime } from '../../../kernel/clock.ts'
-import type { Standing } from './claim.ts'
+
+/** What an endpoint has shown so far. */
+export type Standing = {
+  /** Attempts that failed in a row. */
+  readonly failures: number
+  /** When the first of these failed, by the service's clock, ISO 8601. */
+  readonly failingSince: string | null
+  /** The URL that it answered 2xx at: another one has to prove itself anew. */
+  readonly provenUrlId: string | null
+}
+
+/** Of an endpoint that nothing was sent to. */
+export const unknownStanding: Standing = { failures: 0, failingSince: null, provenUrlId: null }
 
 const firstHoldMs = 1_000
 const maxHoldMs = 60_000
@@ -12,24 +24,27 @@ const hopelessFailures = 20
 export const isProven = ({ provenUrlId }: Standing, urlId: string | null): boolean =>
   urlId !== null && provenUrlId === urlId
 
-/**
- * What an endpoint has shown after one more attempt. A URL that never answered is left alone after a failure, for 1 s,
- * doubling to a minute: nobody can have a host that is not theirs flooded, however many events there are.
- */
+/** What an endpoint has shown after one more attempt. */
 export const afterAttempt = (
   standing: Standing,
   { urlId, acknowledged, nowMs }: { urlId: string | null; acknowledged: boolean; nowMs: number },
-): Standing => {
-  if (acknowledged) return { failures: 0, failingSince: null, provenUrlId: urlId, holdUntil: null }
-  const failures = standing.failures + 1
-  const holdMs = Math.min(maxHoldMs, firstHoldMs * 2 ** Math.min(failures - 1, 10))
-  return {
-    ...standing,
-    failures,
-    failingSince: standing.failingSince ?? isoTime(nowMs),
-    holdUntil: isProven(standing, urlId) ? null : isoTime(nowMs + holdMs),
-  }
-}
+): Standing =>
+  acknowledged
+    ? { failures: 0, failingSince: null, provenUrlId: urlId }
+    : {
+        ...standing,
+        failures: standing.failures + 1,
+        failingSince: standing.failingSince ?? isoTime(nowMs),
+      }
+
+/**
+ * How long the endpoint is left alone. A URL that never answered is left alone after a failure, for 1 s, doubling to a
+ * minute: nobody can have a host that is not theirs flooded, however many events there are.
+ */
+export const holdMs = (standing: Standing, urlId: string | null): number =>
+  standing.failures === 0 || isProven(standing, urlId)
+    ? 0
+    : Math.min(maxHoldMs, firstHoldMs * 2 ** Math.min(standing.failures - 1, 10))
 
 /** Since when every attempt failed, where that is reason to stop sending (see `hopelessMs`); null: it is not. */
 export const hopelessSince = ({ failures, failingSince }: Standing, nowMs: number): string | null =>

@@ -4,6 +4,7 @@ import { type Clock, isoTime, type MonotonicClock } from '../../../kernel/clock.
 import { createBatcher } from './batcher.ts'
 import { type ClaimedOwner, createLeases } from './leases.ts'
 import type { Db, Membership } from './membership.ts'
+import type { WorkMetrics } from './metrics.ts'
 import { createSlots } from './slots.ts'
 import { keyOf, type QueueItem, type QueueTable } from './table.ts'
 
@@ -49,6 +50,8 @@ export type QueueWork<Item extends QueueItem, Result, Memory, Context> = {
   readonly work: (item: Item, lease: OwnerLease<Memory, Context>) => Promise<Result>
   /** Writes down what became of items, many at once. What it throws is tried again. */
   readonly settle: (settled: readonly Settled<Item, Result>[]) => Promise<void>
+  /** For the metrics. */
+  readonly outcomeOf: (result: Result) => 'done' | 'again' | 'dead'
   /** After it is written down. */
   readonly settled?: (item: Item, result: Result, lease: OwnerLease<Memory, Context>) => Promise<void>
 }
@@ -97,11 +100,12 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
     readonly clock: Clock
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
+    readonly metrics?: WorkMetrics
   },
   options: QueueWork<Item, Result, Memory, Context>,
 ): RunningQueue => {
   type Held = Lease<Item, Memory, Context>
-  const { membership, clock, monotonicMs, logger } = deps
+  const { membership, clock, monotonicMs, logger, metrics } = deps
   const { queue, limits, longestMs, pollMs } = options
   const leases = createLeases<Item>(queue)
   const slots = createSlots(limits)
@@ -159,6 +163,7 @@ export const runQueue = <Item extends QueueItem, Result, Memory, Context>(
       slot.release()
     }
     await settle({ item, result })
+    metrics?.ended(queue.name, options.outcomeOf(result))
     await options.settled?.(item, result, lease)
   }
 

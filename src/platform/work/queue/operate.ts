@@ -61,7 +61,8 @@ export const listDead = async (
 ): Promise<readonly DeadItem[]> => {
   const { table, key, owner } = queue
   const { rows } = await pool.query(
-    `select ${key.map((column) => `d.${column}`).join(', ')}, d.${owner} as owner_of_item, d.attempts, d.finished_at, d.result
+    `select ${key.map((column) => `d.${column}`).join(', ')}, d.${owner} as owner_of_item, d.attempts, d.finished_at,
+            ${queue.why ?? 'd.result'} as result
        from ${table} d where ${deadCondition(queue)}
       order by d.finished_at desc, ${key.map((column) => `d.${column}`).join(', ')} limit $1::integer`,
     [limit],

@@ -2,7 +2,6 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import type { QueueLimits, QueueWork, Settled } from './engine.ts'
-import type { WorkMetrics } from './metrics.ts'
 import { keyOf, type QueueItem, type QueueTable } from './table.ts'
 
 /** What became of an item that was worked on. The texts stand in its `result`, so they name nothing secret or personal. */
@@ -106,11 +105,10 @@ export const standardWork = <Item extends QueueItem>(
     readonly pool: pg.Pool
     readonly clock: Clock
     readonly logger: Logger
-    readonly metrics?: WorkMetrics
   },
   options: StandardQueue<Item>,
 ): QueueWork<Item, Ended, null, null> => {
-  const { pool, clock, logger, metrics } = deps
+  const { pool, clock, logger } = deps
   const { queue, atOnce, schedule, maxAttempts = Number.POSITIVE_INFINITY, pollMs = 1_000, work } = options
   const limits: QueueLimits = {
     active: atOnce.total,
@@ -146,6 +144,6 @@ export const standardWork = <Item extends QueueItem>(
       return { kind: 'again', why: outcome.why, dueMs: clock() + waitMs }
     },
     settle: createSettle(pool, queue, clock),
-    settled: async (_, { kind }) => metrics?.ended(queue.name, kind),
+    outcomeOf: ({ kind }) => kind,
   }
 }

@@ -22,6 +22,8 @@ export type QueueTable = {
   readonly order?: (now: string) => string
   /** What was given up and is an operator's to look at: a condition over the item `d`. */
   readonly dead?: string
+  /** Why it was given up: a term over the item `d`. Default: its `result`. */
+  readonly why?: string
 }
 
 /** The item's key as one text, for lists and logs. */

@@ -80,7 +80,7 @@ export const createWorkers = (deps: {
   }
   return {
     startBatched,
-    start: (work) => startBatched(standardWork({ pool, clock, logger, ...(metrics && { metrics }) }, work)),
+    start: (work) => startBatched(standardWork({ pool, clock, logger }, work)),
     stop: async () => {
       await Promise.all([...queues.values()].map((queue) => queue.stop()))
       stopping.abort(new Error('the queues stop'))
