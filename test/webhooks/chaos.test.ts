@@ -216,7 +216,7 @@ test('a worker that stops answering the database loses its lease with its connec
   startWorker(t, stage)
   // Its number is locked by a connection of its own; without that it is as good as dead.
   await pool.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'farebox webhook worker'
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'farebox queue worker'
        and datname = current_database() order by backend_start limit 1`,
   )
   await until(() => receiver.received.length === 2, { timeoutMs: 20_000, what: 'the other worker' })
