@@ -172,14 +172,17 @@ export type PlannedExit = {
   readonly kind: 'socks5' | 'http'
 }
 
-/** Four exits in each of a dozen countries, the last of them a mobile one, so that every targeting can be tried. */
+const families = ['residential', 'residential', 'residential', 'mobile', 'isp'] as const
+
+/** Five exits in each of a dozen countries, one of them mobile and one an ISP's, so that every targeting of every product can be tried. */
 export const plannedExits: readonly PlannedExit[] = countries.flatMap((of) =>
-  [0, 1, 2, 3].map((at) => ({
+  families.map((family, at) => ({
     kind: at % 2 === 0 ? ('socks5' as const) : ('http' as const),
     terms: {
       exitId: `sandbox-${of.country}-${at + 1}`,
-      family: at === 3 ? ('mobile' as const) : ('residential' as const),
-      covers: [coverOf(of, at)],
+      family,
+      // The ISP's has the place of the first and the system of the third.
+      covers: [coverOf(of, family === 'isp' ? 6 : at)],
       weight: 1,
       capacity: null,
       udp: at % 2 === 0,

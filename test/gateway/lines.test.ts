@@ -179,6 +179,14 @@ test('lines of plans', async (t) => {
     assert.equal((await generate({}, 'pln_none')).body.code, 'not_found')
   })
 
+  await t.test("are for exits of their product's family", async () => {
+    const mobile = await buy(buyer, 'mobile-gateway', 'lines-mobile')
+    const onPhone = { country: 'us', os: 'ios' }
+    assert.equal((await generate(onPhone, mobile)).status, 200)
+    assert.equal((await generate(onPhone)).body.code, 'invalid_targeting')
+    assert.equal((await generate({ ...onPhone, strict: false })).status, 200)
+  })
+
   await t.test('have another password after a rotation, and the old one two minutes longer', async () => {
     const before = (await plan()).connection
     const rotated = await buyer.post(`/api/v1/plans/${premium}/rotate-password`, {})
@@ -331,7 +339,7 @@ test('lines of plans', async (t) => {
     // Its last exits go away, as the gateway's probes would tell.
     const die = (alive: boolean) =>
       pool.query(
-        `insert into work.exit_health (exit_id, alive) select 'sandbox-jp-' || n, $1::boolean from generate_series(1, 4) n
+        `insert into work.exit_health (exit_id, alive) select 'sandbox-jp-' || n, $1::boolean from generate_series(1, 5) n
          on conflict (exit_id) do update set alive = excluded.alive, changed_at = clock_timestamp()`,
         [alive],
       )

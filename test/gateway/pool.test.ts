@@ -258,6 +258,8 @@ test('the pool of exits', async (whole) => {
     const [one, two] = [await open(), await open()]
     const name = '-country-us-session-cart'
     const first = await exitOf(one.exits, name)
+    const nameBefore = (await routed(one.exits, name)).sessionName
+    assert.equal((await routed(two.exits, name)).sessionName, nameBefore)
     await exitOf(two.exits, name)
     for (let n = 0; n < 3; n += 1) {
       const route = await routed(one.exits, name)
@@ -276,6 +278,7 @@ test('the pool of exits', async (whole) => {
     assert.equal(await releaseSessions(pool, 'pln_one', ['cart'], clock()), 1)
     for (const { exits } of [one, two]) {
       await until(async () => (await statusOf(exits, name)) === 200, { what: 'the release' })
+      assert.notEqual((await routed(exits, name)).sessionName, nameBefore)
       assert.notEqual(await exitOf(exits, name), first)
     }
     assert.equal(await exitOf(one.exits, name), await exitOf(two.exits, name))

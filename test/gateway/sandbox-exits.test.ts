@@ -74,16 +74,16 @@ test('the exits of the sandbox', async (t) => {
   await t.test('are marked in the list of exits', async (tt) => {
     const { out } = await farebox(tt, ['exits', 'list', '--country', 'us', '--json'], env)
     const { exits } = JSON.parse(out)
-    assert.equal(exits.length, 4)
+    assert.equal(exits.length, 5)
     assert.ok(exits.every(({ sandbox }: { sandbox: boolean }) => sandbox))
     assert.doesNotMatch(out, /password/)
   })
 
-  await t.test('stand in a dozen countries, four in each', async () => {
+  await t.test('stand in a dozen countries, five in each', async () => {
     const { exits } = (await control('')) as unknown as { exits: { country: string; family: string }[] }
     assert.equal(new Set(exits.map(({ country }) => country)).size, 12)
-    assert.equal(exits.length, 48)
-    assert.equal(opened.counts().serving, 48)
+    assert.equal(exits.length, 60)
+    assert.equal(opened.counts().serving, 60)
   })
 
   await t.test(

@@ -166,6 +166,7 @@ export const startAccess = (
       line,
       dedicated: null,
       spending: tunnel.spending,
+      ...(plan.family !== null && { family: plan.family }),
       close: ({ error, host }) => {
         if (closed) return
         closed = true

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
+import type { Family } from '../../terms/order-details.ts'
 
 /** What a gateway needs to know of a plan. */
 export type KnownPlan = {
@@ -15,6 +16,8 @@ export type KnownPlan = {
   readonly rotatedAtMs: number | null
   /** What lines of the product may target, as its `generate.targeting` says. */
   readonly targeting: ReadonlySet<string>
+  /** Of its product; null: any exit serves it. */
+  readonly family: Family | null
   /** The speed of a plan that is sold by time; null: sold by traffic. */
   readonly bytesPerSecond: number | null
   /** Whether the hosts that its lines reach are counted by the day. */
@@ -55,6 +58,7 @@ type Row = {
   readonly rotated_at: string | null
   readonly blocked: boolean
   readonly targeting: readonly string[] | null
+  readonly family: Family | null
   readonly unit: string | null
   readonly counts_hosts: boolean
 }
@@ -69,6 +73,7 @@ const knownPlan = (row: Row): KnownPlan => ({
   generation: row.generation,
   rotatedAtMs: timeOf(row.rotated_at),
   targeting: new Set(row.targeting ?? []),
+  family: row.family,
   bytesPerSecond:
     row.shape === 'gateway_time' ? Math.max(1, row.speed_units ?? 1) * unitSpeed(row.unit ?? '') : null,
   countsHosts: row.counts_hosts,
@@ -78,10 +83,10 @@ const readPlans = async (pool: pg.Pool, planIds: readonly PlanId[]): Promise<rea
   const { rows } = await pool.query<Row>({
     name: 'gateway-plans',
     text: `with product as (
-             select product->>'id' as product_id, product->>'unit' as unit, product->'generate'->'targeting' as targeting
+             select product->>'id' as product_id, product->>'unit' as unit, product->>'family' as family, product->'generate'->'targeting' as targeting
                from read.catalog, jsonb_array_elements(products) product)
            select plan.plan_id, plan.account_id, plan.shape, plan.speed_units, plan.expires_at, plan.generation,
-                  plan.rotated_at, account.blocked, product.unit, product.targeting,
+                  plan.rotated_at, account.blocked, product.unit, product.family, product.targeting,
                   not exists (select from work.plans_without_hosts without where without.plan_id = plan.plan_id) as counts_hosts
              from read.plans plan
              join read.accounts account on account.account_id = plan.account_id

@@ -207,6 +207,7 @@ export const createExitPool = (deps: {
       readonly fallback: boolean
       readonly minutesLeft: number | null
       readonly session: SessionRef | null
+      readonly sessionName: string | null
     },
   ): Route => {
     const { exitId } = candidate
@@ -218,6 +219,7 @@ export const createExitPool = (deps: {
       exit,
       fallback: rest.fallback,
       stickyMinutesLeft: rest.minutesLeft,
+      sessionName: rest.sessionName,
       done: (outcome, latencyMs) => {
         if (outcome === 'unused') return
         onDialled?.(exitId, outcome, latencyMs)
@@ -254,6 +256,7 @@ export const createExitPool = (deps: {
       fallback: choice.fallback,
       minutesLeft: null,
       session: null,
+      sessionName: null,
     })
   }
 
@@ -295,6 +298,7 @@ export const createExitPool = (deps: {
       fallback,
       minutesLeft,
       session,
+      sessionName: supplier.id,
     })
   }
 

@@ -33,12 +33,12 @@ const dedicatedRoute = (exit: Exit): Route => ({
 /** The exit of an admission: its own address, or one of the pool. */
 export const routeOf = async (
   { exits, logger }: Pick<Context, 'exits' | 'logger'>,
-  { dedicated, holder, line }: Admission,
+  { dedicated, holder, line, family }: Admission,
   udp: boolean,
 ): Promise<Route | Denied> => {
   if (dedicated !== null) return dedicatedRoute(dedicated)
   try {
-    return await exits.route({ holder, line, udp })
+    return await exits.route({ holder, line, udp, family: family ?? null })
   } catch (err) {
     logger.error({ err }, 'choosing an exit failed')
     return unavailable()
@@ -78,7 +78,8 @@ export const openRoute = async (
       route.close()
       return why
     }
-    const dialled = await dial({ exit: route.exit, target, session, timeoutMs, signal: client.gone })
+    const name = route.sessionName ?? session
+    const dialled = await dial({ exit: route.exit, target, session: name, timeoutMs, signal: client.gone })
     const ms = clock() - startedMs
     const isExits = dialled.denied && dialled.fault === 'exit' && !client.gone.aborted
     // A target that may not be dialled says nothing about the exit.

@@ -83,6 +83,8 @@ export type Route = {
   readonly fallback: boolean
   /** Minutes until the session moves on by itself; null without a session. */
   readonly stickyMinutesLeft: number | null
+  /** Names the session until it moves on, for an exit that has an address for each; null without one. */
+  readonly sessionName?: string | null
   /** Call once: how dialling ended. `failed` is about the exit itself, never about the target behind it. */
   done(outcome: 'connected' | 'failed' | 'unused', latencyMs: number): void
   /** Call once when the connection through the exit is over, also when it was never made: its place is free again. */
