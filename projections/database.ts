@@ -28,6 +28,7 @@ import type {
   WebhookAccountRow,
   WebhookAnnouncementRow,
   WebhookDueRow,
+  WebhookStaleRow,
   WebhookSubscriptionRow,
 } from './webhook-causes.ts'
 import type { WebhookEndpointRow } from './webhooks.ts'
@@ -57,6 +58,7 @@ export type ReadDatabase = {
   'read.webhook_subscriptions': WebhookSubscriptionRow
   'read.webhook_low_plans': LowTrafficRow
   'read.webhooks_due': WebhookDueRow
+  'read.webhooks_stale': WebhookStaleRow
   'read.webhook_announcements': WebhookAnnouncementRow
   'read.journal_entries': JournalEntryRow
   'read.journal_accounts': JournalAccountRow

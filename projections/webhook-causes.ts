@@ -7,7 +7,7 @@ import {
   type Subscription,
   type WebhookEventName,
 } from '../src/outbound/webhooks/event-names.ts'
-import type { EndpointEvent, WebhookEnqueued } from '../src/outbound/webhooks/events.ts'
+import type { DeliveryCanceled, EndpointEvent, WebhookEnqueued } from '../src/outbound/webhooks/events.ts'
 import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
 import { createLowPlans, type LowTrafficRow } from './low-traffic.ts'
@@ -60,6 +60,20 @@ export type WebhookDueRow = {
   readonly order_revision: number | null
   /** Kept for low plans alone: a plan that is low once more is not told again. */
   readonly enqueued: boolean
+}
+
+/** A delivery that was enqueued when its endpoint was disabled or removed already: it is to be canceled. */
+export type WebhookStaleRow = {
+  readonly delivery_id: string
+  readonly endpoint_id: string
+  readonly event: WebhookEventName
+  readonly resource: string
+  readonly reason: 'endpoint_disabled' | 'endpoint_removed'
+  readonly position: number
+  readonly revision: number
+  readonly correlation_id: string
+  readonly cause_id: string
+  readonly caused_at: string
 }
 
 /** A cause that tells the endpoints of an audience, as of its position. */
@@ -121,6 +135,24 @@ const dueTable: Table<WebhookDueRow> = {
   },
   key: ['endpoint_id', 'event', 'resource'],
   indexes: ['position, endpoint_id, resource where not enqueued'],
+}
+
+const staleTable: Table<WebhookStaleRow> = {
+  name: 'webhooks_stale',
+  columns: {
+    delivery_id: { type: 'text' },
+    endpoint_id: { type: 'text' },
+    event: { type: 'text' },
+    resource: { type: 'text' },
+    reason: { type: 'text' },
+    position: { type: 'bigint' },
+    revision: { type: 'bigint' },
+    correlation_id: { type: 'text' },
+    cause_id: { type: 'text' },
+    caused_at: { type: 'timestamptz' },
+  },
+  key: ['delivery_id'],
+  indexes: ['position'],
 }
 
 const announcementsTable: Table<WebhookAnnouncementRow> = {
@@ -334,7 +366,22 @@ const takeEndpoint = (event: RecordedEvent<EndpointEvent>, rows: Rows): void => 
 }
 
 const takeEnqueued = (event: RecordedEvent<WebhookEnqueued>, rows: Rows): void => {
-  const { endpointId, accountId, event: name, resource } = event.data
+  const { deliveryId, endpointId, accountId, event: name, resource } = event.data
+  const endpoint = accountOf(rows, accountId).endpoints.find((each) => each.endpointId === endpointId)
+  // A ping was asked for by hand: a disabled endpoint gets it too.
+  if (endpoint === undefined || !(endpoint.active || name === 'ping'))
+    rows.put(staleTable, {
+      delivery_id: deliveryId,
+      endpoint_id: endpointId,
+      event: name,
+      resource,
+      reason: endpoint ? 'endpoint_disabled' : 'endpoint_removed',
+      position: event.position,
+      revision: event.revision,
+      correlation_id: event.metadata.correlationId,
+      cause_id: event.id,
+      caused_at: event.metadata.recordedAt,
+    })
   if (name !== 'plan.low_traffic') {
     rows.remove(dueTable, [endpointId, name, resource])
     return
@@ -347,6 +394,8 @@ const readsOf = (event: RecordedEvent): readonly RowKey[] => {
   const account = (id: string): RowKey => ({ table: accountsTable.name, key: [id] })
   const cause = causes.get(event.type)?.(event)
   if (cause) return 'audience' in cause.to ? [] : [account(cause.to.accountId)]
+  if (event.type === 'WebhookEnqueued')
+    return [account((event as RecordedEvent<WebhookEnqueued>).data.accountId)]
   if (event.type === 'PlanRanLow') return [account((event as RecordedEvent<PlanRanLow>).data.accountId)]
   if (accountEvents.has(event.type)) return [account(ownerOf(event.stream))]
   return endpointEvents.has(event.type)
@@ -361,8 +410,8 @@ const readsOf = (event: RecordedEvent): readonly RowKey[] => {
  */
 export const webhookCauses: ReadModel = {
   name: 'webhook-causes',
-  version: 1,
-  tables: [accountsTable, subscriptionsTable, lowPlans.table, dueTable, announcementsTable],
+  version: 2,
+  tables: [accountsTable, subscriptionsTable, lowPlans.table, dueTable, staleTable, announcementsTable],
   reads: readsOf,
   apply: (event, rows) => {
     const cause = causes.get(event.type)?.(event)
@@ -370,6 +419,8 @@ export const webhookCauses: ReadModel = {
     if (cause) takeCause(event, cause, rows)
     else if (folded) takePlan(event, folded.plan, folded.low, rows)
     else if (event.type === 'WebhookEnqueued') takeEnqueued(event as RecordedEvent<WebhookEnqueued>, rows)
+    else if (event.type === 'DeliveryCanceled')
+      rows.remove(staleTable, [(event as RecordedEvent<DeliveryCanceled>).data.deliveryId])
     else if (accountEvents.has(event.type)) takeAccount(event as RecordedEvent<AccountEvent>, rows)
     else if (endpointEvents.has(event.type)) takeEndpoint(event as RecordedEvent<EndpointEvent>, rows)
   },

@@ -81,6 +81,7 @@ const exampleOf: Readonly<Record<string, string>> = {
   bigint: 'n',
   boolean: 'false',
   bytea: `decode(md5(n::text), 'hex')`,
+  cidr: `'10.0.0.0/8'`,
   date: 'current_date + n % 1000',
   integer: 'n % 1000',
   json: `'{}'`,

@@ -46,6 +46,7 @@ export const caughtUp = async ({ farebox: { core } }: Pick<Stage, 'farebox'>): P
       const { rows } = await core.pool.query<{ done: boolean }>(
         `select (select min(position) from engine.checkpoints where name in ('webhooks', 'webhook-queue')) >= $1::bigint
             and not exists (select from read.webhooks_due where not enqueued and position <= $1::bigint)
+            and not exists (select from read.webhooks_stale where position <= $1::bigint)
             and not exists (select from work.webhook_cancellations where position <= $1::bigint) as done`,
         [head],
       )

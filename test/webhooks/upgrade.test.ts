@@ -15,7 +15,7 @@ import { deliveriesOf, hookTo, openHooks, ping, startReactor } from './world.ts'
 const formerTables = `
   drop table work.webhook_cancellations, work.webhook_enqueuing, work.webhook_fan_outs_left,
     read.webhook_accounts, read.webhook_subscriptions, read.webhook_low_plans, read.webhooks_due,
-    read.webhook_announcements;
+    read.webhook_announcements, read.webhooks_stale;
   delete from engine.checkpoints where name in ('webhooks', 'webhook-queue');
   delete from public.farebox_migration where name = '0910_webhooks_by_the_engine';
   create table work.webhook_reactor (

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { WebhookStaleRow } from '../../../../projections/webhook-causes.ts'
 import type { WebhookCancellation } from '../../../../projections/webhook-queue.ts'
 import { type Clock, isoTime } from '../../../kernel/clock.ts'
 import type { EventLog } from '../../../platform/eventstore/port.ts'
@@ -12,13 +13,13 @@ import { type WriteFact, writeFacts } from './write-facts.ts'
 /** Deliveries of one round trip. */
 const chunk = 500
 
-type Cancelable = DeliveryPlace & {
-  readonly attempts: number
-  readonly queued_at: string
-  readonly due_at: string
-}
+type Cancelable = DeliveryPlace & { readonly attempts: number; readonly queued_at: string }
 
-const cancelWrite = (row: Cancelable, cause: WebhookCancellation, nowMs: number): WriteFact => ({
+const cancelWrite = (
+  row: Cancelable,
+  cause: Pick<WebhookCancellation, 'reason' | 'correlation_id' | 'cause_id'>,
+  nowMs: number,
+): WriteFact => ({
   stream: deliveryStream(row.endpoint_id, row.event, row.resource),
   expected: row.revision,
   facts: [
@@ -50,7 +51,7 @@ const cancelPending = async (
 ): Promise<void> => {
   let since: string | null = null
   for (;;) {
-    const { rows }: pg.QueryResult<Cancelable> = await pool.query({
+    const { rows }: pg.QueryResult<Cancelable & { readonly due_at: string }> = await pool.query({
       name: 'webhooks-cancelable',
       text: `select delivery_id, endpoint_id, event, resource, revision, attempts, queued_at, due_at
                from work.webhook_deliveries
@@ -80,6 +81,27 @@ const cancelPending = async (
       ],
     })
     since = rows.at(-1)!.due_at
+  }
+}
+
+/**
+ * Cancels what was enqueued when its endpoint was disabled or removed already, which whoever enqueued it did not know yet.
+ * One that has another outcome by now keeps it.
+ */
+export const openStale = ({ pool, log, clock }: Deps): (() => Promise<boolean>) => {
+  let after = 0
+  return async () => {
+    const { rows } = await pool.query<WebhookStaleRow>({
+      name: 'webhooks-stale',
+      text: `select * from read.webhooks_stale where position > $1::bigint order by position limit ${chunk}`,
+      values: [after],
+    })
+    await writeFacts(
+      log,
+      rows.map((row) => cancelWrite({ ...row, attempts: 0, queued_at: row.caused_at }, row, clock())),
+    )
+    after = rows.at(-1)?.position ?? after
+    return rows.length === chunk
   }
 }
 

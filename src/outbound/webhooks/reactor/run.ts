@@ -7,7 +7,7 @@ import type { Clock } from '../../../kernel/clock.ts'
 import type { EventLog } from '../../../platform/eventstore/port.ts'
 import { lead } from '../../../platform/postgres/leader.ts'
 import { sessionAnswerMs } from '../../../platform/postgres/session.ts'
-import { openCancellations } from './cancel.ts'
+import { openCancellations, openStale } from './cancel.ts'
 import { openDueEvents } from './due.ts'
 import { openFanOuts } from './fan-out.ts'
 
@@ -17,7 +17,7 @@ export const onWebhooks = (
   { due = () => undefined, queued }: { readonly due?: () => void; readonly queued: () => void },
 ): (() => void) => {
   const forget = [
-    watch(webhookDue.name, ['webhooks_due', 'webhook_announcements']).onChange(due),
+    watch(webhookDue.name, ['webhooks_due', 'webhooks_stale', 'webhook_announcements']).onChange(due),
     watch(webhookDeliveries.name, [webhookQueue.name]).onChange(queued),
   ]
   return () => {
@@ -87,6 +87,7 @@ export const startEnqueuer = (deps: EnqueuerDeps): Enqueuer => {
       openDueEvents({ ...deps, onEnqueued }).then((due) => keepAt(due, either)),
       openFanOuts(deps, either).then((fanOut) => keepAt(fanOut, either)),
       keepAt(openCancellations(deps), either),
+      keepAt(openStale(deps), either),
     ]
     try {
       await Promise.race(loops)
