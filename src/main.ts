@@ -8,9 +8,12 @@ enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { openFarebox, roles } = await import('./app/compose.ts')
 const { readConfig } = await import('./app/config.ts')
+const { gatewayPort, superviseGateway } = await import('./app/gateway/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
 const { onNpmGone } = await import('./app/npm-watch.ts')
 const { unknownSettings } = await import('./app/unknown-settings.ts')
+const { endLeasesOf } = await import('./gateway/budget/leases.ts')
+const { opening } = await import('./kernel/closing.ts')
 const { standardErrorLog } = await import('./platform/http/log-destination.ts')
 const { createLogger } = await import('./platform/http/logging.ts')
 const { prettyLines } = await import('./platform/http/pretty-lines.ts')
@@ -50,13 +53,18 @@ const reasonOf = (error: unknown): string => {
   return expected.has(error.name) ? error.message : (error.stack ?? error.message)
 }
 
-const rolesOf = (args: readonly string[]): readonly Role[] => {
-  const wrong = args.filter((arg) => !roles.includes(arg as Role))
+/** Of this process; the gateway runs in processes of its own, which it starts. */
+type Wanted = { readonly roles: readonly Role[]; readonly gateway: boolean }
+
+const wantedOf = (args: readonly string[]): Wanted => {
+  const known = [...roles, 'gateway']
+  const wrong = args.filter((arg) => !known.includes(arg))
   if (wrong.length > 0)
     throw new StartRefused(
-      `there is no role ${wrong.join(', ')}. Start without arguments, which runs all roles, or name some of ${roles.join(', ')}.`,
+      `there is no role ${wrong.join(', ')}. Start without arguments, which runs all roles, or name some of ${known.join(', ')}.`,
     )
-  return args.length === 0 ? roles : (args as readonly Role[])
+  if (args.length === 0) return { roles, gateway: true }
+  return { roles: roles.filter((role) => args.includes(role)), gateway: args.includes('gateway') }
 }
 
 /** A setting that is refused may be another one that is misspelt: that is told as well. */
@@ -72,8 +80,14 @@ const readSettings = (): Config => {
 const run = async (): Promise<void> => {
   // A reader that went away, such as a closed terminal, ends nothing.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
-  const wanted = rolesOf(process.argv.slice(2))
-  const config = readSettings()
+  const wanted = wantedOf(process.argv.slice(2))
+  const settings = readSettings()
+  const gateway = wanted.gateway && settings.gateway.workers > 0
+  if (wanted.roles.length === 0 && !gateway)
+    throw new StartRefused('FAREBOX_GATEWAY_WORKERS is 0: there is no gateway to run')
+  const config = gateway
+    ? { ...settings, gateway: { ...settings.gateway, port: await gatewayPort(settings) } }
+    : settings
   // Lines for people stand on standard output, the log on standard error.
   const log = standardErrorLog()
   const forPeople =
@@ -105,19 +119,39 @@ const run = async (): Promise<void> => {
   if (config.clockOffsetMs !== 0)
     logger.warn({ offsetMs: config.clockOffsetMs }, 'FAREBOX_CLOCK_OFFSET_MS moves the clock of the service')
 
-  const opening = openFarebox({
-    config,
-    roles: wanted,
-    systemClock: Date.now,
-    monotonicMs: () => performance.now(),
-    logger,
-    kill: () => process.kill(process.pid, 'SIGKILL'),
+  const starting = opening(async (closing) => {
+    const farebox =
+      wanted.roles.length === 0
+        ? null
+        : await openFarebox({
+            config,
+            roles: wanted.roles,
+            systemClock: Date.now,
+            monotonicMs: () => performance.now(),
+            logger,
+            kill: () => process.kill(process.pid, 'SIGKILL'),
+          })
+    if (farebox) closing.add(farebox.close)
+    if (!gateway) return { farebox, gatewayReady: null, close: closing.close }
+    const supervised = superviseGateway({
+      config,
+      env: process.env,
+      logger,
+      onGone: (worker) => {
+        if (!farebox) return
+        endLeasesOf(farebox.core.pool, worker).catch((err) =>
+          logger.warn({ err, worker }, 'what a gateway worker had on lease is sold again in a minute'),
+        )
+      },
+    })
+    closing.add(supervised.close)
+    return { farebox, gatewayReady: supervised.ready, close: closing.close }
   })
 
   const close = async (): Promise<void> => {
     try {
-      const farebox = await opening
-      await farebox.close()
+      const started = await starting
+      await started.close()
     } catch (error) {
       logger.error({ err: error }, 'the shutdown failed')
       process.exitCode = 1
@@ -144,15 +178,31 @@ const run = async (): Promise<void> => {
   })
   onNpmGone(process.env, () => stop('npm, which started this process, is gone'))
 
-  const farebox = await opening
-  void farebox.failed.then((error) => {
+  const { farebox, gatewayReady } = await starting
+  const fail = (error: Error): void => {
     logger.fatal({ err: error }, 'Farebox cannot go on')
     process.exitCode = 1
     stop(error.message)
-  })
+  }
+  void gatewayReady?.catch(fail)
+  if (farebox === null) {
+    await gatewayReady
+    say(`Farebox's gateway listens on ${config.gateway.listen.join(', ')}, port ${config.gateway.port}`)
+    return
+  }
+  void farebox.failed.then(fail)
   const { baseUrl, demo, core } = farebox
   const empty = (await core.log.head()) === 0
-  say(greeting({ baseUrl, dataDir: config.dataDir, demo, empty }))
+  const port = gateway ? config.gateway.port : null
+  say(
+    greeting({
+      baseUrl,
+      dataDir: config.dataDir,
+      demo,
+      empty,
+      gateway: port === null ? null : `${config.gateway.host}:${port}`,
+    }),
+  )
 }
 
 await run().catch((error) => {

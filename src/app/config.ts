@@ -11,6 +11,7 @@ import {
 import type { TrustedProxies } from '../platform/http/client-address.ts'
 import type { ConnectionLimits } from '../platform/http/connections.ts'
 import type { Rate } from '../platform/http/rate-limit.ts'
+import { type GatewayConfig, gatewayConfigOf, gatewayProblems, gatewaySettings } from './gateway/settings.ts'
 import {
   crashAt,
   eventStore,
@@ -94,10 +95,7 @@ export const settings = {
   FAREBOX_SEAL_SECONDS: whole(1, 86_400)
     .prefault('300')
     .describe('New events are sealed after this time at the latest.'),
-  FAREBOX_GATEWAY_HOST: text('a host name or an address')
-    .prefault('127.0.0.1')
-    .describe('The host of the proxy gateway that plans name as their connection.'),
-  FAREBOX_GATEWAY_PORT: whole(1, 65_535).prefault('9000').describe('The port of the proxy gateway.'),
+  ...gatewaySettings,
   ...paymentSettings,
   FAREBOX_POOL_SIZE: whole(4, 500).prefault('20').describe('Connections to Postgres of one process at most.'),
   FAREBOX_STATEMENT_TIMEOUT_MS: whole(100, 3_600_000)
@@ -159,8 +157,7 @@ export type Config = {
   readonly sealKey: Buffer | null
   /** New events are sealed when there are this many, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
-  /** What plans name as their connection. */
-  readonly gateway: { readonly host: string; readonly port: number }
+  readonly gateway: GatewayConfig
   readonly payments: PaymentConfig
   readonly poolSize: number
   readonly statementTimeoutMs: number
@@ -204,7 +201,7 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
     const name = String(issue.path[0])
     return `${name}: expected ${issue.message}, got ${shown(name, env[name])}`
   })
-  const problems = [...wrong, ...requiredKeys(env), ...paymentProblems(env)]
+  const problems = [...wrong, ...requiredKeys(env), ...paymentProblems(env), ...gatewayProblems(env)]
   if (!parsed.success || problems.length > 0) throw new SettingsRefused(problems)
   return configOf(parsed.data)
 }
@@ -228,7 +225,7 @@ const configOf = (values: Values): Config => ({
   masterKey: values.FAREBOX_MASTER_KEY ?? null,
   sealKey: values.FAREBOX_SEAL_KEY ?? null,
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
-  gateway: { host: values.FAREBOX_GATEWAY_HOST, port: values.FAREBOX_GATEWAY_PORT },
+  gateway: gatewayConfigOf(values),
   payments: paymentConfigOf(values, values.FAREBOX_DEMO),
   poolSize: values.FAREBOX_POOL_SIZE,
   statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,

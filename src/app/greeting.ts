@@ -9,11 +9,13 @@ export type Started = {
   readonly dataDir: string
   /** Null without a demo; `fresh`: its keys were made by this start. */
   readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
+  /** Where lines connect, e.g. `127.0.0.1:9000`; null without a gateway here. */
+  readonly gateway: string | null
   /** Nothing was ever done here. */
   readonly empty: boolean
 }
 
-const places = (baseUrl: string, { dataDir, demo }: Started): string =>
+const places = (baseUrl: string, { dataDir, demo, gateway }: Started): string =>
   [
     ['API', `${baseUrl}/api/v1, described at ${baseUrl}/docs`],
     ...(demo
@@ -24,6 +26,7 @@ const places = (baseUrl: string, { dataDir, demo }: Started): string =>
             : [['sandbox', `${demo.demo.sandbox}: takes payments in which no money moves`]]),
         ]
       : []),
+    ...(gateway === null ? [] : [['gateway', `${gateway}, for HTTP and SOCKS5`]]),
     ['commands', 'npx farebox --help, in another terminal with the same settings'],
   ]
     .map(([name = '', what = '']) => `  ${name.padEnd(9)}  ${what}`)

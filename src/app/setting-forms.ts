@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { z } from 'zod'
 import { type CrashAt, crashPoints, parseCrashAt } from '../kernel/crash.ts'
 import { addressExpected, parseAddress } from '../platform/eventstore/eventstoredb/address.ts'
@@ -69,6 +70,14 @@ export const proxies = text(proxiesExpected).transform((value, context): Trusted
     context.addIssue(`${proxiesExpected} (${(error as Error).message})`)
     return z.NEVER
   }
+})
+
+const addressesExpected = 'addresses with commas between, e.g. 127.0.0.1, ::1'
+export const addresses = text(addressesExpected).transform((value, context): readonly string[] => {
+  const given = value.split(',').map((address) => address.trim())
+  if (given.every((address) => isIP(address) !== 0)) return given
+  context.addIssue(addressesExpected)
+  return z.NEVER
 })
 
 const crashExpected = `<point>:<n>, with one of the points ${crashPoints.join(', ')}`

@@ -43,7 +43,7 @@ const bitsPerMegabit = 1_000_000
  * says none.
  */
 export const unitSpeed = (unit: string): number => {
-  const found = /(\d+(?:\.\d+)?)\s*(Mbps|Gbps)/i.exec(unit)
+  const found = /^(\d{1,6}) ?(Mbps|Gbps)$/i.exec(unit)
   const megabits = found ? Number(found[1]) * (found[2]?.toLowerCase() === 'gbps' ? 1_000 : 1) : 100
   return (megabits * bitsPerMegabit) / 8
 }

@@ -36,6 +36,8 @@ export type ListenOptions = {
   readonly host: string
   /** 0: any. */
   readonly port: number
+  /** Other processes may listen there too, each taking its share of the connections. */
+  readonly shared?: boolean
   /** Makes it an HTTPS proxy: PEM. */
   readonly tls?: { readonly key: string | Buffer; readonly cert: string | Buffer }
 }
@@ -43,6 +45,8 @@ export type ListenOptions = {
 export type Gateway = {
   /** Takes connections on one more address. @returns the port */
   listen(options: ListenOptions): Promise<number>
+  /** Takes no more connections on this address; those that are open go on. */
+  unlisten(at: { readonly host: string; readonly port: number }): void
   /** Open client connections. */
   readonly connections: number
   /** Takes no more connections, lets what runs end within `drainMs`, and cuts the rest. */
@@ -77,7 +81,8 @@ export const createGateway = (options: GatewayOptions): Gateway => {
     deadlines: createDeadlines(clock, limits.sweepMs),
     cuts: createCuts(),
   }
-  const servers = new Set<Server>()
+  const servers = new Map<string, Server>()
+  const placeOf = (host: string, port: number): string => `${host} ${port}`
   const open = new Set<ClientConnection>()
   const strangers = new Map<string, number>()
   let allGone = (): void => undefined
@@ -121,18 +126,24 @@ export const createGateway = (options: GatewayOptions): Gateway => {
   return {
     listen: async (at) => {
       const server = serverFor(at)
-      server.listen(at.port, at.host)
+      server.listen({ port: at.port, host: at.host, reusePort: at.shared ?? false })
       await once(server, 'listening')
-      servers.add(server)
+      // One connection that cannot be taken, such as for want of file descriptors, ends no process.
+      server.on('error', (err) => logger.error({ err }, 'a connection could not be taken'))
       const { port } = server.address() as AddressInfo
+      servers.set(placeOf(at.host, port), server)
       ports.add(port)
       return port
+    },
+    unlisten: ({ host, port }) => {
+      servers.get(placeOf(host, port))?.close()
+      servers.delete(placeOf(host, port))
     },
     get connections() {
       return open.size
     },
     close: async () => {
-      for (const server of servers) server.close()
+      for (const server of servers.values()) server.close()
       if (open.size > 0) {
         const gone = new Promise<void>((resolveGone) => {
           allGone = resolveGone

@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { hostname } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import { Registry } from 'prom-client'
+import { openExits } from '../../gateway/exits/open.ts'
+import { createLineSets } from '../../gateway/lines/sets.ts'
+import { createWhitelistLookup } from '../../gateway/lines/whitelist.ts'
+import { createGateway } from '../../gateway/proxy/gateway.ts'
+import { parseTargetPolicy, usualPolicy } from '../../gateway/proxy/targets/policy.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import { type Closing, opening } from '../../kernel/closing.ts'
+import { registerGauge, registerRuntimeMetrics } from '../../platform/http/runtime-metrics.ts'
+import { openPostgres } from '../../platform/postgres/open.ts'
+import { createPool } from '../../platform/postgres/pool.ts'
+import { waitForDatabase } from '../../platform/postgres/reachable.ts'
+import { StartRefused } from '../../platform/postgres/start-refused.ts'
+import { checkKeys, keysInUse, loadKeys } from '../../platform/vault/keys.ts'
+import { createVault } from '../../platform/vault/seal.ts'
+import type { Config } from '../config.ts'
+import { openAccess } from '../open-access.ts'
+import { createGatewayMetrics } from './gateway-metrics.ts'
+import { startRentalListeners } from './rental-listeners.ts'
+
+export type GatewayWorker = {
+  /** Names this process once and for all. */
+  readonly worker: string
+  readonly port: number
+  /** Takes no more connections, lets those that are open end for a while, and reports all that was sold. */
+  close(): Promise<void>
+}
+
+const databaseWaitMs = 30_000
+/** A service that starts beside it makes the tables, which a first start folds from the whole log. */
+const tablesWaitMs = 600_000
+const poolSize = 6
+
+/** What a gateway reads and writes; of another version of Farebox some of it may not be there. */
+const needed = [
+  'read.plans',
+  'read.proxies',
+  'read.accounts',
+  'read.catalog',
+  'read.exits',
+  'work.gateway_leases',
+  'work.gateway_logins',
+]
+
+const tablesMade = async (pool: pg.Pool, logger: Logger): Promise<void> => {
+  const deadlineMs = performance.now() + tablesWaitMs
+  for (let told = false; ; ) {
+    const { rows } = await pool.query<{ missing: readonly string[] }>(
+      'select coalesce(array_agg(name), array[]::text[]) as missing from unnest($1::text[]) name where to_regclass(name) is null',
+      [needed],
+    )
+    const missing = rows[0]?.missing ?? []
+    if (missing.length === 0) return
+    if (performance.now() >= deadlineMs)
+      throw new StartRefused(
+        `the database has no ${missing.join(', ')}: start the service on it first, which makes them`,
+      )
+    if (!told) logger.warn({ missing }, 'the service has not made its tables yet: waiting for them')
+    told = true
+    await sleep(200)
+  }
+}
+
+const policyOf = async (path: string | null) => {
+  if (path === null) return usualPolicy
+  try {
+    return parseTargetPolicy(await readFile(path, 'utf8'))
+  } catch (error) {
+    throw new StartRefused(`FAREBOX_GATEWAY_POLICY: ${path}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+const tlsOf = async ({ tls }: Config['gateway']) => {
+  if (tls === null) return null
+  const [cert, key] = await Promise.all(
+    [tls.cert, tls.key].map((path) =>
+      readFile(path, 'utf8').catch((error) => {
+        throw new StartRefused(`the gateway's TLS files: ${(error as Error).message}`, { cause: error })
+      }),
+    ),
+  )
+  return { port: tls.port, cert: cert ?? '', key: key ?? '' }
+}
+
+/** Serves `/metrics` to this machine. */
+const serveMetrics = async (closing: Closing, registry: Registry, port: number): Promise<void> => {
+  const server = createServer((request, response) => {
+    if (request.url !== '/metrics') {
+      response.writeHead(404).end()
+      return
+    }
+    void registry.metrics().then((text) => {
+      response.writeHead(200, { 'content-type': registry.contentType }).end(text)
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host: '127.0.0.1', port }, resolve)
+  })
+  closing.add(() => server.close())
+}
+
+/**
+ * Opens one process of the gateway. It uses Postgres and the master key, and neither reads nor writes the log; whatever
+ * happens here, the ledger goes on without it.
+ * @param index its place among the workers of this machine, from 0
+ * @throws StartRefused, KeyRefused, DatabaseUnreachable: the start is to stop with their message
+ */
+export const openGatewayWorker = (options: {
+  readonly config: Config
+  readonly index: number
+  readonly systemClock: Clock
+  readonly monotonicMs: () => number
+  readonly random: () => number
+  readonly logger: Logger
+}): Promise<GatewayWorker> => opening((closing) => openInto(closing, options))
+
+const openInto = async (
+  closing: Closing,
+  { config, index, systemClock, monotonicMs, random, logger }: Parameters<typeof openGatewayWorker>[0],
+): Promise<GatewayWorker> => {
+  const worker = `gateway ${hostname()} ${process.pid} ${randomUUID()}`
+  const [policy, tls] = await Promise.all([policyOf(config.gateway.policy), tlsOf(config.gateway)])
+  const postgres = await openPostgres(config, 'command', false)
+  closing.add(postgres.stop)
+  let ending = false
+  const pool = createPool({
+    url: postgres.url,
+    applicationName: 'farebox-gateway',
+    max: poolSize,
+    statementTimeoutMs: 5_000,
+    onError: (error) => {
+      if (!ending) logger.warn({ err: error }, 'a connection to Postgres broke')
+    },
+  })
+  closing.add(() => {
+    ending = true
+    return pool.end()
+  })
+  await waitForDatabase(pool, {
+    url: postgres.url,
+    withinMs: databaseWaitMs,
+    onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
+  })
+  await tablesMade(pool, logger)
+  const keys = await loadKeys(config, await keysInUse(pool))
+  await checkKeys(pool, keys)
+
+  const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const registry = new Registry()
+  closing.add(registerRuntimeMetrics(registry))
+  const sandbox = config.payments.sandbox !== null
+  const exits = await openExits({
+    pool,
+    vault: createVault(keys.master),
+    sandbox,
+    allowLoopback: config.gatewayAllowLoopback,
+    workers: config.gateway.workers,
+    clock,
+    random,
+    logger,
+  })
+  closing.add(exits.stop)
+  registerGauge(registry, {
+    name: 'farebox_gateway_exits_serving',
+    help: 'Exits that take connections, dead ones among them.',
+    read: () => exits.counts().serving,
+  })
+  registerGauge(registry, {
+    name: 'farebox_gateway_exits_dead',
+    help: 'Exits that take connections by their terms and do not work.',
+    read: () => exits.counts().dead,
+  })
+  const whitelist = createWhitelistLookup({
+    pool,
+    clock,
+    onError: (err) => logger.warn({ err }, 'the last use of a whitelist entry was not noted'),
+  })
+  const sets = createLineSets({ pool })
+  const books = openAccess({
+    pool,
+    keys,
+    worker,
+    clock,
+    monotonicMs,
+    logger,
+    maxTunnels: config.gateway.planConnections,
+    whitelisted: whitelist.planOf,
+    targetingOfSet: sets.targetingOf,
+    exitOf: async ({ ip }) => ({
+      exitId: `address ${ip}`,
+      via: { kind: 'direct', localAddress: ip },
+      sandbox,
+      udp: true,
+    }),
+  })
+  closing.add(books.stop)
+
+  const gateway = createGateway({
+    access: books.access,
+    exits: exits.exits,
+    clock: monotonicMs,
+    logger,
+    policy,
+    metrics: createGatewayMetrics(registry),
+    allowLoopback: config.gatewayAllowLoopback,
+    limits: { drainMs: config.shutdownTimeoutMs },
+  })
+  closing.add(() => gateway.close())
+  const { listen, port: wanted } = config.gateway
+  const shared = config.gateway.workers > 1
+  let port = wanted
+  for (const host of listen) port = await gateway.listen({ host, port, shared })
+  if (tls !== null) for (const host of listen) await gateway.listen({ host, port: tls.port, shared, tls })
+  const rentals = startRentalListeners({ pool, gateway, port, shared, listen, logger })
+  closing.add(rentals.stop)
+  if (config.gateway.metricsPort !== null)
+    await serveMetrics(closing, registry, config.gateway.metricsPort + index)
+  return { worker, port, close: closing.close }
+}

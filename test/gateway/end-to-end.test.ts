@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, type TestContext, test } from 'node:test'
+import { inspect } from 'node:util'
+import { type Dispatcher, fetch, ProxyAgent, Socks5ProxyAgent } from 'undici'
+import type { DemoFile } from '../../src/app/demo/file.ts'
+import {
+  call,
+  dataDirectory,
+  type FareboxProcess,
+  farebox as runCli,
+  startFarebox,
+} from '../support/farebox.ts'
+import { until } from '../support/until.ts'
+import { httpTarget } from './support/targets.ts'
+
+/** The service and its gateway as `npm start` runs them, each in processes of their own. */
+describe('what was bought carries traffic', () => {
+  const ends: (() => unknown)[] = []
+  const held = {
+    name: 'the gateway',
+    after: (end: () => unknown) => void ends.unshift(end),
+  } as unknown as TestContext
+  let farebox: FareboxProcess
+  let key: string
+  let env: Record<string, string>
+  let target: string
+
+  before(async () => {
+    const dataDir = await dataDirectory(held)
+    env = {
+      FAREBOX_DATA: dataDir,
+      FAREBOX_GATEWAY_WORKERS: '2',
+      FAREBOX_GATEWAY_PORT: '0',
+      FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
+    }
+    farebox = await startFarebox(held, env)
+    const demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8')) as DemoFile
+    key = demo.buyer.key
+    const { port } = await httpTarget(held, (request, response) => {
+      const size = Number(new URL(request.url ?? '/', 'http://target').searchParams.get('size') ?? 0)
+      response.setHeader('x-seen-from', request.socket.remoteAddress ?? '')
+      response.end(Buffer.alloc(size, 'x'))
+    })
+    target = `http://127.0.0.1:${port}/`
+  })
+  after(async () => {
+    for (const end of ends) await end()
+  })
+
+  const api = (path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    call(`${farebox.baseUrl}/api/v1${path}`, key, body === undefined ? {} : { body, headers })
+  const buy = async (productId: string, quantity: number, more: object = {}) => {
+    const { body } = await api(
+      '/orders',
+      { product_id: productId, quantity, ...more },
+      { 'Idempotency-Key': crypto.randomUUID() },
+    )
+    return body
+  }
+  const urlsOf = async (planId: string, wanted: object): Promise<readonly string[]> => {
+    const { status, body } = await api(`/plans/${planId}/generate`, { format: 'url', ...wanted })
+    assert.equal(status, 200, JSON.stringify(body))
+    return body.lines
+  }
+  const through = async (line: string, url = target) => {
+    const agent: Dispatcher = line.startsWith('socks5')
+      ? new Socks5ProxyAgent(line.replace('socks5h:', 'socks5:'))
+      : new ProxyAgent({ uri: line, proxyTunnel: true })
+    try {
+      const response = await fetch(url, { dispatcher: agent })
+      const bytes = (await response.arrayBuffer()).byteLength
+      return { status: response.status, bytes, headers: response.headers }
+    } finally {
+      await agent.destroy()
+    }
+  }
+  const bytesUsed = async (planId: string): Promise<number> => (await api(`/plans/${planId}`)).body.bytesUsed
+  let planId: string
+
+  test('a generated line of each protocol carries a request through an exit, and the plan shows its bytes', async () => {
+    planId = (await buy('residential-premium', 1)).planId
+    let expected = 0
+    for (const protocol of ['http', 'socks5']) {
+      const [line = ''] = await urlsOf(planId, { protocol, country: 'us' })
+      const answer = await until(() => through(line, `${target}?size=100000`), { what: protocol })
+      assert.deepEqual([answer.status, answer.bytes], [200, 100_000])
+      assert.match(answer.headers.get('x-seen-from') ?? '', /^127\.64\./, 'through an exit of the sandbox')
+      expected += 100_000
+      await until(async () => (await bytesUsed(planId)) >= expected, { timeoutMs: 2_000, what: 'bytesUsed' })
+    }
+  })
+
+  test('a used-up plan answers 466 until it is topped up, on every worker', async () => {
+    const [line = ''] = await urlsOf(planId, { protocol: 'http' })
+    const leave = 3_000_000
+    const bytes = 1_000_000_000 - leave - (await bytesUsed(planId))
+    const metered = await runCli(
+      held,
+      ['plans', 'meter', '--plan', planId, '--bytes', String(bytes), '--report', 'test'],
+      env,
+    )
+    assert.equal(metered.code, 0, metered.err)
+    await assert.rejects(through(line, `${target}?size=${2 * leave}`), 'cut before its end')
+    await until(async () => (await bytesUsed(planId)) >= 1_000_000_000, { what: 'the last byte' })
+    assert.ok((await bytesUsed(planId)) <= 1_000_000_000, 'not one byte more')
+    assert.equal((await api(`/plans/${planId}`)).body.status, 'depleted')
+    for (let n = 0; n < 6; n += 1)
+      await assert.rejects(through(line), (error: Error) => /\(466\)/.test(inspect(error)))
+    await buy('residential-premium', 1)
+    const toppedUpMs = performance.now()
+    await until(() => through(line), { what: 'traffic' })
+    assert.ok(performance.now() - toppedUpMs < 2_000)
+  })
+
+  test('a rented address is a proxy by itself, and what goes out comes from it', async () => {
+    const order = await buy('isp-static', 1, { fulfillment_meta: { country: 'USA', period_days: 30 } })
+    const rental = await until(async () => (await api(`/proxies?order_id=${order.orderId}`)).body.proxies[0])
+    const { ip, username, password, ports } = rental
+    const line = `http://${username}:${password}@${ip}:${ports.http}`
+    const answer = await until(() => through(line), { what: 'the rented address' })
+    assert.equal(answer.headers.get('x-seen-from'), ip)
+  })
+
+  test('a worker that is killed is replaced, and the service does not notice', async () => {
+    const [line = ''] = await urlsOf(planId, { protocol: 'http' })
+    const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(farebox.pid)], { encoding: 'utf8' })
+      .trim()
+      .split(/\s+/)
+      .map(Number)
+    const commands = children.filter((pid) =>
+      execFileSync('ps', ['-o', 'args=', '-p', String(pid)], { encoding: 'utf8' }).includes('gateway-worker'),
+    )
+    assert.equal(commands.length, 2)
+    process.kill(commands[0]!, 'SIGKILL')
+    for (let n = 0; n < 4; n += 1) assert.equal((await until(() => through(line))).status, 200)
+    assert.equal((await fetch(`${farebox.baseUrl}/readyz`)).status, 200)
+  })
+})
