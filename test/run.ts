@@ -1,15 +1,21 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { run } from 'node:test'
+import { spec } from 'node:test/reporters'
+import { isPure } from './pure-files.ts'
+import { watchSlowest } from './slowest.ts'
 import { runSoak } from './soak.ts'
-import { startTestServer } from './support/postgres-server.ts'
+import { startTestServer, usedFolderOf } from './support/postgres-server.ts'
 
 /**
  * Runs the tests: `npm test [-- files…]`, `npm run test:soak [-- files…]`. One Postgres serves all files, unless
- * FAREBOX_TEST_DATABASE_URL names one. Arguments that are no flags choose files by a part of their path; other flags go
- * to node's test runner, in a soak only `--test-name-pattern=…`.
+ * FAREBOX_TEST_DATABASE_URL names one. Arguments that are no flags choose files by a part of their path;
+ * `--test-name-pattern=…` chooses tests by their names.
  */
 const root = join(import.meta.dirname, '..')
 const args = process.argv.slice(2)
@@ -28,51 +34,91 @@ if (files.length === 0) {
 }
 
 const namePattern = '--test-name-pattern='
-const patterns = flags.filter((flag) => flag.startsWith(namePattern))
-if (soak && patterns.length < flags.length) {
-  process.stderr.write(`a soak takes parts of paths and ${namePattern}…, nothing else\n`)
+const unknown = flags.filter((flag) => !flag.startsWith(namePattern))
+if (unknown.length > 0) {
+  process.stderr.write(
+    `unknown ${unknown.join(', ')}: the tests take parts of paths and ${namePattern}…, nothing else\n`,
+  )
   process.exit(2)
 }
+const testNamePatterns = flags.map((flag) => flag.slice(namePattern.length))
+
+/**
+ * The files that take longest, with their seconds of processor time: they begin first, so that no long one is left alone at
+ * the end. What a run prints as its slowest stands here, roughly.
+ */
+const expectedSeconds: Readonly<Record<string, number>> = {
+  'test/crash/payments.test.ts': 60,
+  'test/crash/orders.test.ts': 50,
+  'test/orders/prefix-log.test.ts': 50,
+  'test/deposits/outages.test.ts': 50,
+  'test/boot/start.test.ts': 40,
+  'test/deposits/long-outages.test.ts': 40,
+  'test/boot/shared-database.test.ts': 35,
+  'test/contract/fuzz.test.ts': 30,
+  'test/backup/backup.test.ts': 30,
+  'test/boot/hangup.test.ts': 25,
+  'test/boot/absent-log.test.ts': 25,
+  'test/crash/customers.test.ts': 25,
+  'test/webhooks/chaos.test.ts': 25,
+  'test/contract/isolation.test.ts': 20,
+  'test/exports/agreement.test.ts': 20,
+  'test/model/model.test.ts': 20,
+  'test/backup/postgres-tools.test.ts': 20,
+  'test/audit/mutations.test.ts': 15,
+  'test/boot/terminal.test.ts': 15,
+  'test/boot/where.test.ts': 12,
+  'test/catalog/operating.test.ts': 11,
+  'test/backup/restored-log.test.ts': 11,
+}
+const secondsOf = (file: string): number => expectedSeconds[file] ?? 1
+
+/** Files at once: many wait for something half of the time, such as a lease that runs out. */
+const filesAtOnce = 2 * Math.min(2, availableParallelism())
 
 const minutes = 60_000
-const server = process.env.FAREBOX_TEST_DATABASE_URL ? null : await startTestServer()
+/** A test that hangs fails by its name; it never holds the run up for ever. */
+const testTimeoutMs = 10 * minutes
 
-const url = process.env.FAREBOX_TEST_DATABASE_URL ?? server?.url
-// Half of a process's start is the reading of its modules: the files and the hundreds of processes that they start share it.
+const server = process.env.FAREBOX_TEST_DATABASE_URL ? null : await startTestServer()
+process.env.FAREBOX_TEST_DATABASE_URL ??= server?.url
 process.env.FAREBOX_TEST_RUN = randomBytes(6).toString('hex')
+// Half of a process's start is the reading of its modules: the files and the hundreds of processes that they start share it.
 process.env.NODE_COMPILE_CACHE ??= join(root, 'node_modules/.cache/farebox-tests')
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
 
-const runShort = async (): Promise<number> => {
-  const runner: ChildProcess = spawn(
-    process.execPath,
-    [
-      '--test',
-      '--test-concurrency=2',
-      // A test that hangs fails by its name; it never holds the run up for ever.
-      `--test-timeout=${5 * minutes}`,
-      ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
-      ...['--test-reporter=./test/slowest.ts', '--test-reporter-destination=stdout'],
-      ...flags,
-      ...files,
-    ],
-    {
-      cwd: root,
-      stdio: ['ignore', 'inherit', 'inherit'],
-      env: { ...process.env, FAREBOX_TEST_DATABASE_URL: url },
-    },
-  )
-  stopping.signal.addEventListener('abort', () => runner.kill())
-  const [code] = await once(runner, 'exit')
-  return code ?? 1
+const runShort = async (): Promise<boolean> => {
+  const pure = files.filter(isPure)
+  process.env.FAREBOX_TEST_PURE = pure.join()
+  const ordered = files
+    .filter((file) => !pure.includes(file))
+    .sort((a, b) => secondsOf(b) - secondsOf(a))
+    .concat(pure.length === 0 ? [] : 'test/pure.ts')
+  let passed = false
+  const events = run({
+    files: ordered.map((file) => join(root, file)),
+    concurrency: filesAtOnce,
+    timeout: testTimeoutMs,
+    signal: stopping.signal,
+    ...(testNamePatterns.length === 0 ? {} : { testNamePatterns }),
+  })
+  const slowest = watchSlowest(events)
+  events.on('test:summary', ({ file, success }) => {
+    if (file === undefined) passed = success
+  })
+  const report = events.compose(spec)
+  report.pipe(process.stdout, { end: false })
+  await Promise.race([finished(report), once(stopping.signal, 'abort')])
+  process.stdout.write(`${slowest()}\n`)
+  return passed && !stopping.signal.aborted
 }
 
-const runLong = async (): Promise<number> => {
-  Object.assign(process.env, { FAREBOX_TEST_DATABASE_URL: url, FAREBOX_SOAK: '1' })
-  const names = patterns.map((flag) => flag.slice(namePattern.length))
-  return (await runSoak(root, files, names, stopping.signal)) ? 0 : 1
+const runLong = (): Promise<boolean> => {
+  process.env.FAREBOX_SOAK = '1'
+  return runSoak(root, files, testNamePatterns, stopping.signal)
 }
 
-process.exitCode = await (soak ? runLong() : runShort())
+process.exitCode = (await (soak ? runLong() : runShort())) ? 0 : 1
+await rm(await usedFolderOf(process.env.FAREBOX_TEST_RUN), { recursive: true, force: true })
 await server?.stop()

@@ -5,7 +5,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
-import { call, dataDirectory, farebox, startFarebox } from '../support/farebox.ts'
+import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
 import { until } from '../support/until.ts'
 import { type Cluster, embeddedPrograms, installedPostgres, startCluster } from './cluster.ts'
 import { order, type Placed, startLoad } from './load.ts'
@@ -45,7 +46,7 @@ const startOn = async (t: TestContext, { url }: Cluster) => {
     '--reference',
     'load',
   ]
-  assert.equal((await farebox(t, credit, env)).code, 0)
+  assert.equal((await operate(credit, env)).code, 0)
   return { env, server, key: buyer.key as string }
 }
 
@@ -60,7 +61,7 @@ const goesOn = async (
 ): Promise<void> => {
   const restored = { ...env, DATABASE_URL: url }
   const server = await startFarebox(t, restored)
-  const verified = await farebox(t, ['ledger', 'verify', '--json'], restored)
+  const verified = await operate(['ledger', 'verify', '--json'], restored)
   assert.equal(verified.code, 0, `${verified.out}${verified.err}`)
   for (const { key: idempotencyKey, orderId } of known) {
     const again = await order(server.baseUrl, key, idempotencyKey)

@@ -6,11 +6,12 @@ import { test } from 'node:test'
 import { readDataUser } from '../../src/platform/postgres/data-lock.ts'
 import { call, dataDirectory, farebox, startFarebox, surroundings } from '../support/farebox.ts'
 import { until } from '../support/until.ts'
+import { usedDirectory } from '../support/used-folder.ts'
 
 const root = join(import.meta.dirname, '../..')
 
 test('an operator works beside a running server, which sees it', async (t) => {
-  const env = { FAREBOX_DATA: await dataDirectory(t) }
+  const env = { FAREBOX_DATA: await usedDirectory(t) }
   const { baseUrl } = await startFarebox(t, env)
   const run = async (...args: string[]) => {
     const { code, out, err } = await farebox(t, [...args, '--json'], env)
@@ -42,8 +43,7 @@ test('an operator works beside a running server, which sees it', async (t) => {
 })
 
 test('without a server a command starts Postgres for itself, and two at once take turns', async (t) => {
-  const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off' }
-  await (await startFarebox(t, env)).stop()
+  const env = { FAREBOX_DATA: await usedDirectory(t) }
   const made = await Promise.all(
     ['a', 'b'].map((name) =>
       farebox(t, ['accounts', 'create', '--email', `${name}@example.com`, '--json'], env),

@@ -7,8 +7,9 @@ import { type TestContext, test } from 'node:test'
 import { readDataUser } from '../../src/platform/postgres/data-lock.ts'
 import { postmasterPid } from '../../src/platform/postgres/orphan.ts'
 import { atEnd } from '../support/cleanup.ts'
-import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
+import { surroundings } from '../support/farebox.ts'
 import { until } from '../support/until.ts'
+import { usedDirectory } from '../support/used-folder.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -46,17 +47,15 @@ const allEnd = (pids: readonly number[]): Promise<unknown> =>
   until(() => pids.every((pid) => !isRunning(pid)), { timeoutMs: 30_000, what: `the end of ${pids}` })
 
 /** A Farebox that nobody uses. */
-const made = async (t: TestContext): Promise<{ readonly FAREBOX_DATA: string }> => {
-  const env = { FAREBOX_DATA: await dataDirectory(t) }
-  await (await startFarebox(t, { ...env, FAREBOX_DEMO: 'off' })).stop()
-  return env
-}
+const made = async (t: TestContext): Promise<{ readonly FAREBOX_DATA: string }> => ({
+  FAREBOX_DATA: await usedDirectory(t),
+})
 
 /** A command that waits for its input, with everything open. */
 const waiting = 'reseller gateway --account acc_1 --rail card --provider stripe --credentials -'.split(' ')
 
 test('SIGHUP stops a server as SIGTERM does', async (t) => {
-  const FAREBOX_DATA = await dataDirectory(t)
+  const { FAREBOX_DATA } = await made(t)
   const { child, ended } = start(t, process.execPath, ['src/main.ts'], { FAREBOX_DATA })
   const pids = await users(FAREBOX_DATA)
   child.kill('SIGHUP')

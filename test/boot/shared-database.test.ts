@@ -8,6 +8,7 @@ import { createPool } from '../../src/platform/postgres/pool.ts'
 import { waitForDatabase } from '../../src/platform/postgres/reachable.ts'
 import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
 import { testDatabase } from '../support/postgres.ts'
+import { seededDatabase } from '../support/seeded.ts'
 import { type TcpProxy, tcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
 
@@ -24,6 +25,12 @@ const settingsFor = async (t: TestContext) => {
     },
   }
 }
+
+/** The same of one on which a service has started before. */
+const startedSettings = async (t: TestContext) => ({
+  ...(await seededDatabase(t, await dataDirectory(t))),
+  LOG_LEVEL: 'warn',
+})
 
 const order = { product_id: 'residential-premium', quantity: 5 }
 
@@ -77,8 +84,7 @@ for (const pass of [1, 2, 40, 48, 52])
   })
 
 test('another master key stops the start of a further process', async (t) => {
-  const { env } = await settingsFor(t)
-  await startFarebox(t, { ...env, FAREBOX_DEMO: 'off' })
+  const env = await startedSettings(t)
   const { code, err } = await runToEnd(t, {
     ...env,
     FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
@@ -184,7 +190,7 @@ test('a host in DATABASE_URL that no name server knows is waited for as one that
 })
 
 test('roles may run in processes of their own: one serves what another folds', async (t) => {
-  const { env } = await settingsFor(t)
+  const env = await startedSettings(t)
   const worker = await startFarebox(t, env, ['projections', 'reactors'])
   assert.match(worker.out(), /Farebox runs/)
   const web = await startFarebox(t, env, ['http'])
@@ -204,8 +210,8 @@ test('roles may run in processes of their own: one serves what another folds', a
 })
 
 test('SIGTERM finishes the requests that run, then ends with 0', async (t) => {
-  const { env } = await settingsFor(t)
-  const server = await startFarebox(t, { ...env, FAREBOX_RATE_LIMIT: 'off' })
+  const env = await startedSettings(t)
+  const server = await startFarebox(t, env)
   const { buyer } = (await readDemoFile(env.FAREBOX_DATA))!
   const sent = Array.from({ length: 40 }, (_, n) =>
     call(`${server.baseUrl}/api/v1/orders`, buyer.key, {
@@ -219,7 +225,7 @@ test('SIGTERM finishes the requests that run, then ends with 0', async (t) => {
   const answers = await Promise.all(sent)
   const placed = answers.filter((answer) => !(answer instanceof Error) && answer.status === 201)
 
-  const again = await startFarebox(t, { ...env, FAREBOX_RATE_LIMIT: 'off' })
+  const again = await startFarebox(t, env)
   const wallet = await call(`${again.baseUrl}/api/v1/wallet`, buyer.key)
   const orders = await call(`${again.baseUrl}/api/v1/orders?limit=100`, buyer.key)
   assert.ok(placed.length > 0)

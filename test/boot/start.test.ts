@@ -11,6 +11,7 @@ import { atEnd } from '../support/cleanup.ts'
 import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
+import { usedDirectory } from '../support/used-folder.ts'
 
 const order = { product_id: 'residential-premium', quantity: 5 }
 
@@ -88,9 +89,8 @@ test('an unknown role stops the start and names the known ones', async (t) => {
 })
 
 test('what is not as it must be in FAREBOX_DATA stops a start and a command with one line that names it', async (t) => {
-  const FAREBOX_DATA = await dataDirectory(t)
+  const FAREBOX_DATA = await usedDirectory(t)
   const settings = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
-  await (await startFarebox(t, settings)).stop()
   const refused = async (env: NodeJS.ProcessEnv, message: RegExp): Promise<void> => {
     const { code, err } = await runToEnd(t, env)
     assert.equal(code, 1)
@@ -146,7 +146,7 @@ test('a user of the database who may make nothing in it stops the start with one
 })
 
 test('a second start on the same data is refused by the process id, and the first goes on', async (t) => {
-  const FAREBOX_DATA = await dataDirectory(t)
+  const FAREBOX_DATA = await usedDirectory(t)
   const first = await startFarebox(t, { FAREBOX_DATA })
   const { code, err } = await runToEnd(t, { FAREBOX_DATA })
   assert.equal(code, 1)
@@ -155,9 +155,9 @@ test('a second start on the same data is refused by the process id, and the firs
 })
 
 test('a taken port stops the start and says which setting to change', async (t) => {
-  const first = await startFarebox(t, { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off' })
+  const first = await startFarebox(t, { FAREBOX_DATA: await usedDirectory(t), FAREBOX_DEMO: 'off' })
   const { port } = new URL(first.baseUrl)
-  const { code, err } = await runToEnd(t, { FAREBOX_DATA: await dataDirectory(t), PORT: port })
+  const { code, err } = await runToEnd(t, { FAREBOX_DATA: await usedDirectory(t), PORT: port })
   assert.equal(code, 1)
   assert.match(err, new RegExp(`port ${port} of 127\\.0\\.0\\.1 is taken by another program; set PORT`))
   assert.doesNotMatch(err, / {4}at /, 'no stack')
@@ -184,7 +184,7 @@ const takenAfterFree = async (t: TestContext): Promise<number> => {
 
 test('the measurements have a listener of their own on this machine, where the settings ask for one', async (t) => {
   const server = await startFarebox(t, {
-    FAREBOX_DATA: await dataDirectory(t),
+    FAREBOX_DATA: await usedDirectory(t),
     FAREBOX_METRICS_PORT: '0',
     LOG_LEVEL: 'info',
   })
@@ -195,7 +195,7 @@ test('the measurements have a listener of their own on this machine, where the s
   assert.equal((await fetch(`${server.baseUrl}/metrics`)).status, 404)
   assert.equal(await (await fetch(`${server.baseUrl}/readyz`)).text(), '{"status":"ready"}\n')
   const other = await runToEnd(t, {
-    FAREBOX_DATA: await dataDirectory(t),
+    FAREBOX_DATA: await usedDirectory(t),
     FAREBOX_METRICS_PORT: new URL(inside).port,
   })
   assert.match(other.err, /port \d+ of 127\.0\.0\.1 is taken .*; set FAREBOX_METRICS_PORT to another one/)
@@ -204,13 +204,13 @@ test('the measurements have a listener of their own on this machine, where the s
 test('a taken port of the sandbox: one that was asked for stops the start, else a free one is taken and named', async (t) => {
   const port = await takenAfterFree(t)
   const asked = await runToEnd(t, {
-    FAREBOX_DATA: await dataDirectory(t),
+    FAREBOX_DATA: await usedDirectory(t),
     FAREBOX_SANDBOX_PORT: String(port),
   })
   assert.equal(asked.code, 1)
   assert.match(asked.err, new RegExp(`port ${port}, where the sandbox is to answer, is taken`))
   assert.doesNotMatch(asked.err, / {4}at /, 'no stack')
-  const other = await startFarebox(t, { FAREBOX_DATA: await dataDirectory(t), PORT: String(port - 1) })
+  const other = await startFarebox(t, { FAREBOX_DATA: await usedDirectory(t), PORT: String(port - 1) })
   assert.match(
     other.err(),
     new RegExp(`"port":${port},"sandboxUrl":"http://127.0.0.1:\\d+","msg":"the port after PORT, .* is taken`),
@@ -229,10 +229,8 @@ test('a disk that is full stops the start with that, and no stack', {
 })
 
 test('a password file of the embedded Postgres that is lost stops the start, which makes none in its place', async (t) => {
-  const FAREBOX_DATA = await dataDirectory(t)
+  const FAREBOX_DATA = await usedDirectory(t)
   const settings = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
-  const first = await startFarebox(t, settings)
-  await first.stop()
   const path = join(FAREBOX_DATA, 'postgres.password')
   await rename(path, `${path}.away`)
   const { code, err } = await runToEnd(t, settings)
@@ -246,7 +244,7 @@ test('a password file of the embedded Postgres that is lost stops the start, whi
 })
 
 test('after kill -9 everything is as it was, and a retry is the same order', async (t) => {
-  const FAREBOX_DATA = await dataDirectory(t)
+  const FAREBOX_DATA = await usedDirectory(t)
   const first = await startFarebox(t, { FAREBOX_DATA })
   const { buyer } = (await readDemoFile(FAREBOX_DATA))!
   const headers = { 'Idempotency-Key': 'before-the-kill' }
@@ -266,9 +264,7 @@ test('after kill -9 everything is as it was, and a retry is the same order', asy
 })
 
 test('another master key stops the start', async (t) => {
-  const FAREBOX_DATA = await dataDirectory(t)
-  const first = await startFarebox(t, { FAREBOX_DATA, FAREBOX_DEMO: 'off' })
-  await first.stop()
+  const FAREBOX_DATA = await usedDirectory(t)
   const path = join(FAREBOX_DATA, 'master.key')
   const key = await readFile(path, 'utf8')
   await writeFile(path, `${randomBytes(32).toString('base64')}\n`)
@@ -287,10 +283,8 @@ test('another master key stops the start', async (t) => {
 })
 
 test('a key file that is lost stops the start, which makes none in its place', async (t) => {
-  const FAREBOX_DATA = await dataDirectory(t)
+  const FAREBOX_DATA = await usedDirectory(t)
   const settings = { FAREBOX_DATA, FAREBOX_DEMO: 'off' }
-  const first = await startFarebox(t, settings)
-  await first.stop()
   for (const name of ['master', 'seal']) {
     const path = join(FAREBOX_DATA, `${name}.key`)
     await rename(path, `${path}.away`)

@@ -9,6 +9,7 @@ import { prettyLine } from '../../src/platform/http/pretty-lines.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
 import { until } from '../support/until.ts'
+import { usedDirectory } from '../support/used-folder.ts'
 
 const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
@@ -53,7 +54,7 @@ test('a terminal shows what people need, and no JSON unless it is asked for', {
 })
 
 test('without a terminal the log is JSON, and lines for people where they are asked for', async (t) => {
-  const env = { FAREBOX_DATA: await dataDirectory(t), FAREBOX_DEMO: 'off', LOG_LEVEL: 'info' }
+  const env = { FAREBOX_DATA: await usedDirectory(t), LOG_LEVEL: 'info' }
   const server = await startFarebox(t, env)
   await server.stop()
   for (const line of server.err().trim().split('\n')) assert.ok(JSON.parse(line).msg)

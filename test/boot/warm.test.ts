@@ -2,22 +2,20 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { demoEnv } from '../support/demo-env.ts'
-import { call, dataDirectory, farebox, startFarebox } from '../support/farebox.ts'
-import { testDatabase } from '../support/postgres.ts'
-import { logSettings } from '../support/service.ts'
+import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
+import { serviceEnv } from '../support/service.ts'
 
 /** More than what a stop leaves to the next process. */
 const orders = 210
 
 test('a process that stops leaves its busy wallets to the next one, which has read them when it is ready', async (t) => {
-  const { url } = await testDatabase(t)
   const dataDir = await dataDirectory(t)
-  const env = { ...demoEnv(url, dataDir), ...(await logSettings(t)), LOG_LEVEL: 'info' }
+  const env = { ...(await serviceEnv(t, dataDir)), LOG_LEVEL: 'info' }
   const first = await startFarebox(t, env)
   const { buyer } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const money = ['--account', buyer.accountId, '--cents', '10000000', '--reference', 'orders']
-  assert.equal((await farebox(t, ['wallet', 'credit', ...money], env)).code, 0)
+  assert.equal((await operate(['wallet', 'credit', ...money], env)).code, 0)
   const order = (baseUrl: string, key: string) =>
     call(`${baseUrl}/api/v1/orders`, buyer.key, {
       body: { product_id: 'residential-premium', quantity: 1 },

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { dataDirectory, farebox, runToEnd, startFarebox, surroundings } from '../support/farebox.ts'
 import { emptyDatabase } from '../support/postgres.ts'
+import { usedDirectory } from '../support/used-folder.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -64,7 +65,7 @@ test('a command refuses a database that holds no Farebox, and makes nothing ther
 })
 
 test('a misspelt setting is warned of at a start, also at one that is refused, and by every command', async (t) => {
-  const FAREBOX_DATA = await dataDirectory(t)
+  const FAREBOX_DATA = await usedDirectory(t)
   const warning = 'FAREBOX_DEMOS is not a setting and has no effect; did you mean FAREBOX_DEMO?'
   const misspelt = { FAREBOX_DATA, FAREBOX_DEMO: 'off', FAREBOX_DEMOS: 'on' }
   const server = await startFarebox(t, misspelt)

@@ -7,7 +7,7 @@ import { type Caller, type DeclaredOperation, operationsOf, requestsOf } from '.
 import { liveOf } from './live.ts'
 import { openStage, operator, type Stage } from './stage.ts'
 
-const runs = process.env.FAREBOX_SOAK ? 1_000 : 150
+const runs = process.env.FAREBOX_SOAK ? 1_000 : 75
 const least = 0.2
 
 const callersOf = async ({ client, demo, credit, payCustomer }: Stage): Promise<Caller[]> => {

@@ -7,7 +7,7 @@ import { createAccounts } from '../../src/market/accounts/service.ts'
 import { createCustomers } from '../../src/market/customers/service.ts'
 import { createWallets } from '../../src/money/ledger/service.ts'
 import type { Scope } from '../../src/terms/scope.ts'
-import { type Called, type Document, type HttpClient, httpClient } from '../support/http.ts'
+import { type Called, type HttpClient, httpClient } from '../support/http.ts'
 import { type Service, type ServiceParts, startService } from '../support/service.ts'
 
 export const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
@@ -16,7 +16,6 @@ export type Customer = { readonly accountId: AccountId; readonly key: string; re
 
 /** The whole service with one client that checks every answer, and an operator's hand in it. */
 export type Stage = Service & {
-  readonly document: Document
   /** Sends no key but the one of the call. */
   readonly client: HttpClient
   /** A new account with money and one key. */
@@ -41,8 +40,7 @@ export const openStage = async (
   const { core } = service.farebox
   const accounts = createAccounts(core)
   const wallets = createWallets(core)
-  const document = (await (await fetch(`${service.baseUrl}/openapi.json`)).json()) as Document
-  const client = httpClient(service.baseUrl, document)
+  const client = httpClient(service.baseUrl, service.document)
 
   const issued = await createTokenDesk(core).issue({ name: 'test', expiresAtMs: null }, operator)
   if (issued.outcome !== 'done') assert.fail(issued.refusal.code)
@@ -71,7 +69,6 @@ export const openStage = async (
   }
   return {
     ...service,
-    document,
     client,
     accounts,
     financeToken: issued.token,

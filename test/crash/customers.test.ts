@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { readDemoFile } from '../../src/app/demo/file.ts'
-import { demoEnv } from '../support/demo-env.ts'
-import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
-import { emptyDatabase } from '../support/postgres.ts'
+import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
+import { seededDatabase } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
 const points = ['before-append', 'after-append', 'before-answer'] as const
@@ -15,8 +15,7 @@ const orders = '/api/v1/orders'
 const card = { product_id: 'residential-premium', quantity: 1, method: 'card' }
 
 test('a server that is killed around the payment of a customer places its order once, with one charge on both sides', async (t) => {
-  const { url } = await emptyDatabase(t)
-  const env = { ...demoEnv(url, await dataDirectory(t)), FAREBOX_DEPOSIT_LOOK_MS: '300' }
+  const env = { ...(await seededDatabase(t, await dataDirectory(t))), FAREBOX_DEPOSIT_LOOK_MS: '300' }
   let running = await startFarebox(t, env)
   const demo = await readDemoFile(env.FAREBOX_DATA)
   assert.ok(demo)
@@ -27,7 +26,7 @@ test('a server that is killed around the payment of a customer places its order 
     ['wallet', 'credit', '--account', accountId, '--cents', '100000000', '--reference', 'crash'],
     ['reseller', 'gateway', '--account', accountId, '--rail', 'card', '--provider', 'stripe', '--sandbox'],
   ]) {
-    const ran = await farebox(t, args, env)
+    const ran = await operate(args, env)
     assert.equal(ran.code, 0, ran.err)
   }
   const price = '/api/v1/products/residential-premium/price?quantity=1'
@@ -104,7 +103,7 @@ test('a server that is killed around the payment of a customer places its order 
     }
   }
   await Promise.all(Array.from({ length: inFlight }, settle))
-  const client = new pg.Client({ connectionString: url })
+  const client = new pg.Client({ connectionString: env.DATABASE_URL })
   await client.connect()
   const { rows } = await client.query<{ what: string; total: string }>(
     `select case type when 'CustomerCharged' then 'charged' else 'fulfilled' end as what, count(*)::bigint as total
@@ -117,7 +116,7 @@ test('a server that is killed around the payment of a customer places its order 
   })
   const { body: wallet } = await call(`${running.baseUrl}/api/v1/wallet`, key)
   assert.equal(wallet.balanceCents, startCents - asked * quote.yourCostCents)
-  const verified = await farebox(t, ['ledger', 'verify', '--json'], env)
+  const verified = await operate(['ledger', 'verify', '--json'], env)
   assert.equal(verified.code, 0, verified.out.slice(0, 2_000))
   await running.stop()
 })

@@ -5,14 +5,13 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { after, describe, test } from 'node:test'
 import { orderPoints } from '../../src/kernel/crash.ts'
-import { demoEnv } from '../support/demo-env.ts'
-import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
-import { emptyDatabase } from '../support/postgres.ts'
-import { logInPostgres, logSettings } from '../support/service.ts'
+import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
+import { logInPostgres, serviceEnv } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
-const randomKills = soak ? 200 : 16
+const randomKills = soak ? 200 : 6
 const inFlight = 32
 const dayMs = 86_400_000
 const counts = { kills: 0, acknowledged: 0, unanswered: 0, refused: 0 }
@@ -38,9 +37,8 @@ const bodies = [
 ]
 
 const setUp = async (t: TestContext): Promise<Bench> => {
-  const { url } = await emptyDatabase(t)
   const dataDir = await dataDirectory(t)
-  const env = { ...demoEnv(url, dataDir), ...(await logSettings(t)) }
+  const env = await serviceEnv(t, dataDir)
   const first = await startFarebox(t, env)
   const demo = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const credit = [
@@ -53,7 +51,7 @@ const setUp = async (t: TestContext): Promise<Bench> => {
     '--reference',
     'crash',
   ]
-  const credited = await farebox(t, [...credit, '--json'], env)
+  const credited = await operate([...credit, '--json'], env)
   assert.equal(credited.code, 0, credited.err)
   const startCents = (await call(`${first.baseUrl}/api/v1/wallet`, demo.buyer.key)).body.balanceCents
   await first.stop()

@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type CrashPoint, paymentPoints } from '../../src/kernel/crash.ts'
 import { startSandbox } from '../../src/sandbox/server.ts'
-import { demoEnv } from '../support/demo-env.ts'
-import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
+import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
 import { type Front, openFront } from '../support/front.ts'
 import { memoryRecords } from '../support/memory-records.ts'
-import { emptyDatabase } from '../support/postgres.ts'
+import { operate } from '../support/operator.ts'
+import { seededDatabase } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 import { audit, type Party, trade, type World } from './payment-world.ts'
 
@@ -41,10 +41,9 @@ const setUp = async (t: TestContext): Promise<{ world: World; front: Front; env:
   const sandbox = await startSandbox({ records: memoryRecords(), clock: Date.now, port: 0 })
   t.after(sandbox.close)
   const front = await openFront(t)
-  const { url } = await emptyDatabase(t)
   const dataDir = await dataDirectory(t)
   const env = {
-    ...demoEnv(url, dataDir),
+    ...(await seededDatabase(t, dataDir)),
     FAREBOX_SANDBOX_URL: sandbox.baseUrl,
     FAREBOX_PUBLIC_URL: front.url,
     FAREBOX_DEPOSIT_LOOK_MS: '500',
@@ -56,7 +55,7 @@ const setUp = async (t: TestContext): Promise<{ world: World; front: Front; env:
     ['card', '--provider', 'stripe'],
     ['crypto', '--provider', 'nowpayments'],
   ]) {
-    const set = await farebox(t, [...gateway, ...rail], env)
+    const set = await operate([...gateway, ...rail], env)
     assert.equal(set.code, 0, set.err)
   }
   const party = async ({ accountId, key }: Party, customers: Party['customers']): Promise<Party> => {
@@ -161,7 +160,7 @@ describe('payments through two processes on one database that are killed', () =>
         )
       }
     assert.equal(Number(rows[0]?.total), found.payments)
-    const verified = await farebox(t, ['ledger', 'verify'], env)
+    const verified = await operate(['ledger', 'verify'], env)
     assert.equal(verified.code, 0, verified.out + verified.err)
     await Promise.all([last.stop(), other.process.stop()])
   })

@@ -5,9 +5,11 @@ import type pg from 'pg'
 import { type DemoFile, readDemoFile } from '../../src/app/demo/file.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { openPostgresLog } from '../../src/platform/eventstore/postgres/log.ts'
-import { clientConfig } from '../../src/platform/postgres/pool.ts'
-import { call, dataDirectory, type FareboxProcess, farebox, startFarebox } from '../support/farebox.ts'
-import { testDatabase } from '../support/postgres.ts'
+import { clientConfig, createPool } from '../../src/platform/postgres/pool.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { call, dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
+import { seededDatabase } from '../support/seeded.ts'
 
 /** Two servers in processes of their own on one database. */
 export type TwoShops = {
@@ -15,7 +17,7 @@ export type TwoShops = {
   readonly demo: DemoFile
   readonly pool: pg.Pool
   readonly env: NodeJS.ProcessEnv
-  /** Runs the command line in a process of its own and gives what it printed. */
+  /** Runs the command line with a core of its own and gives what it printed. */
   operator(...args: readonly string[]): Promise<{ code: number | null; json: Record<string, unknown> }>
   /** A fresh account with a buying key and this much money. */
   customer(cents: number, dailyCapCents?: number): Promise<{ accountId: string; key: string }>
@@ -26,22 +28,16 @@ export const startTwo = async (
   t: TestContext,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<TwoShops> => {
-  const { url, pool } = await testDatabase(t)
-  const env = {
-    DATABASE_URL: url,
-    FAREBOX_DATA: await dataDirectory(t),
-    FAREBOX_RATE_LIMIT: 'off',
-    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
-    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
-    ...settings,
-  }
+  const env = { ...(await seededDatabase(t, await dataDirectory(t))), ...settings }
+  const pool = createPool({ url: env.DATABASE_URL, applicationName: 'farebox-test' })
+  atEnd(t, () => pool.end())
   const first = await startFarebox(t, env)
   const demo = await readDemoFile(env.FAREBOX_DATA)
   assert.ok(demo?.sandbox)
   const second = await startFarebox(t, { ...env, FAREBOX_SANDBOX_URL: demo.sandbox })
 
   const operator: TwoShops['operator'] = async (...args) => {
-    const { code, out, err } = await farebox(t, [...args, '--json'], env)
+    const { code, out, err } = await operate([...args, '--json'], env)
     assert.notEqual(out, '', err)
     return { code, json: JSON.parse(out) }
   }

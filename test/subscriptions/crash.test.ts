@@ -4,22 +4,21 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { demoEnv } from '../support/demo-env.ts'
-import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
-import { emptyDatabase } from '../support/postgres.ts'
+import { call, dataDirectory, runToEnd, startFarebox } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
+import { seededDatabase } from '../support/seeded.ts'
 import { until } from '../support/until.ts'
 
 const dayMs = 86_400_000
 const price = 550
 
 test('two processes that are killed while a month passes renew once', async (t) => {
-  const { url } = await emptyDatabase(t)
   const dataDir = await dataDirectory(t)
-  const env = { ...demoEnv(url, dataDir), LOG_LEVEL: 'fatal' }
+  const env = { ...(await seededDatabase(t, dataDir)), LOG_LEVEL: 'fatal' }
   const first = await startFarebox(t, env)
   const { buyer } = JSON.parse(await readFile(join(dataDir, 'demo.json'), 'utf8'))
   const credit = ['--account', buyer.accountId, '--cents', '100000', '--reference', randomUUID()]
-  assert.equal((await farebox(t, ['wallet', 'credit', ...credit], env)).code, 0)
+  assert.equal((await operate(['wallet', 'credit', ...credit], env)).code, 0)
   const paths: string[] = []
   for (let n = 0; n < 10; n += 1) {
     const { status, body } = await call(`${first.baseUrl}/api/v1/subscriptions`, buyer.key, {

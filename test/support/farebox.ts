@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { stopOrphan } from '../../src/platform/postgres/orphan.ts'
 import { atEnd } from './cleanup.ts'
+import { dataPrefix, placeOfData } from './postgres-server.ts'
 import { until } from './until.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -29,7 +29,7 @@ const environment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
 
 /** A directory for FAREBOX_DATA that is gone with the test, with a Postgres that a killed process left. */
 export const dataDirectory = async (t: TestContext): Promise<string> => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'farebox-data-'))
+  const dataDir = await mkdtemp(join(await placeOfData(), dataPrefix))
   atEnd(t, async () => {
     await stopOrphan(join(dataDir, 'postgres'))
     await rm(dataDir, { recursive: true, force: true })

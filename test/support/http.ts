@@ -121,6 +121,14 @@ const createChecker = (document: Document) => {
   }
 }
 
+const checkers = new WeakMap<Document, ReturnType<typeof createChecker>>()
+
+const checkerOf = (document: Document): ReturnType<typeof createChecker> => {
+  const known = checkers.get(document) ?? createChecker(document)
+  checkers.set(document, known)
+  return known
+}
+
 const parsed = (headers: Headers, text: string): unknown =>
   headers.get('content-type')?.startsWith('application/json') && text !== '' ? JSON.parse(text) : undefined
 
@@ -144,7 +152,7 @@ const request = async (url: string, method: string, options: CallOptions): Promi
  * that fits its schema, the error form, request ids and `Retry-After`. `seen` tells afterwards what was produced.
  */
 export const httpClient = (baseUrl: string, document: Document, defaultKey?: string): HttpClient => {
-  const check = createChecker(document)
+  const check = checkerOf(document)
   const seen = new Set<string>()
   const call: HttpClient['call'] = async (method, path, options = {}) => {
     const key = options.key ?? defaultKey
@@ -165,11 +173,20 @@ export const httpClient = (baseUrl: string, document: Document, defaultKey?: str
   }
 }
 
-/** A client that knows the document of the server itself. */
-export const httpClientOf = async (baseUrl: string, defaultKey?: string): Promise<HttpClient> => {
-  const response = await fetch(`${baseUrl}/openapi.json`)
-  return httpClient(baseUrl, (await response.json()) as Document, defaultKey)
+/** Documents by their texts: those of one process are mostly the same, and a validator takes longer to make than a test. */
+const documents = new Map<string, Document>()
+
+/** The document of a server. */
+export const documentOf = async (baseUrl: string): Promise<Document> => {
+  const text = await (await fetch(`${baseUrl}/openapi.json`)).text()
+  const document = documents.get(text) ?? (JSON.parse(text) as Document)
+  documents.set(text, document)
+  return document
 }
+
+/** A client that knows the document of the server itself. */
+export const httpClientOf = async (baseUrl: string, defaultKey?: string): Promise<HttpClient> =>
+  httpClient(baseUrl, await documentOf(baseUrl), defaultKey)
 
 /** Everything that the document declares, in the words of `seen`: a coverage test subtracts the one from the other. */
 export const declaredOf = (document: Document): ReadonlySet<string> => {

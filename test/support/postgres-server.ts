@@ -4,28 +4,45 @@ import { join } from 'node:path'
 import { DataInUse, lockData } from '../../src/platform/postgres/data-lock.ts'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import { stopOrphan } from '../../src/platform/postgres/orphan.ts'
+import { StartRefused } from '../../src/platform/postgres/start-refused.ts'
 
 const prefix = 'farebox-test-postgres-'
+/** Data folders of single tests, and the one that a run copies them from. */
+export const dataPrefix = 'farebox-data-'
+const usedPrefix = 'farebox-test-used-'
 
-/** Younger directories may belong to a run that has made but not yet locked its own. */
-const settledMs = 60_000
+const minuteMs = 60_000
+/**
+ * Which folders nobody uses any more, if no process holds them. Those of a Postgres may be made but not locked yet; those
+ * of a test are free between two starts.
+ */
+const freeAfterMs: Readonly<Record<string, number>> = {
+  [prefix]: minuteMs,
+  [dataPrefix]: 180 * minuteMs,
+  [usedPrefix]: 180 * minuteMs,
+}
 
-const clear = async (dataDir: string): Promise<void> => {
+const clear = async (dataDir: string, afterMs: number): Promise<void> => {
   const { mtimeMs } = await stat(dataDir)
-  if (Date.now() - mtimeMs < settledMs) return
-  const lock = await lockData(dataDir, 'test run')
+  if (Date.now() - mtimeMs < afterMs) return
+  // Tests damage locks on purpose: what cannot be locked is held by nobody.
+  const lock = await lockData(dataDir, 'test run').catch((error) => {
+    if (error instanceof StartRefused) return null
+    throw error
+  })
   await stopOrphan(join(await realpath(dataDir), 'postgres'))
-  await lock.release()
+  await lock?.release()
   await rm(dataDir, { recursive: true, force: true })
 }
 
 /** Removes what killed test runs left: their Postgres, where it runs on, and its data. */
 const sweep = async (place: string): Promise<void> => {
   for (const name of await readdir(place))
-    if (name.startsWith(prefix))
-      await clear(join(place, name)).catch((error) => {
-        if (!(error instanceof DataInUse || error.code === 'ENOENT')) throw error
-      })
+    for (const [start, afterMs] of Object.entries(freeAfterMs))
+      if (name.startsWith(start))
+        await clear(join(place, name), afterMs).catch((error) => {
+          if (!(error instanceof DataInUse || error.code === 'ENOENT')) throw error
+        })
 }
 
 const memory = '/dev/shm'
@@ -38,10 +55,14 @@ const roomBytes = 8 * 2 ** 30
  * Linux's file system in memory, where there is room in it: a test's database is some thousand files, which are made and
  * removed in 30 ms there and in 180 on a disk.
  */
-const placeOfData = async (): Promise<string> => {
+export const placeOfData = async (): Promise<string> => {
   const found = await statfs(memory).catch(() => null)
   return found?.type === tmpfs && found.bavail * found.bsize >= roomBytes ? memory : tmpdir()
 }
+
+/** Where a run keeps the data folder that test/support/used-folder.ts copies. */
+export const usedFolderOf = async (run: string): Promise<string> =>
+  join(await placeOfData(), `${usedPrefix}${run}`)
 
 /** A Postgres for tests, in a directory of its own. Tests kill Farebox, never the machine: so no `fsync` here. */
 export const startTestServer = async (): Promise<{ url: string; stop(): Promise<void> }> => {

@@ -76,7 +76,11 @@ const detailsOf = (accountId: AccountId, orderId: OrderId, goods: Goods): OrderD
 
 /** What a process of the service is made of, over any log: a command runner with caches of its own, and the services. */
 export const createShopProcess = (log: EventLog, clock: Clock) => {
-  const limits = { resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 }
+  // Each case makes some processes: caches of a server's size would take longer to make than the case.
+  const limits = {
+    ...{ resendFirstMs: 1, resendMaxMs: 4, frozenWaitMs: 200, closeMs: 20 },
+    ...{ cacheStreams: 100, cacheShortStreams: 100 },
+  }
   const runner = runnerOver(log, { clock, limits })
   const complete = createCompletion({ log, runner })
   const orders = createOrderService({ log, runner, complete, hosted: null })

@@ -10,7 +10,7 @@ import type { Clock } from '../../src/kernel/clock.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { demoEnv } from './demo-env.ts'
 import { startEventStore } from './eventstore-server.ts'
-import { type HttpClient, httpClientOf } from './http.ts'
+import { type Document, documentOf, type HttpClient, httpClient } from './http.ts'
 import { testDatabase } from './postgres.ts'
 import { seededDatabase } from './seeded.ts'
 import { until } from './until.ts'
@@ -21,6 +21,8 @@ export type Service = {
   readonly demo: DemoFile
   /** The environment that another process on the same database needs. */
   readonly env: Readonly<Record<string, string>>
+  /** What the service says of its interface. */
+  readonly document: Document
   /** Clients whose every answer is checked against the interface description. */
   readonly buyer: HttpClient
   readonly reseller: HttpClient
@@ -53,6 +55,12 @@ export const logSettings = async (t: TestContext): Promise<Readonly<Record<strin
   return { EVENTSTORE_URL: (await startEventStore(t)).url }
 }
 
+/** Settings of a service on a database and a log of its own, with the demo. */
+export const serviceEnv = async (t: TestContext, dataDir: string) =>
+  logInPostgres
+    ? await seededDatabase(t, dataDir)
+    : { ...demoEnv((await testDatabase(t)).url, dataDir), ...(await logSettings(t)) }
+
 /**
  * The whole service inside this process, with the demo data, on a fresh database and a free port; closed with the test.
  * `test/support/farebox.ts` starts it in a process of its own.
@@ -68,10 +76,9 @@ export const startService = async (
   const dataDir = await mkdtemp(join(tmpdir(), 'farebox-test-'))
   t.after(() => rm(dataDir, { recursive: true, force: true }))
   const env = {
-    ...(logInPostgres ? await seededDatabase(t, dataDir) : demoEnv((await testDatabase(t)).url, dataDir)),
+    ...(await serviceEnv(t, dataDir)),
     LOG_LEVEL: 'fatal',
     PORT: '0',
-    ...(await logSettings(t)),
     ...settings,
   }
   const read = readConfig(env)
@@ -94,13 +101,15 @@ export const startService = async (
   if (baseUrl === null || demo === null) throw new Error('the service has no address or no demo')
   await until(async () => (await fetch(`${baseUrl}/readyz`)).ok, { timeoutMs: 60_000, what: 'readiness' })
   const { buyer, reseller, scraper } = demo.demo
+  const document = await documentOf(baseUrl)
   return {
     farebox,
     baseUrl,
     demo: demo.demo,
     env,
-    buyer: await httpClientOf(baseUrl, buyer.key),
-    reseller: await httpClientOf(baseUrl, reseller.key),
-    scraper: await httpClientOf(baseUrl, scraper.key),
+    document,
+    buyer: httpClient(baseUrl, document, buyer.key),
+    reseller: httpClient(baseUrl, document, reseller.key),
+    scraper: httpClient(baseUrl, document, scraper.key),
   }
 }

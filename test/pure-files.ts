@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+
+const root = resolve(import.meta.dirname, '..')
+
+/** What a test needs a process of its own for: servers, databases, sockets and other processes. */
+const needsOwnProcess = /^(?:node:(?:child_process|net|http|worker_threads)|pg|undici|fastify)$/
+
+const importLine = /^(?:import|export)\s+(?!type\s)(?:[^']*?\sfrom\s+)?'([^']+)'/gm
+
+/** What a file of the tests imports: packages by their names, files by their paths from the root. */
+const importsOf = (file: string): readonly string[] =>
+  [...readFileSync(join(root, file), 'utf8').matchAll(importLine)].map(([, to = '']) =>
+    to.startsWith('.') ? relative(root, resolve(root, dirname(file), to)) : to,
+  )
+
+/** Heavy, or one that measures how long something takes: it would hold up all others of one process. */
+const apart: readonly string[] = ['test/architecture/regexes.test.ts']
+
+/** Whether a test file and what it uses of the tests start nothing: hundreds of such tests run in one process in a second. */
+export const isPure = (file: string): boolean => {
+  const seen = new Set([file])
+  for (const each of seen)
+    for (const to of importsOf(each)) {
+      if (needsOwnProcess.test(to)) return false
+      if (to.startsWith('test/')) seen.add(to)
+    }
+  return !apart.includes(file)
+}

@@ -1,0 +1,26 @@
+import { rooms } from '../../src/app/cli-rooms.ts'
+import { readConfig } from '../../src/app/config.ts'
+import { openCliContext } from '../../src/app/open-context.ts'
+import { runCli } from '../../src/app/program.ts'
+
+export type Printed = { readonly code: number; readonly out: string; readonly err: string }
+
+/**
+ * Runs a command line with a core of its own, as a process beside the server does, without the second that a process takes
+ * to start. `farebox` of `./farebox.ts` is for what concerns the process: signals, its streams, a Postgres that it starts.
+ */
+export const operate = async (args: readonly string[], env: NodeJS.ProcessEnv): Promise<Printed> => {
+  let out = ''
+  let err = ''
+  const code = await runCli(args, rooms, {
+    out: (text) => {
+      out += `${text}\n`
+    },
+    err: (text) => {
+      err += `${text}\n`
+    },
+    environment: env,
+    open: ({ makes }) => openCliContext(readConfig(env), env.LOG_LEVEL !== undefined, Date.now, makes),
+  })
+  return { code, out, err }
+}
