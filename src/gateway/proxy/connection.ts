@@ -4,6 +4,7 @@ import { answerAndEnd } from './http/answer.ts'
 import { serveHttp } from './http/session.ts'
 import { full } from './refusals.ts'
 import { serveSocks } from './socks/session.ts'
+import { discarding } from './wire.ts'
 
 const socks5 = 0x05
 /** "No acceptable methods" (RFC 1928 section 3): a SOCKS client is told no more before it has said who it is. */
@@ -22,6 +23,8 @@ export const serve = (context: Context, client: Client, crowded: boolean): void 
       if (!crowded) (isSocks ? serveSocks : serveHttp)(context, client)
       else if (isSocks) {
         client.refused(503, full().error)
+        watch.within(limits.lingerMs, () => socket.destroy())
+        wire.use(discarding)
         socket.end(noMethod)
       } else answerAndEnd(client, full(), limits.lingerMs)
       return false

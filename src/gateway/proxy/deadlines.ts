@@ -14,8 +14,8 @@ export type Deadlines = { watch(): Watch; stop(): void }
 type Entry = { fromMs: number; limitMs: number; expired: () => void }
 
 /**
- * Time limits of many connections by one timer: a touch, once for each chunk that is passed on, is one assignment. A limit
- * is held to within `sweepMs`, never early.
+ * Time limits of many connections by one timer: a touch, once for each chunk that is passed on, is one assignment of the
+ * time of the last sweep. A limit is held to within two sweeps, and is early only by what a sweep was late.
  */
 export const createDeadlines = (clock: MonotonicClock, sweepMs: number): Deadlines => {
   const entries = new Set<Entry>()
@@ -33,11 +33,11 @@ export const createDeadlines = (clock: MonotonicClock, sweepMs: number): Deadlin
   timer.unref()
   return {
     watch: () => {
-      const entry: Entry = { fromMs: nowMs, limitMs: Number.POSITIVE_INFINITY, expired: () => undefined }
+      const entry: Entry = { fromMs: clock(), limitMs: Number.POSITIVE_INFINITY, expired: () => undefined }
       entries.add(entry)
       return {
         within: (ms, expired) => {
-          entry.fromMs = nowMs
+          entry.fromMs = clock()
           entry.limitMs = ms
           entry.expired = expired
         },

@@ -130,6 +130,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
       await once(server, 'listening')
       // One connection that cannot be taken, such as for want of file descriptors, ends no process.
       server.on('error', (err) => logger.error({ err }, 'a connection could not be taken'))
+      server.maxConnections = Math.ceil(limits.connections * hardShare)
       const { port } = server.address() as AddressInfo
       servers.set(placeOf(at.host, port), server)
       ports.add(port)

@@ -19,11 +19,20 @@ export type Wire = {
   readonly socket: Socket
   /** From now on `hand` gets what comes; first what waited. Reading goes on. */
   use(hand: Hand): void
-  /** Nobody reads for a while: bytes wait. `gone` is called when the connection is over meanwhile. */
-  rest(gone: () => void): void
+  /** Nobody reads for a while: bytes wait. `left` is called when the other side ends without any, or the connection is over. */
+  rest(left: () => void): void
   /** Gives back the rest of a chunk, for the next hand. */
   unread(rest: Buffer): void
   resume(): void
+}
+
+/** What still comes is read and thrown away: closing on it would reset the connection and lose what was sent last. */
+export const discarding: Hand = {
+  bytes: () => true,
+  end: () => undefined,
+  drain: () => undefined,
+  closed: () => undefined,
+  holds: () => false,
 }
 
 /** How much waits while nobody reads; more stays with the kernel and so with the sender. */
@@ -40,7 +49,7 @@ export type Reading = {
 export const createReading = (copies: boolean): Reading => {
   const waiting: Buffer[] = []
   let hand: Hand | null = null
-  let gone = (): void => undefined
+  let left = (): void => undefined
   let paused = false
   let ended = false
   let endTold = false
@@ -59,7 +68,7 @@ export const createReading = (copies: boolean): Reading => {
   const tellOver = (): void => {
     if (over === null || overTold || (hand !== null && waiting.length > 0 && over.fault === null)) return
     if (hand !== null) overTold = true
-    if (hand === null) gone()
+    if (hand === null) left()
     else hand.closed(over.fault)
   }
   const give = (to: Hand, chunk: Buffer): void => {
@@ -93,6 +102,7 @@ export const createReading = (copies: boolean): Reading => {
     socket.on('end', () => {
       ended = true
       tellEnd()
+      if (hand === null && waiting.length === 0) left()
     })
     socket.on('drain', () => hand?.drain())
     socket.on('error', (error) => {
@@ -110,12 +120,12 @@ export const createReading = (copies: boolean): Reading => {
         flush()
         goOn()
       },
-      rest: (whenGone) => {
+      rest: (whenLeft) => {
         hand = null
-        gone = whenGone
+        left = whenLeft
         paused = waitingLength() >= waitingBytes
         if (over === null) goOn()
-        else gone()
+        else left()
       },
       unread: (rest) => {
         if (rest.length > 0) waiting.unshift(copies ? Buffer.from(rest) : rest)

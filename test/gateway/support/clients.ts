@@ -122,7 +122,9 @@ export const socksTo = async (
 export const sendRaw = async (port: number, bytes: string | Buffer): Promise<string> => {
   const talk = await talkTo(port)
   talk.write(bytes)
-  return (await talk.rest()).toString('latin1')
+  const answer = await talk.rest()
+  talk.socket.destroy()
+  return answer.toString('latin1')
 }
 
 const run = promisify(execFile)

@@ -1,6 +1,7 @@
 import type { Client } from '../client.ts'
 import type { Denied } from '../ports.ts'
 import { reasonOf } from '../refusals.ts'
+import { discarding } from '../wire.ts'
 
 /** What the gateway answers itself; the connection ends with it. */
 export type OwnAnswer = {
@@ -55,15 +56,12 @@ export const answerAndEnd = (
   watch.within(lingerMs, () => socket.destroy())
   let read = 0
   wire.use({
+    ...discarding,
     bytes: ({ length }) => {
       read += length
       if (read > lingerBytes) socket.destroy()
       return true
     },
-    end: () => undefined,
-    drain: () => undefined,
-    closed: () => undefined,
-    holds: () => false,
   })
   socket.end(answerBytes(answer, requestId, withBody), 'utf8')
 }

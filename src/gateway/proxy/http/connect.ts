@@ -13,7 +13,7 @@ export const serveConnect = async (
   { target, authorization }: ConnectRequest,
 ): Promise<void> => {
   const { limits } = context
-  client.rest()
+  client.rest('tunnel')
   const admission = await client.admit('connect', credentialsOf(authorization))
   if (admission.denied) return answerAndEnd(client, admission, limits.lingerMs)
   const opened = await openRoute(context, client, admission, target)

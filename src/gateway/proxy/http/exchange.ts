@@ -16,7 +16,7 @@ export type Ending =
   /** The client has got nothing. `heard`: nor has the target said anything. */
   | { readonly kind: 'unanswered'; readonly answer: OwnAnswer; readonly unheard: boolean }
   /** The client has got a part of the answer; `unclear`: it could take it for the whole. */
-  | { readonly kind: 'broken'; readonly error: string; readonly unclear: boolean }
+  | { readonly kind: 'broken'; readonly why: OwnAnswer; readonly unclear: boolean }
 
 export type ExchangeParts = {
   readonly request: ForwardRequest
@@ -72,7 +72,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     finish(
       answer === null
         ? { kind: 'unanswered', answer: why, unheard }
-        : { kind: 'broken', error: why.error, unclear: answer.response.framing.kind === 'close' },
+        : { kind: 'broken', why, unclear: answer.response.framing.kind === 'close' },
     )
   /** Runs what reads a message; a bad one ends the exchange. */
   const reading = (read: () => boolean, bad: (why: string) => OwnAnswer): boolean => {

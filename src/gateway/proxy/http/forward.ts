@@ -50,8 +50,10 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     })
     down.end()
   }
-  const breakOff = (road: Road, error: string, unclear: boolean): void => {
-    client.refused(502, error)
+  /** A part of the answer has gone out. */
+  const breakOff = (road: Road, { status, error }: OwnAnswer, unclear: boolean): void => {
+    client.refused(status, error)
+    road.down.stop()
     lane?.dropRoad()
     if (!unclear) {
       endAfter(road, error)
@@ -96,13 +98,12 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     road.used = true
     watch.within(limits.idleMs, () => running?.fail(timeout))
     let exchange: Exchange | null = null
-    running = null
+    let over = false
     const ended = (ending: Ending): void => {
       if (running === exchange) running = null
       over = true
       finish(ending, request, road, next, again)
     }
-    let over = false
     exchange = runExchange({
       request,
       client: wire,
@@ -142,7 +143,7 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
         else refuse(ending.answer, request)
         return
       case 'broken':
-        breakOff(road, ending.error, ending.unclear)
+        breakOff(road, ending.why, ending.unclear)
         return
       default:
         ending satisfies never
@@ -166,7 +167,7 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     return (await payWhole(used.admission.spending, request.length, 'up')) ?? road
   }
   const build = async (request: ForwardRequest, next: () => void, paid: boolean): Promise<void> => {
-    client.rest()
+    client.rest('answer')
     const road = await prepare(request, paid).catch(() => unavailable())
     if (client.gone.aborted) return closeLane(null)
     if ('denied' in road) return refuse(road, request)

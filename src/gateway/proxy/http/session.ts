@@ -38,7 +38,7 @@ export const serveHttp = (context: Context, client: Client): void => {
   }
   /** A scheme that is not forwarded is told only to those who may ask. */
   const refuseScheme = async ({ authorization }: SchemeRefused): Promise<void> => {
-    client.rest()
+    client.rest('answer')
     forwarding.close()
     const admission = await client.admit('http', credentialsOf(authorization))
     const why = admission.denied
@@ -103,5 +103,6 @@ export const serveHttp = (context: Context, client: Client): void => {
     forwarding.drain()
     if (between && !heads.begun) late()
   })
+  watch.within(limits.headMs, late)
   read()
 }

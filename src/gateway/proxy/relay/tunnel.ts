@@ -22,7 +22,7 @@ const nothing = Buffer.alloc(0)
 /** Passes bytes both ways until both sides have ended, one of them fails, or it is cut. */
 export const runTunnel = (parts: TunnelParts): void => {
   const { client, upstream, spending, watch, cuts, idleMs, lingerMs, passed, done } = parts
-  let open = 2
+  let over = false
   let error: string | null = null
   let cutting = false
   let uncut = (): void => undefined
@@ -33,10 +33,13 @@ export const runTunnel = (parts: TunnelParts): void => {
     cutting = true
     up.stop()
     down.stop()
-    upstream.socket.destroy()
-    // A client that does not read keeps what is queued for it no longer than this.
-    watch.within(lingerMs, () => client.socket.destroy())
+    // What was sold still goes out, to a side that does not read it no longer than this.
+    watch.within(lingerMs, () => {
+      client.socket.destroy()
+      upstream.socket.destroy()
+    })
     client.socket.destroySoon()
+    upstream.socket.destroySoon()
   }
   const denied = (why: Denied): void => cut(why.error)
   const pumpTo = (to: Wire, from: Wire, direction: 'up' | 'down'): Pump =>
@@ -54,9 +57,10 @@ export const runTunnel = (parts: TunnelParts): void => {
   const up = pumpTo(upstream, client, 'up')
   const down = pumpTo(client, upstream, 'down')
 
+  /** Over as soon as nothing can pass any more; the sockets may still have to be told. */
   const leave = (): void => {
-    open -= 1
-    if (open > 0) return
+    if (over || !client.socket.destroyed || !upstream.socket.destroyed) return
+    over = true
     up.stop()
     down.stop()
     uncut()

@@ -87,7 +87,8 @@ export const associate = async (
     const host = unmapped(from.address)
     const family = isIP(host) as 4 | 6
     const header = encodeTarget({ host, family, port: from.port })
-    relay.send([headerStart, header, payload], peer.port, peer.address)
+    // One that is too long with its header is lost, as datagrams may be.
+    relay.send([headerStart, header, payload], peer.port, peer.address, () => undefined)
   }
   const end = (why: string | null): void => {
     if (over) return

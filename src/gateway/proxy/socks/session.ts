@@ -4,6 +4,7 @@ import { openRoute } from '../open-route.ts'
 import type { Admission, Denied } from '../ports.ts'
 import { blocked, socksReplies, socksReplyOf } from '../refusals.ts'
 import { tunnelOf } from '../tunnel-of.ts'
+import { discarding } from '../wire.ts'
 import { associate } from './associate.ts'
 import { decodeTarget, socksReply, version } from './wire-form.ts'
 
@@ -68,7 +69,7 @@ export const serveSocks = (context: Context, client: Client): void => {
         const found = parse(bytes)
         if (found === null) return true
         wire.unread(bytes.subarray(found.length))
-        client.rest()
+        client.rest('tunnel')
         then(found.value)
         return false
       },
@@ -83,13 +84,7 @@ export const serveSocks = (context: Context, client: Client): void => {
   }
   const end = (last: Buffer): void => {
     watch.within(limits.lingerMs, () => socket.destroy())
-    wire.use({
-      bytes: () => true,
-      end: () => undefined,
-      drain: () => undefined,
-      closed: () => undefined,
-      holds: () => false,
-    })
+    wire.use(discarding)
     socket.end(last)
   }
   const refuse = (why: Denied, host: string | null): void => {

@@ -63,7 +63,7 @@ const directWay = (
     const socket = await socketFor(isIPv6(address) ? 6 : 4)
     if (closed || !pay()) return
     peers.add(peer)
-    socket.send(payload, target.port, address)
+    socket.send(payload, target.port, address, () => undefined)
   }
   return {
     send: (target, payload, pay) => {
@@ -107,7 +107,12 @@ const socksWay = async (
     if (from?.kind === 'read' && from.target !== null && from.target.family !== 0)
       arrived({ address: from.target.host, port: from.target.port }, bytes.subarray(3 + from.length))
   })
-  control.rest(() => socket.close())
+  let closed = false
+  control.rest(() => {
+    if (!closed) socket.close()
+    closed = true
+    control.socket.destroy()
+  })
   return {
     send: (target, payload, pay) => {
       const refused =
@@ -115,7 +120,7 @@ const socksWay = async (
         (target.family === 0
           ? rules.refusedName(target.host, loopback)
           : rules.refusedAddress(target.host, target.port, loopback))
-      if (refused === null && pay())
+      if (refused === null && !closed && pay())
         socket.send([Buffer.of(0, 0, 0), encodeTarget(target), payload], () => undefined)
     },
     close: () => control.socket.destroy(),
