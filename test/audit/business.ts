@@ -92,6 +92,6 @@ export const playBusiness = async (t: TestContext, settings: Readonly<Record<str
     linkHref: null,
     linkLabel: null,
   } as const
-  assert.equal((await createNotices(core).publish(notice, cause)).outcome, 'decided')
+  assert.equal((await createNotices(core).publish(notice, cause)).outcome, 'done')
   return shop
 }
