@@ -5,7 +5,7 @@ import type pg from 'pg'
 const ticksPerSecond = 100
 
 /** Processor time of a process or (`/proc/<pid>/task/<tid>`) a thread, microseconds; 0 for one that has ended. */
-const cpuMicros = async (path: string): Promise<number> => {
+export const cpuMicros = async (path: string): Promise<number> => {
   const stat = await readFile(`${path}/stat`, 'utf8').catch(() => null)
   if (stat === null) return 0
   // After the name, which may hold blanks: state is the 3rd field, user and system time the 14th and 15th.

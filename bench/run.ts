@@ -11,6 +11,7 @@ import { commands } from './commands.ts'
 import { durabilityOf } from './database.ts'
 import { exportsAndImport } from './exports.ts'
 import { finance } from './finance.ts'
+import { gateway } from './gateway.ts'
 import { idle } from './idle.ts'
 import { lag } from './lag.ts'
 import { lines } from './lines.ts'
@@ -42,6 +43,7 @@ const all = [
   lag,
   idle,
   restart,
+  gateway,
 ] as const satisfies readonly Bench[]
 
 const names = all.map(({ name }) => name)

@@ -11,7 +11,7 @@ export const peerDirectory = fileURLToPath(new URL('../peers/', import.meta.url)
  * @throws when npm fails, e.g. without a network
  */
 export const installPeers = async (): Promise<void> => {
-  const names = ['@eventide/message-db', 'graphile-worker']
+  const names = ['@eventide/message-db', 'graphile-worker', 'proxy-chain']
   const there = await Promise.all(names.map((name) => access(`${peerDirectory}node_modules/${name}`))).then(
     () => true,
     () => false,
