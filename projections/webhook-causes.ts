@@ -113,7 +113,7 @@ const subscriptionsTable: Table<WebhookSubscriptionRow> = {
     developer: { type: 'boolean' },
   },
   key: ['endpoint_id', 'since_position'],
-  indexes: [],
+  indexes: ['endpoint_id where until_position is null'],
 }
 
 const lowPlans = createLowPlans('webhook_low_plans')
@@ -410,7 +410,7 @@ const readsOf = (event: RecordedEvent): readonly RowKey[] => {
  */
 export const webhookCauses: ReadModel = {
   name: 'webhook-causes',
-  version: 2,
+  version: 3,
   tables: [accountsTable, subscriptionsTable, lowPlans.table, dueTable, staleTable, announcementsTable],
   reads: readsOf,
   apply: (event, rows) => {

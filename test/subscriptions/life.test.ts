@@ -51,7 +51,7 @@ describe('a subscription', () => {
     assert.equal(again.status, 200)
     assert.equal(again.headers.get('idempotency-replayed'), 'true')
     const position = first.headers.get('x-farebox-position')
-    assert.match(position ?? '', /^[1-9]\d*$/)
+    assert.match(position ?? '', /^pos_0_[1-9]\d*$/)
     assert.equal(again.headers.get('x-farebox-position'), position)
     assert.deepEqual(again.body, first.body)
     const other = await client.post(path, { ...premium, quantity: 3 }, { key: who.key, headers })

@@ -54,7 +54,7 @@ test('a database of the release before goes on where its reactor stood: nothing 
     const noticeId = newId<string>('ntc')
     const words = { title, body: 'On Sunday.', kind: 'MAINTENANCE', audience: 'ALL' } as const
     const draft = { noticeId, ...words, expiresAt: null, linkHref: null, linkLabel: null }
-    assert.equal((await createNotices(farebox.core).publish(draft, operator)).outcome, 'decided')
+    assert.equal((await createNotices(farebox.core).publish(draft, operator)).outcome, 'done')
     return noticeId
   }
 
