@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { until } from '../support/until.ts'
 import { drink, pour } from './support/bytes.ts'
@@ -63,6 +64,22 @@ describe('every byte arrives as it was sent', () => {
       assert.deepEqual(await drink(socket, readerPause), { bytes: size, whole: true, reset: false })
     })
   }
+
+  // Pieces that do not fill the queue are read while the ones before still wait in it: in memory of their own.
+  test('in small pieces to a reader that has stopped for a while', async (t) => {
+    const { port, spending } = await startGateway(t)
+    const target = await tcpTarget(t, (socket) => {
+      socket.once('data', () => void pour(socket, size, 3_000).then(() => socket.end()))
+    })
+    const socket = rawSocket(await connectBy(port, `127.0.0.1:${target}`))
+    socket.write('go')
+    await until(async () => {
+      const before = spending.taken.down
+      await sleep(100)
+      return before > 0 && spending.taken.down === before
+    })
+    assert.deepEqual(await drink(socket, slowly), { bytes: size, whole: true, reset: false })
+  })
 
   test('both ways at once, with a slow target and a slow reader', async (t) => {
     const { port, spending } = await startGateway(t)

@@ -22,13 +22,17 @@ const piece = (from: number, length: number): Buffer => {
   return pattern.subarray(at, Math.min(at + length, pattern.length))
 }
 
-const pieceBytes = 65_536
+const fastBytes = 65_536
 
-/** Writes so many bytes of the stream as fast as the socket takes them. Ends quietly when the socket does. */
-export const pour = async (socket: Socket, bytes: number): Promise<void> => {
+/**
+ * Writes so many bytes of the stream as fast as the socket takes them. Ends quietly when the socket does.
+ * @param pieceBytes of one write; small ones go out one by one
+ */
+export const pour = async (socket: Socket, bytes: number, pieceBytes = fastBytes): Promise<void> => {
   for (let sent = 0; sent < bytes && socket.writable; ) {
     const next = piece(sent, Math.min(pieceBytes, bytes - sent))
     sent += next.length
+    if (pieceBytes < fastBytes) await new Promise((resolve) => setImmediate(resolve))
     if (!socket.write(next))
       await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined)
   }
