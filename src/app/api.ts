@@ -32,6 +32,7 @@ import { createOrderService } from '../market/orders/service.ts'
 import { createMeter } from '../market/plans/metering.ts'
 import type { TrafficDatabase } from '../market/plans/migrations.ts'
 import { planRoutes } from '../market/plans/routes.ts'
+import { proxyCheckRoutes } from '../market/proxies/check-routes.ts'
 import { proxyRoutes } from '../market/proxies/routes.ts'
 import { resellerFinanceRoutes } from '../market/resellers/finance-routes.ts'
 import { readTerms } from '../market/resellers/gateways.ts'
@@ -63,6 +64,7 @@ import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { createCheckTarget } from './gateway/check-target.ts'
 import type { LivePrices } from './live-prices.ts'
 import type { Payments } from './open-payments.ts'
 import type { Projecting } from './projecting.ts'
@@ -172,6 +174,11 @@ export const createApi = (parts: ApiParts): Api => {
     clock,
   }
 
+  const askedByChecks = createCheckTarget({
+    checkUrl: config.gateway.checkUrl,
+    allowLoopback: config.gatewayAllowLoopback,
+  })
+
   const routes: readonly Route[] = [
     ...accountRoutes(shared),
     ...walletRoutes(shared),
@@ -190,6 +197,7 @@ export const createApi = (parts: ApiParts): Api => {
     }),
     ...geoRoutes({ places: createPlaces({ live: exits, health }) }),
     ...proxyRoutes({ ...shared, gateway: config.gateway }),
+    ...proxyCheckRoutes({ ...shared, monotonicMs, gateway: config.gateway, target: askedByChecks.url }),
     ...webhookRoutes({
       ...shared,
       log,
@@ -293,6 +301,7 @@ export const createApi = (parts: ApiParts): Api => {
       await following
       await prices.stop()
       await exits.stop()
+      askedByChecks.stop()
     },
   }
 }

@@ -122,6 +122,10 @@ describe('what was bought carries traffic', () => {
     const line = `http://${username}:${password}@${ip}:${ports.http}`
     const answer = await until(() => through(line), { what: 'the rented address' })
     assert.equal(answer.headers.get('x-seen-from'), ip)
+    const { body } = await api(`/proxies/${rental.proxyId}/check`)
+    const { elapsedMs, checkedAt, ...said } = body
+    assert.deepEqual(said, { success: true, exitIp: ip, message: 'The address carries traffic.' })
+    assert.ok(elapsedMs < 10_000 && Date.parse(checkedAt) > 0)
   })
 
   test('a worker that is killed is replaced, and the service does not notice', async () => {

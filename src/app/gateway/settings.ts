@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { addresses, text, whole } from '../setting-forms.ts'
+import { addresses, text, url, whole } from '../setting-forms.ts'
 
 /** The settings of the proxy gateway, as `farebox settings` prints them. */
 export const gatewaySettings = {
@@ -29,6 +29,11 @@ export const gatewaySettings = {
     .describe(
       'Which ports and hosts lines never reach: {"blockedPorts": [25], "blockedHosts": ["example.com"]}.',
     ),
+  FAREBOX_GATEWAY_CHECK_URL: url(['http:'], 'http://check.example.com/ip')
+    .optional()
+    .describe(
+      'What the check of a rented address asks through it: an http address of yours that answers 200 with the address of its caller as text. Without it there are no checks, save in a sandbox that may reach this machine.',
+    ),
   FAREBOX_GATEWAY_PLAN_CONNECTIONS: whole(1, 1_000_000)
     .prefault('2000')
     .describe('Connections that one plan may have open in one process of the gateway.'),
@@ -51,6 +56,8 @@ export type GatewayConfig = {
   readonly tls: { readonly port: number; readonly cert: string; readonly key: string } | null
   /** The path of a policy file; null: the usual policy. */
   readonly policy: string | null
+  /** Answers a check of a rented address; null: none is set. */
+  readonly checkUrl: URL | null
   /** Connections of one plan in one process. */
   readonly planConnections: number
   /** Null: none. */
@@ -87,6 +94,7 @@ export const gatewayConfigOf = (values: Values): GatewayConfig => ({
           key: values.FAREBOX_GATEWAY_TLS_KEY ?? '',
         },
   policy: values.FAREBOX_GATEWAY_POLICY ?? null,
+  checkUrl: values.FAREBOX_GATEWAY_CHECK_URL === undefined ? null : new URL(values.FAREBOX_GATEWAY_CHECK_URL),
   planConnections: values.FAREBOX_GATEWAY_PLAN_CONNECTIONS,
   metricsPort: values.FAREBOX_GATEWAY_METRICS_PORT ?? null,
 })

@@ -197,7 +197,7 @@ const openInto = async (
     exitOf: async ({ ip }) => ({
       exitId: `address ${ip}`,
       via: { kind: 'direct', localAddress: ip },
-      sandbox,
+      sandbox: sandbox && config.gatewayAllowLoopback,
       udp: true,
     }),
   })

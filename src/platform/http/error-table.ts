@@ -203,6 +203,16 @@ const errorTable = {
     extra: z.object({ availableQuantity: z.int().min(0).optional() }),
     example: { availableQuantity: 3 },
   }),
+  rental_ended: entry({
+    status: 409,
+    retry: 'never',
+    help: 'The rental of this address has expired or was refunded: it can be neither checked nor replaced. Order a new address.',
+  }),
+  check_not_available: entry({
+    status: 409,
+    retry: 'never',
+    help: 'This service has no target that a check could ask: its operator sets FAREBOX_GATEWAY_CHECK_URL.',
+  }),
   idempotency_conflict: entry({
     status: 409,
     retry: 'after-change',

@@ -1,0 +1,87 @@
+import { z } from 'zod'
+import type { Reads } from '../../../projections/engine/reads.ts'
+import { type Clock, isoTime, type MonotonicClock } from '../../kernel/clock.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { createRateLimiter } from '../../platform/http/rate-limit.ts'
+import { type Route, route } from '../../platform/http/route.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import { checkRental } from './check.ts'
+import { findProxies, type ProxyQueries } from './queries.ts'
+import { proxyExample, proxyStatus } from './record.ts'
+
+/** Five at once and five a minute of one account: a check sends traffic that nobody pays for. */
+const checks = { burst: 5 * 60, perSecond: 5 } as const
+const costOfOne = 60
+
+const CheckRecord = z
+  .object({
+    success: z.boolean(),
+    exitIp: z.string().nullable().meta({ description: 'The address that the target saw; null: none.' }),
+    elapsedMs: z.int(),
+    checkedAt: z.string().meta({ format: 'date-time' }),
+    message: z.string(),
+  })
+  .meta({ id: 'ProxyCheck' })
+
+const checkExample = {
+  success: true,
+  exitIp: proxyExample.ip,
+  elapsedMs: 84,
+  checkedAt: '2026-11-21T02:31:00.000Z',
+  message: 'The address carries traffic.',
+}
+
+/** Whether a rented address carries traffic. */
+export const proxyCheckRoutes = (deps: {
+  readonly reads: Pick<Reads, 'settled'>
+  readonly db: ProxyQueries
+  readonly credentials: Credentials
+  readonly gateway: { readonly port: number }
+  /** What a check asks; null: there are none. */
+  readonly target: () => Promise<URL | null>
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+}): readonly Route[] => {
+  const { reads, db, credentials, gateway, clock, monotonicMs } = deps
+  const limiter = createRateLimiter(checks, monotonicMs)
+  return [
+    route({
+      method: 'GET',
+      path: '/api/v1/proxies/{id}/check',
+      operationId: 'checkProxy',
+      summary: 'Check a rented address',
+      description:
+        'Sends one request through the address, with its own credentials, to a target of the service, and says what came of it within ten seconds. `success` is true when the request went out from the address, or, of a mobile line, from any. Five checks a minute.',
+      tag: 'Proxies',
+      access: 'buy',
+      writes: false,
+      customer: 'limits',
+      params: z.object({ id: z.string() }),
+      examples: { params: { id: proxyExample.proxyId } },
+      limit: { per: 'account', take: (subject) => limiter.take(subject, costOfOne) },
+      responses: { 200: { description: 'What came of it.', body: CheckRecord, example: checkExample } },
+      errors: ['not_found', 'rental_ended', 'check_not_available'],
+      handler: async ({ scope, params: { id }, after }) => {
+        await reads.settled(scope.accountId, after ?? 0)
+        const [row] = await findProxies(db, scope, { proxyIds: [id] }, clock(), 1)
+        if (!row) throw refuse('not_found', 'no proxy has this id')
+        if (proxyStatus(row, clock()) === 'expired')
+          throw refuse('rental_ended', `the rental of ${id} has ended: there is nothing to check`)
+        const target = await deps.target()
+        if (target === null) throw refuse('check_not_available', 'this service has no target for checks')
+        const checkedAt = isoTime(clock())
+        const { username, password } = credentials.of(row.proxy_id as ProxyId, 0)
+        const rental = {
+          ip: row.ip,
+          port: gateway.port,
+          username,
+          password,
+          rotates: row.rotation_minutes !== null,
+        }
+        const result = await checkRental(rental, target, monotonicMs)
+        return { status: 200, body: { ...result, checkedAt } }
+      },
+    }),
+  ]
+}
