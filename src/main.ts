@@ -2,6 +2,8 @@ import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 import type { Role } from './app/compose.ts'
 import type { Config } from './app/config.ts'
+import type { Core } from './app/core.ts'
+import type { SupervisedGateway } from './app/gateway/supervise.ts'
 
 // As in cli.ts: the next start need not compile the modules again, which takes a third of the way to ready.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
@@ -119,39 +121,44 @@ const run = async (): Promise<void> => {
   if (config.clockOffsetMs !== 0)
     logger.warn({ offsetMs: config.clockOffsetMs }, 'FAREBOX_CLOCK_OFFSET_MS moves the clock of the service')
 
-  const starting = opening(async (closing) => {
-    const farebox =
-      wanted.roles.length === 0
-        ? null
-        : await openFarebox({
-            config,
-            roles: wanted.roles,
-            systemClock: Date.now,
-            monotonicMs: () => performance.now(),
-            logger,
-            kill: () => process.kill(process.pid, 'SIGKILL'),
-          })
-    if (farebox) closing.add(farebox.close)
-    if (!gateway) return { farebox, gatewayReady: null, close: closing.close }
-    const supervised = superviseGateway({
+  let supervised: SupervisedGateway | null = null
+  const startGateway = (core: Core | null): void => {
+    if (!gateway) return
+    supervised = superviseGateway({
       config,
       env: process.env,
       logger,
       onGone: (worker) => {
-        if (!farebox) return
-        endLeasesOf(farebox.core.pool, worker).catch((err) =>
+        if (core === null) return
+        endLeasesOf(core.pool, worker).catch((err) =>
           logger.warn({ err, worker }, 'what a gateway worker had on lease is sold again in a minute'),
         )
       },
     })
-    closing.add(supervised.close)
-    return { farebox, gatewayReady: supervised.ready, close: closing.close }
+  }
+  const starting = opening(async (closing) => {
+    closing.add(() => supervised?.close())
+    if (wanted.roles.length === 0) {
+      startGateway(null)
+      return null
+    }
+    return openFarebox({
+      config,
+      roles: wanted.roles,
+      systemClock: Date.now,
+      monotonicMs: () => performance.now(),
+      logger,
+      onDatabase: startGateway,
+      kill: () => process.kill(process.pid, 'SIGKILL'),
+    })
   })
 
   const close = async (): Promise<void> => {
     try {
-      const started = await starting
-      await started.close()
+      const farebox = await starting
+      // First who uses the service's Postgres, which ends with it.
+      await supervised?.close()
+      await farebox?.close()
     } catch (error) {
       logger.error({ err: error }, 'the shutdown failed')
       process.exitCode = 1
@@ -178,31 +185,31 @@ const run = async (): Promise<void> => {
   })
   onNpmGone(process.env, () => stop('npm, which started this process, is gone'))
 
-  const { farebox, gatewayReady } = await starting
+  const farebox = await starting
   const fail = (error: Error): void => {
     logger.fatal({ err: error }, 'Farebox cannot go on')
     process.exitCode = 1
     stop(error.message)
   }
-  void gatewayReady?.catch(fail)
+  const takesConnections = (supervised as SupervisedGateway | null)?.ready.then(
+    () => true,
+    (error) => {
+      fail(error)
+      return false
+    },
+  )
   if (farebox === null) {
-    await gatewayReady
-    say(`Farebox's gateway listens on ${config.gateway.listen.join(', ')}, port ${config.gateway.port}`)
+    if (await takesConnections)
+      say(`Farebox's gateway listens on ${config.gateway.listen.join(', ')}, port ${config.gateway.port}`)
     return
   }
   void farebox.failed.then(fail)
   const { baseUrl, demo, core } = farebox
   const empty = (await core.log.head()) === 0
-  const port = gateway ? config.gateway.port : null
-  say(
-    greeting({
-      baseUrl,
-      dataDir: config.dataDir,
-      demo,
-      empty,
-      gateway: port === null ? null : `${config.gateway.host}:${port}`,
-    }),
-  )
+  // What is told to be tried works at once.
+  if ((await takesConnections) === false) return
+  const at = gateway ? `${config.gateway.host}:${config.gateway.port}` : null
+  say(greeting({ baseUrl, dataDir: config.dataDir, demo, empty, gateway: at }))
 }
 
 await run().catch((error) => {

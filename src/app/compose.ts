@@ -33,6 +33,8 @@ export type FareboxOptions = {
   readonly systemClock: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
+  /** Called once the database is open and has its tables of this version: processes beside this one may use it. */
+  readonly onDatabase?: (core: Core) => void
   /** Ends the process at once, for FAREBOX_CRASH_AT. */
   readonly kill: () => void
 }
@@ -88,6 +90,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     metrics: createRunnerMetrics(registry),
   })
   closing.add(opened.close)
+  options.onDatabase?.(opened)
   const projecting = await startProjecting(opened, { folds: has('projections'), hooks })
   closing.add(projecting.stop)
   const reads = createReads({ progress: projecting.progress, log: opened.log, group: hot.name })

@@ -49,7 +49,7 @@ docs/operations.md goes on from there: payment providers, stock, backups.`
 const whatNext = (started: Started): string => {
   const { demo, dataDir, empty } = started
   if (demo?.fresh)
-    return `${keyLines(demo.demo, join(dataDir, 'demo.json'))}\n\nTo try it, paste into another terminal:\n\n${tour(demo.demo)}\n\n`
+    return `${keyLines(demo.demo, join(dataDir, 'demo.json'))}\n\nTo try it, paste into another terminal:\n\n${tour(demo.demo, started.gateway !== null)}\n\n`
   return demo === null && empty ? `${firstSteps}\n\n` : ''
 }
 

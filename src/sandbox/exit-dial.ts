@@ -18,6 +18,9 @@ export class TargetForbidden extends Error {
 
 const isLoopback = (address: string): boolean => address.startsWith('127.')
 
+/** The one host of the sandbox itself: it answers where a request went out. */
+export const whoamiHost = 'whoami.sandbox'
+
 /**
  * Dials out for real; targets on this machine, where they are allowed, from `own`, an address of 127.0.0.0/8, so that a
  * target can tell exits apart. Where the system has that address not (macOS gives out 127.0.0.1 alone), from whichever it takes.
@@ -25,8 +28,10 @@ const isLoopback = (address: string): boolean => address.startsWith('127.')
 export const createExitDial = (options: {
   readonly own: string
   readonly allowLoopback: boolean
+  /** Where `whoami.sandbox` answers on this machine, whatever else may be reached. */
+  readonly whoamiPort: number
 }): ExitDial => {
-  const { own, allowLoopback } = options
+  const { own, allowLoopback, whoamiPort } = options
   const allowed = async (host: string): Promise<readonly string[]> => {
     const all = isIP(host) ? [{ address: host }] : await lookup(host, { all: true })
     return all.map(({ address }) => address).filter((address) => isAllowedAddress(address, { allowLoopback }))
@@ -42,15 +47,20 @@ export const createExitDial = (options: {
         resolve(socket)
       })
     })
+  const fromOwn = (address: string, port: number): Promise<Socket> =>
+    open(address, port, own).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRNOTAVAIL') return open(address, port)
+      throw error
+    })
   return {
     tcp: async (host, port) => {
+      if (host === whoamiHost && port === 80) return fromOwn('127.0.0.1', whoamiPort)
       let failed: unknown = new TargetForbidden('the sandbox reaches no address of this host')
       for (const address of await allowed(host))
         try {
-          return await open(address, port, isLoopback(address) ? own : undefined)
+          return await (isLoopback(address) ? fromOwn(address, port) : open(address, port))
         } catch (error) {
           failed = error
-          if ((error as NodeJS.ErrnoException).code === 'EADDRNOTAVAIL') return open(address, port)
         }
       throw failed
     },

@@ -53,9 +53,10 @@ export const startExitProxy = async (options: {
   readonly own: string
   readonly login: { readonly username: string; readonly password: string }
   readonly allowLoopback: boolean
+  readonly whoamiPort: number
 }): Promise<ExitProxy> => {
-  const { own, login, allowLoopback } = options
-  const dial = createExitDial({ own, allowLoopback })
+  const { login } = options
+  const dial = createExitDial(options)
   const basic = `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`
   const signsIn = (username: string, password: string): boolean =>
     username === login.username && password === login.password

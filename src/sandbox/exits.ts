@@ -6,6 +6,7 @@ import { type PlannedExit, plannedExits } from './exit-places.ts'
 import { type ExitProxy, startExitProxy } from './exit-proxy.ts'
 import type { Records } from './records.ts'
 import { answer } from './till.ts'
+import { startWhoami } from './whoami.ts'
 
 /** The exits of the sandbox, as they run. */
 export type SandboxExits = {
@@ -29,10 +30,14 @@ export const startSandboxExits = async (options: {
 }): Promise<SandboxExits> => {
   const { records, allowLoopback } = options
   const login = { username: 'sandbox', password: randomBytes(16).toString('hex') }
+  const whoami = await startWhoami(
+    new Map(plannedExits.map(({ terms }, at) => [ownAddress(at), terms] as const)),
+  )
   const started = await Promise.all(
     plannedExits.map(async (planned, at) => {
       const own = ownAddress(at)
-      return { planned, own, proxy: await startExitProxy({ own, login, allowLoopback }) }
+      const whoamiPort = whoami.port
+      return { planned, own, proxy: await startExitProxy({ own, login, allowLoopback, whoamiPort }) }
     }),
   )
   await records.change('exits', 'exits', () => ({
@@ -46,6 +51,7 @@ export const startSandboxExits = async (options: {
     running: new Map(started.map((one) => [one.planned.terms.exitId, one])),
     close: async () => {
       await Promise.all(started.map(({ proxy }) => proxy.kill()))
+      await whoami.close()
     },
   }
 }

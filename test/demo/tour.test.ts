@@ -6,13 +6,16 @@ import { tour } from '../../src/app/demo/tour.ts'
 
 const run = promisify(execFile)
 const account = { accountId: 'acc_1', key: 'fbx_1' }
-const lines = tour({
-  baseUrl: 'http://127.0.0.1:3000',
-  sandbox: null,
-  buyer: account,
-  reseller: account,
-  scraper: account,
-})
+const lines = tour(
+  {
+    baseUrl: 'http://127.0.0.1:3000',
+    sandbox: null,
+    buyer: account,
+    reseller: account,
+    scraper: account,
+  },
+  false,
+)
 
 test('the lines to copy reach curl as they are, also in shells that refuse patterns without a match, such as zsh', async () => {
   const script = `set -eu\ncurl() { printf '%s\\n' "$*"; }\n${lines}`

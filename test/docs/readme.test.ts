@@ -18,7 +18,11 @@ describe('the README', () => {
   test('has commands that run as they stand, and every curl line answers what it says', async (t) => {
     assert.equal(blocks.length, 3)
     const dataDir = await dataDirectory(t)
-    const server = await startFarebox(t, { FAREBOX_DATA: dataDir })
+    const server = await startFarebox(t, {
+      FAREBOX_DATA: dataDir,
+      FAREBOX_GATEWAY_WORKERS: '1',
+      FAREBOX_GATEWAY_PORT: '0',
+    })
     // The last block goes on with the variables of the first one.
     const [tour = '', commands = '', finance = ''] = blocks
     const variables = tour.split('\n').slice(0, 2).join('\n')

@@ -79,10 +79,20 @@ describe('what was bought carries traffic', () => {
   }
   const bytesUsed = async (planId: string): Promise<number> => (await api(`/plans/${planId}`)).body.bytesUsed
   let planId: string
+  let total: number
+
+  test('the lines that a start tells to paste buy a plan and send a request through it', () => {
+    const [, tour = ''] = /paste into another terminal:\n\n([\s\S]*?)\n\n {2}API /.exec(farebox.out()) ?? []
+    const script = tour.replaceAll('curl -s ', 'curl -sS --fail-with-body ')
+    const output = execFileSync('bash', ['-euo', 'pipefail', '-c', script], { encoding: 'utf8' })
+    assert.match(output, /"sandbox":true,"ip":"127\.64\.[\d.]+","exit":"sandbox-us-\d+","country":"us"/)
+  })
 
   test('a generated line of each protocol carries a request through an exit, and the plan shows its bytes', async () => {
     planId = (await buy('residential-premium', 1)).planId
-    let expected = 0
+    const { dataGbTotal } = (await api(`/plans/${planId}`)).body
+    total = dataGbTotal * 1_000_000_000
+    let expected = await bytesUsed(planId)
     for (const protocol of ['http', 'socks5']) {
       const [line = ''] = await urlsOf(planId, { protocol, country: 'us' })
       const answer = await until(() => through(line, `${target}?size=100000`), { what: protocol })
@@ -93,10 +103,19 @@ describe('what was bought carries traffic', () => {
     }
   })
 
+  test('the sandbox tells through which exit a request went out', async () => {
+    const [line = ''] = await urlsOf(planId, { protocol: 'socks5', country: 'us', city: 'dallas' })
+    const agent = new Socks5ProxyAgent(line.replace('socks5h:', 'socks5:'))
+    const response = await fetch('http://whoami.sandbox/', { dispatcher: agent })
+    const { country, city } = (await response.json()) as { country: string; city: string }
+    assert.deepEqual([country, city], ['us', 'dallas'])
+    await agent.destroy()
+  })
+
   test('a used-up plan answers 466 until it is topped up, on every worker', async () => {
     const [line = ''] = await urlsOf(planId, { protocol: 'http' })
     const leave = 3_000_000
-    const bytes = 1_000_000_000 - leave - (await bytesUsed(planId))
+    const bytes = total - leave - (await bytesUsed(planId))
     const metered = await runCli(
       held,
       ['plans', 'meter', '--plan', planId, '--bytes', String(bytes), '--report', 'test'],
@@ -104,8 +123,8 @@ describe('what was bought carries traffic', () => {
     )
     assert.equal(metered.code, 0, metered.err)
     await assert.rejects(through(line, `${target}?size=${2 * leave}`), 'cut before its end')
-    await until(async () => (await bytesUsed(planId)) >= 1_000_000_000, { what: 'the last byte' })
-    assert.ok((await bytesUsed(planId)) <= 1_000_000_000, 'not one byte more')
+    await until(async () => (await bytesUsed(planId)) >= total, { what: 'the last byte' })
+    assert.ok((await bytesUsed(planId)) <= total, 'not one byte more')
     assert.equal((await api(`/plans/${planId}`)).body.status, 'depleted')
     for (let n = 0; n < 6; n += 1)
       await assert.rejects(through(line), (error: Error) => /\(466\)/.test(inspect(error)))
