@@ -8,7 +8,7 @@ import { verifyLog } from '../../src/books/audit/verify/verify.ts'
 import { newEventId, newId } from '../../src/kernel/ids.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
-import { depositStream, orderStream } from '../../src/terms/streams.ts'
+import { deliveryStream, depositStream, orderStream } from '../../src/terms/streams.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
@@ -308,6 +308,9 @@ describe('of the read tables', () => {
     const debit = events.findLast(({ type }) => type === 'WalletDebited')!
     const last = events.findLast(({ stream }) => stream === debit.stream)!
     const recorded = events.find(({ type }) => type === 'ManualMovementRecorded')!
+    const removed = JSON.parse(events.find(({ type }) => type === 'EndpointRemoved')!.data)
+    const enqueued = JSON.parse(events.find(({ type }) => type === 'WebhookEnqueued')!.data)
+    const { endpointId, accountId } = removed
     const { order: paid, amountMicros } = JSON.parse(debit.data)
     const availableAfterMicros = JSON.parse(last.data).availableAfterMicros - amountMicros
     const period = { interval: 'month', period: { unit: 'month', count: 1 }, periodStart: null }
@@ -332,6 +335,11 @@ describe('of the read tables', () => {
       fresh(orderStream(order.orderId), 0, 'OrderPlaced', {
         order,
         balanceCents: Math.floor(availableAfterMicros / 10_000),
+      }),
+      // Its endpoint was removed before: it is still to be canceled.
+      fresh(deliveryStream(endpointId, enqueued.event, 'ord_open'), 0, 'WebhookEnqueued', {
+        ...enqueued,
+        ...{ deliveryId: 'dlv_open', endpointId, accountId, resource: 'ord_open' },
       }),
       fresh(depositStream('dep_open'), 0, recorded.type, { ...JSON.parse(recorded.data), reference: 'open' }),
     ])

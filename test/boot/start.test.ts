@@ -84,7 +84,7 @@ test('an unknown role stops the start and names the known ones', async (t) => {
   assert.equal(code, 1)
   assert.match(
     err,
-    /^Farebox does not start: there is no role htp\. Start without arguments, .+ or name some of http, projections, reactors\.\n$/,
+    /^Farebox does not start: there is no role htp\. Start without arguments, .+ or name some of http, projections, reactors, gateway\.\n$/,
   )
 })
 
