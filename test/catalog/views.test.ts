@@ -188,9 +188,13 @@ test('how-to steps follow the shape', () => {
     ['GET', '/api/v1/products/residential-premium/price?quantity=1'],
     ['POST', '/api/v1/orders'],
     ['GET', '/api/v1/plans/{planId}'],
+    ['GET', '/api/v1/geo/countries'],
+    ['POST', '/api/v1/plans/{planId}/generate'],
     ...subscription,
   ])
-  assert.deepEqual(paths('residential-unlimited-day').slice(-1), [['GET', '/api/v1/plans/{planId}']])
+  assert.deepEqual(paths('residential-unlimited-day').slice(-1), [
+    ['POST', '/api/v1/plans/{planId}/generate'],
+  ])
   assert.deepEqual(paths('ipv6-datacenter'), [
     ['GET', '/api/v1/products/ipv6-datacenter/options'],
     ['GET', '/api/v1/products/ipv6-datacenter/price-list?country=USA'],

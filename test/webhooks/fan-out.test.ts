@@ -30,7 +30,7 @@ const publish = async (stage: Stage, audience: 'ALL' | 'PARTNERS' | 'DEVELOPERS'
     },
     operator,
   )
-  assert.equal(published.outcome, 'decided')
+  assert.equal(published.outcome, 'done')
   return noticeId
 }
 

@@ -34,7 +34,7 @@ export const gatewaySettings = {
     .describe(
       'What the check of a rented address asks through it: an http address of yours that answers 200 with the address of its caller as text. Without it there are no checks, save in a sandbox that may reach this machine.',
     ),
-  FAREBOX_GATEWAY_PLAN_CONNECTIONS: whole(1, 1_000_000)
+  FAREBOX_GATEWAY_CONNECTIONS: whole(1, 1_000_000)
     .prefault('2000')
     .describe('Connections that one plan may have open in one process of the gateway.'),
   FAREBOX_GATEWAY_METRICS_PORT: whole(1, 65_000)
@@ -95,6 +95,6 @@ export const gatewayConfigOf = (values: Values): GatewayConfig => ({
         },
   policy: values.FAREBOX_GATEWAY_POLICY ?? null,
   checkUrl: values.FAREBOX_GATEWAY_CHECK_URL === undefined ? null : new URL(values.FAREBOX_GATEWAY_CHECK_URL),
-  planConnections: values.FAREBOX_GATEWAY_PLAN_CONNECTIONS,
+  planConnections: values.FAREBOX_GATEWAY_CONNECTIONS,
   metricsPort: values.FAREBOX_GATEWAY_METRICS_PORT ?? null,
 })
