@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -7,20 +8,48 @@ import { promisify } from 'node:util'
 import { placeholders } from '../../src/gateway/exits/template.ts'
 import { parseUsername } from '../../src/gateway/lines/username.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const root = join(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/gateway.md'), 'utf8')
 
+/** The blocks of the page that a reader copies into a shell. */
+const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
+
 test('the commands of the page on lines and exits run as they stand', async (t) => {
+  assert.equal(blocks.length, 2)
+  const [start = '', exits = ''] = blocks
   const { env } = await startService(t, { FAREBOX_SANDBOX: 'off' })
-  const [, block = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(page) ?? []
-  const script = block.replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
-  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
-    cwd: env.FAREBOX_DATA,
-    env: { ...process.env, ...env },
-  }).catch((error) => assert.fail(`${error.stdout}${error.stderr}`))
-  assert.match(stdout, /4 exits: 4 added, 0 changed, 0 as before/)
-  assert.match(stdout, /removed 1 exit/)
+
+  await t.test('a gateway of its own', async (t) => {
+    const command = start.replace(/\bnode /, `exec '${process.execPath}' `)
+    const gateway = spawn('bash', ['-euo', 'pipefail', '-c', command], {
+      cwd: root,
+      env: { ...process.env, ...env, FAREBOX_GATEWAY_PORT: '0', FAREBOX_GATEWAY_WORKERS: '1' },
+    })
+    const ended = once(gateway, 'exit')
+    t.after(() => gateway.kill('SIGKILL'))
+    let told = ''
+    for (const stream of [gateway.stdout, gateway.stderr])
+      stream.on('data', (chunk) => {
+        told += chunk
+      })
+    const listens = () => /^Farebox's gateway listens on 0\.0\.0\.0, port \d+$/m.test(told)
+    await until(() => listens() || gateway.exitCode !== null, { timeoutMs: 60_000, what: 'the gateway' })
+    assert.ok(listens(), told)
+    gateway.kill('SIGTERM')
+    assert.deepEqual(await ended, [0, null], told)
+  })
+
+  await t.test('exits', async () => {
+    const script = exits.replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
+    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
+      cwd: env.FAREBOX_DATA,
+      env: { ...process.env, ...env },
+    }).catch((error) => assert.fail(`${error.stdout}${error.stderr}`))
+    assert.match(stdout, /4 exits: 4 added, 0 changed, 0 as before/)
+    assert.match(stdout, /removed 1 exit/)
+  })
 })
 
 test('the page on lines and exits names every key of usernames and every placeholder, and its example is a username', () => {
