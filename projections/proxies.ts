@@ -72,6 +72,7 @@ export const proxies: ReadModel = {
     const event = recorded as RecordedEvent<StockEvent>
     if (event.type === 'AddressesExtended') return event.data.extensions.map(({ proxyId }) => row(proxyId))
     if (event.type === 'AddressesReleased') return event.data.releases.map(({ proxyId }) => row(proxyId))
+    if (event.type === 'AddressReplaced') return [row(event.data.proxyId)]
     return []
   },
   apply: (recorded, rows) => {
@@ -110,6 +111,11 @@ export const proxies: ReadModel = {
       case 'AddressesExtended': {
         for (const { proxyId, expiresAt } of event.data.extensions)
           change(proxyId, { expires_at: expiresAt, period_days: event.data.periodDays })
+        return
+      }
+      case 'AddressReplaced': {
+        const { ip, city, asn, asnOrg } = event.data.address
+        change(event.data.proxyId, { ip, city, asn, asn_org: asnOrg })
         return
       }
       case 'AddressesReleased': {

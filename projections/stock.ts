@@ -133,6 +133,13 @@ export const stock: ReadModel = {
         }
         return
       }
+      // As many are rented as before.
+      case 'AddressReplaced': {
+        const { former, availableFrom } = event.data
+        const pool = releasedPoolOf(event.stream, former)
+        rows.put(restingAddressesTable, { ip: former.ip, ...pool, available_from: availableFrom })
+        return
+      }
     }
   },
 }

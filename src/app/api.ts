@@ -33,6 +33,7 @@ import { createMeter } from '../market/plans/metering.ts'
 import type { TrafficDatabase } from '../market/plans/migrations.ts'
 import { planRoutes } from '../market/plans/routes.ts'
 import { proxyCheckRoutes } from '../market/proxies/check-routes.ts'
+import { proxyReplaceRoutes } from '../market/proxies/replace-routes.ts'
 import { proxyRoutes } from '../market/proxies/routes.ts'
 import { resellerFinanceRoutes } from '../market/resellers/finance-routes.ts'
 import { readTerms } from '../market/resellers/gateways.ts'
@@ -197,6 +198,7 @@ export const createApi = (parts: ApiParts): Api => {
     }),
     ...geoRoutes({ places: createPlaces({ live: exits, health }) }),
     ...proxyRoutes({ ...shared, gateway: config.gateway }),
+    ...proxyReplaceRoutes({ ...shared, runner: core.runner, gateway: config.gateway }),
     ...proxyCheckRoutes({ ...shared, monotonicMs, gateway: config.gateway, target: askedByChecks.url }),
     ...webhookRoutes({
       ...shared,

@@ -118,5 +118,9 @@ export const heldPlanId = (
 /** The plan that an order of a `repurchase` product opens: one plan an order. */
 export const planIdOfOrder = (order: OrderId): PlanId => deriveId('pln', [order])
 
+/** Names the replacement of a rental's address by its `Idempotency-Key`. */
+export const replacementIdOf = (account: AccountId, idempotencyKey: string): string =>
+  deriveId('rpl', [account, 'replacement', idempotencyKey])
+
 /** The rental of one address under one order. */
 export const proxyIdOf = (order: OrderId, ip: string): ProxyId => deriveId('prx', [order, ip])

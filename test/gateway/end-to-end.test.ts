@@ -145,6 +145,12 @@ describe('what was bought carries traffic', () => {
     const { elapsedMs, checkedAt, ...said } = body
     assert.deepEqual(said, { success: true, exitIp: ip, message: 'The address carries traffic.' })
     assert.ok(elapsedMs < 10_000 && Date.parse(checkedAt) > 0)
+
+    const replaced = (await api(`/proxies/${rental.proxyId}/replace`, { reason: 'low_speed' })).body
+    const next = `http://${username}:${password}@${replaced.ip}:${ports.http}`
+    const moved = await until(() => through(next), { what: 'the address in its place' })
+    assert.equal(moved.headers.get('x-seen-from'), replaced.ip)
+    await assert.rejects(through(line), "the former address is nobody's")
   })
 
   test('a worker that is killed is replaced, and the service does not notice', async () => {

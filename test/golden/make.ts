@@ -17,6 +17,7 @@ import { planFold } from '../../src/market/plans/fold.ts'
 import { addressFold } from '../../src/market/stock/address-fold.ts'
 import { decideExpiry } from '../../src/market/stock/decide.ts'
 import { stockFold } from '../../src/market/stock/fold.ts'
+import { decideReplacement } from '../../src/market/stock/replace.ts'
 import { decideStocking } from '../../src/market/stock/stocking.ts'
 import { decideCapture, decideHold, decideRelease } from '../../src/money/ledger/decide-hold.ts'
 import { ledgerFold } from '../../src/money/ledger/fold.ts'
@@ -132,6 +133,15 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   place(addressOrder('ord_golden_won', mine))
   complete('ord_golden_lost')
   refund('ord_golden_won', { kind: 'proxies', proxyIds: rentals().slice(-1) })
+
+  stockUp(['198.18.0.5'])
+  const asked = {
+    proxyId: rentals()[0]!,
+    accountId: buyer,
+    reason: 'not_working',
+    requestId: 'rpl_golden',
+  } as const
+  fact(isp, ...factsOf(decideReplacement(state(isp, stockFold), asked, now())))
 
   place(planOrder('ord_golden_plan', mine))
   place(planOrder('ord_golden_topup', { ...mine, kind: 'topup', planId }))

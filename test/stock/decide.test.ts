@@ -14,6 +14,7 @@ import {
 } from '../../src/market/stock/decide.ts'
 import type { StockEvent } from '../../src/market/stock/events.ts'
 import { type StockState, stockFold } from '../../src/market/stock/fold.ts'
+import { decideReplacement, replacedRestMs } from '../../src/market/stock/replace.ts'
 import type { FoldedEvent } from '../../src/platform/eventstore/fold.ts'
 import fc from '../support/fast-check.ts'
 import { addressesStocked, addressOrder, plainAddress } from '../support/world.ts'
@@ -37,6 +38,7 @@ type Step =
   | { readonly do: 'allocate'; readonly order: number; readonly quantity: number }
   | { readonly do: 'extend'; readonly order: number; readonly of: number }
   | { readonly do: 'release'; readonly of: number }
+  | { readonly do: 'replace'; readonly of: number; readonly network: boolean }
   | { readonly do: 'expire' }
   | { readonly do: 'wait'; readonly ms: number }
   | { readonly do: 'restart' }
@@ -50,6 +52,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   }),
   fc.record({ do: fc.constant('extend' as const), order: fc.integer({ min: 20, max: 25 }), of: orderNumber }),
   fc.record({ do: fc.constant('release' as const), of: orderNumber }),
+  fc.record({ do: fc.constant('replace' as const), of: orderNumber, network: fc.boolean() }),
   fc.record({ do: fc.constant('expire' as const) }),
   fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(60_000, restMs, dayMs, 30 * dayMs) }),
   fc.record({ do: fc.constant('restart' as const) }),
@@ -62,7 +65,7 @@ describe('stock', () => {
         fc.integer({ min: 1, max: 12 }),
         fc.array(step, { maxLength: 40, size: 'max' }),
         (size, steps) => {
-          const all = Array.from({ length: size }, (_, n) => `198.18.0.${n + 1}`)
+          const all = Array.from({ length: size }, (_, n) => `198.18.${n % 2}.${n + 1}`)
           let state = stocked(all)
           let now = start
           // The test's own book: who holds what, and until when a free address rests.
@@ -100,6 +103,17 @@ describe('stock', () => {
               case 'release':
                 events = decideRelease(state, proxiesOf.get(current.of) ?? [], 'refunded', now)
                 break
+              case 'replace': {
+                const asked = {
+                  proxyId: proxiesOf.get(current.of)?.[0] ?? 'prx_none',
+                  accountId: addressOrder('ord_any').accountId,
+                  reason: current.network ? 'change_network' : 'low_speed',
+                  requestId: null,
+                } as const
+                const decision = decideReplacement(state, asked, now)
+                if (decision.outcome === 'decided') events = decision.events
+                break
+              }
               case 'expire':
                 events = decideExpiry(state, state.rentals.keys(), now)
                 break
@@ -121,6 +135,17 @@ describe('stock', () => {
                   assert.ok(endsAt.get(ip)! > now, `${ip} was extended after its end`)
                   endsAt.set(ip, endsAt.get(ip)! + 30 * dayMs)
                 }
+              if (event.type === 'AddressReplaced') {
+                const { former, address, reason } = event.data
+                assert.ok(!held.has(address.ip), `${address.ip} went to two orders`)
+                assert.ok((restsUntil.get(address.ip) ?? 0) <= now, `${address.ip} was given while it rested`)
+                if (reason === 'change_network')
+                  assert.notEqual(address.ip.split('.')[2], former.ip.split('.')[2])
+                held.set(address.ip, held.get(former.ip)!)
+                endsAt.set(address.ip, endsAt.get(former.ip)!)
+                held.delete(former.ip)
+                restsUntil.set(former.ip, now + replacedRestMs)
+              }
               if (event.type === 'AddressesReleased')
                 for (const { ip } of event.data.releases) {
                   assert.ok(held.delete(ip))
@@ -142,6 +167,28 @@ describe('stock', () => {
         },
       ),
     )
+  })
+
+  test('replaces an address once a day and three times in 30 days, and once for one request', () => {
+    const ips = Array.from({ length: 9 }, (_, n) => `198.18.0.${n + 1}`)
+    const order = addressOrder('ord_1', { quantity: 1 })
+    let state = after(stocked(ips), decideAllocation(stocked(ips), order, start).events, start)
+    const [proxyId = ''] = state.rentals.keys()
+    const replace = (atMs: number, requestId: string | null = null) => {
+      const asked = { proxyId, accountId: order.accountId, reason: 'not_working', requestId } as const
+      const decision = decideReplacement(state, asked, atMs)
+      if (decision.outcome === 'refused') return decision.refusal
+      state = after(state, decision.events, atMs)
+      return decision.replayed ? 'replayed' : decision.address.ip
+    }
+    assert.equal(replace(start, 'once'), '198.18.0.2')
+    assert.equal(replace(start + 1, 'once'), 'replayed')
+    assert.deepEqual(replace(start + 1, 'again'), { code: 'too_often', retryAtMs: start + dayMs })
+    assert.equal(replace(start + dayMs), '198.18.0.3')
+    assert.equal(replace(start + 2 * dayMs), '198.18.0.4')
+    assert.deepEqual(replace(start + 3 * dayMs), { code: 'too_often', retryAtMs: start + 30 * dayMs })
+    assert.deepEqual(replace(start + 30 * dayMs), { code: 'rental_ended' })
+    assert.equal(replace(start + 4 * dayMs, 'once'), 'replayed')
   })
 
   test('gives the same answer to an order that asks again, and no second event', () => {
@@ -189,6 +236,27 @@ describe('stock', () => {
     assert.deepEqual(event?.type === 'AddressesAllocated' && event.data.allocations.map(({ ip }) => ip), [
       '198.18.0.1',
     ])
+  })
+
+  test('sells an address that was given back before one that was replaced earlier and rests longer', () => {
+    const ips = ['198.18.0.1', '198.18.0.2', '198.18.0.3']
+    const orders = ['ord_1', 'ord_2', 'ord_3'].map((id) => addressOrder(id, { quantity: 1 }))
+    let state = stocked(ips)
+    for (const order of orders.slice(0, 2))
+      state = after(state, decideAllocation(state, order, start).events, start)
+    const [one = '', two = ''] = state.rentals.keys()
+    const asked = {
+      proxyId: one,
+      accountId: orders[0]!.accountId,
+      reason: 'low_speed',
+      requestId: null,
+    } as const
+    const replaced = decideReplacement(state, asked, start)
+    assert.ok(replaced.outcome === 'decided')
+    state = after(state, replaced.events, start)
+    state = after(state, decideRelease(state, [two], 'refunded', start + 1), start + 1)
+    const [event] = decideAllocation(state, orders[2]!, start + 1 + restMs).events
+    assert.equal(event?.type === 'AddressesAllocated' && event.data.allocations[0]?.ip, '198.18.0.2')
   })
 
   test('sells what has rested and leaves what still rests, and nothing of an order that is too large', () => {

@@ -10,4 +10,13 @@ export const migrations: Migrations = {
       changed_at timestamptz not null default now()
     );
   `,
+  '0402_replacement_comments': `
+    create table vault.replacement_comments (
+      proxy_id text not null,
+      account_id text not null,
+      comment text not null,
+      made_at timestamptz not null default now()
+    );
+    create index on vault.replacement_comments (proxy_id);
+  `,
 }

@@ -18,7 +18,12 @@ export type StockDecision = {
 }
 
 /** The addresses that a pool can sell now, at most `limit` of them: stocked first, then those that have rested. */
-const sellable = (state: StockState, target: Target, limit: number, nowMs: number): StockedAddress[] => {
+export const sellable = (
+  state: StockState,
+  target: Pick<Target, 'carrierId' | 'service'>,
+  limit: number,
+  nowMs: number,
+): StockedAddress[] => {
   const pool = state.pools.get(poolKey(target))
   if (!pool) return []
   const addresses: StockedAddress[] = []
@@ -85,7 +90,7 @@ export const decideAllocation = (state: StockState, order: OrderDetails, nowMs: 
 }
 
 /** An extension keeps what is the account's, is not released and has not reached its end. */
-const runsFor = (rental: Rental | undefined, accountId: string, nowMs: number): rental is Rental =>
+export const runsFor = (rental: Rental | undefined, accountId: string, nowMs: number): rental is Rental =>
   rental !== undefined && rental.accountId === accountId && rental.expiresAtMs > nowMs
 
 /**

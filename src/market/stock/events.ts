@@ -73,6 +73,32 @@ export type AddressesReleased = DomainEvent<
     readonly availableFrom: string
   }
 >
+/** Why a renter wants another address; what `custom` means stands in the vault. */
+export const replaceReasons = [
+  'not_working',
+  'wrong_location',
+  'change_network',
+  'low_speed',
+  'custom',
+] as const
+export type ReplaceReason = (typeof replaceReasons)[number]
+
+/** A rental goes on with another address of its pool: the same id, order and end. */
+export type AddressReplaced = DomainEvent<
+  'AddressReplaced',
+  {
+    readonly proxyId: ProxyId
+    readonly accountId: string
+    readonly reason: ReplaceReason
+    /** What names the request, so that one that is sent again replaces nothing; null: nothing did. */
+    readonly requestId: string | null
+    readonly former: Pick<StockedAddress, 'ip' | 'carrierId' | 'service'>
+    readonly address: StockedAddress
+    readonly replacedAt: string
+    /** The former address rests until then. */
+    readonly availableFrom: string
+  }
+>
 
 export type StockEvent =
   | AddressesStocked
@@ -80,3 +106,4 @@ export type StockEvent =
   | AllocationRefused
   | AddressesExtended
   | AddressesReleased
+  | AddressReplaced

@@ -12,7 +12,7 @@ import {
   rememberedFromJson,
   rememberedText,
 } from '../../platform/eventstore/remembered.ts'
-import type { StockEvent, StockedAddress, StockRefusal } from './events.ts'
+import type { ReplaceReason, StockEvent, StockedAddress, StockRefusal } from './events.ts'
 
 /** One address under one order, until it is released. */
 export type Rental = {
@@ -22,6 +22,14 @@ export type Rental = {
   readonly expiresAtMs: number
   /** The orders that have extended it, oldest first. Absent until one has: most rentals never are. */
   readonly extendedBy?: readonly string[]
+  /** The replacements of its address, oldest first, those of the last 30 days at least. Absent until there is one. */
+  readonly replaced?: readonly Replacement[]
+}
+
+export type Replacement = {
+  readonly atMs: number
+  readonly reason: ReplaceReason
+  readonly requestId: string | null
 }
 
 /** An address that was released and rests until it may be sold again. */
@@ -34,7 +42,7 @@ type Resting = { readonly address: StockedAddress; readonly availableFromMs: num
 export type Pool = {
   /** First stocked, first sold. */
   readonly ready: List<StockedAddress>
-  /** In the order of their release, so the first may be sold first. */
+  /** In the order in which they may be sold again. */
   readonly resting: List<Resting>
 }
 
@@ -107,6 +115,21 @@ const take = (state: StockState, key: string, ips: readonly string[]): StockStat
   const resting = left === 0 ? pool.resting : withoutTaken(pool.resting, taken, ({ address }) => address.ip)
   return state.pools.set(key, { ready, resting })
 }
+
+/** Behind those that may be sold no later: nearly always at the end, since nearly all rest equally long. */
+const atRest = (
+  resting: Pool['resting'],
+  address: StockedAddress,
+  availableFromMs: number,
+): Pool['resting'] => {
+  let place = resting.size
+  while (place > 0 && (resting.get(place - 1) as Resting).availableFromMs > availableFromMs) place -= 1
+  const item = { address, availableFromMs }
+  return place === resting.size ? resting.push(item) : resting.insert(place, item)
+}
+
+/** How long a rental remembers its replacements, since its limits reach no further back. */
+export const replacementsMs = 30 * 24 * 60 * 60 * 1000
 
 const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
   const state = { ...before, answers: forget(before.answers, event.recordedAtMs) }
@@ -188,10 +211,30 @@ const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
         if (!address) continue
         const key = poolKey(address)
         const pool = pools.get(key, emptyPool)
-        pools = pools.set(key, { ...pool, resting: pool.resting.push({ address, availableFromMs }) })
+        pools = pools.set(key, { ...pool, resting: atRest(pool.resting, address, availableFromMs) })
       }
       const rentals = state.rentals.deleteAll(event.data.releases.map(({ proxyId }) => proxyId))
       return { ...state, pools, rentals }
+    }
+    case 'AddressReplaced': {
+      const { proxyId, reason, requestId, former, address, replacedAt, availableFrom } = event.data
+      const rental = state.rentals.get(proxyId)
+      const given = state.addresses.get(former.ip)
+      if (!rental || !given) return state
+      const key = poolKey(address)
+      const pools = take(state, key, [address.ip])
+      const pool = pools.get(key, emptyPool)
+      const atMs = Date.parse(replacedAt)
+      const recent = (rental.replaced ?? []).filter((one) => one.atMs > atMs - replacementsMs)
+      return {
+        ...state,
+        pools: pools.set(key, { ...pool, resting: atRest(pool.resting, given, Date.parse(availableFrom)) }),
+        rentals: state.rentals.set(proxyId, {
+          ...rental,
+          ip: address.ip,
+          replaced: [...recent, { atMs, reason, requestId }],
+        }),
+      }
     }
     default: {
       const unknown: never = event

@@ -28,3 +28,12 @@ export const canonicalIp = (text: string): string | null => {
   if (ip.startsWith('::ffff:')) return null
   return notForSale.check(ip, version === 6 ? 'ipv6' : 'ipv4') ? null : ip
 }
+
+/** Whether two addresses are of one network: a /24, or a /64 of IPv6. */
+export const ofOneNetwork = (one: string, other: string): boolean => {
+  const family = isIP(one) === 6 ? 'ipv6' : 'ipv4'
+  if ((isIP(other) === 6 ? 'ipv6' : 'ipv4') !== family) return false
+  const network = new BlockList()
+  network.addSubnet(one, family === 'ipv6' ? 64 : 24, family)
+  return network.check(other, family)
+}

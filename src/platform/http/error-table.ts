@@ -199,7 +199,7 @@ const errorTable = {
   out_of_stock: entry({
     status: 409,
     retry: 'later',
-    help: 'Fewer addresses are free than were ordered: `availableQuantity` are, for this product, country and, of mobile products, carrier and service. Nothing was charged; GET /api/v1/products/{id}/options shows what is in stock. Without the field, what was to be extended has ended.',
+    help: 'Fewer addresses are free than were ordered: `availableQuantity` are, for this product, country and, of mobile products, carrier and service. Nothing was charged; GET /api/v1/products/{id}/options shows what is in stock. Without the field, what was to be extended has ended, or no address is free that could replace another.',
     extra: z.object({ availableQuantity: z.int().min(0).optional() }),
     example: { availableQuantity: 3 },
   }),
@@ -207,6 +207,11 @@ const errorTable = {
     status: 409,
     retry: 'never',
     help: 'The rental of this address has expired or was refunded: it can be neither checked nor replaced. Order a new address.',
+  }),
+  replacement_limit_reached: entry({
+    status: 409,
+    retry: 'later',
+    help: 'The address of a rental is replaced once in 24 hours and three times in 30 days. The message says from when on it can be again; nothing was changed.',
   }),
   check_not_available: entry({
     status: 409,

@@ -101,6 +101,24 @@ const release = (event: Extract<Known, { type: 'AddressesReleased' }>, rows: Row
   }
 }
 
+const replace = (event: Extract<Known, { type: 'AddressReplaced' }>, rows: Rows, say: Say): void => {
+  const { proxyId, former, address, replacedAt, availableFrom } = event.data
+  const rental = rows.get(rentalsTable, [proxyId])
+  const left = addressOf(rows, former.ip)
+  const taken = addressOf(rows, address.ip)
+  if (!rental?.open || rental.ip !== former.ip || left.proxy_id !== proxyId)
+    say('replacement-of-none', `${former.ip} has no rental ${proxyId} that runs`)
+  if (taken.proxy_id !== null)
+    say('address-twice', `${address.ip} went to rental ${proxyId} while its rental ${taken.proxy_id} runs`)
+  if (taken.stocked_in === null || taken.stocked_in !== left.stocked_in)
+    say('not-in-stock', `${address.ip} is not in the stock of ${left.stocked_in ?? 'the rental'}`)
+  if (taken.available_from !== null && taken.available_from > replacedAt)
+    say('address-rests', `${address.ip} rests until ${taken.available_from} and was given at ${replacedAt}`)
+  rows.put(addressesTable, { ...left, proxy_id: null, available_from: availableFrom })
+  rows.put(addressesTable, { ...taken, proxy_id: proxyId, available_from: null })
+  if (rental !== undefined) rows.put(rentalsTable, { ...rental, ip: address.ip })
+}
+
 const extend = (event: Extract<Known, { type: 'AddressesExtended' }>, rows: Rows, say: Say): void => {
   for (const { proxyId } of event.data.extensions)
     if (!rows.get(rentalsTable, [proxyId])?.open)
@@ -122,6 +140,10 @@ const keysOf = (event: Known): { readonly ips: readonly string[]; readonly proxy
     case 'AddressesReleased': {
       const { releases } = event.data
       return { ips: releases.map(({ ip }) => ip), proxyIds: releases.map(({ proxyId }) => proxyId) }
+    }
+    case 'AddressReplaced': {
+      const { proxyId, former, address } = event.data
+      return { ips: [former.ip, address.ip], proxyIds: [proxyId] }
     }
     case 'AddressesExtended':
       return { ...none, proxyIds: event.data.extensions.map(({ proxyId }) => proxyId) }
@@ -165,6 +187,8 @@ export const stockRules: ReadModel = {
         return allocate(event, rows, say)
       case 'AddressesReleased':
         return release(event, rows, say)
+      case 'AddressReplaced':
+        return replace(event, rows, say)
       case 'AddressesExtended':
         return extend(event, rows, say)
       default:
