@@ -28,7 +28,7 @@ export const migrations: Migrations = {
       started_at timestamptz not null,
       finished_at timestamptz,
       outcome text not null check (outcome in ('running', 'clean', 'differs', 'failed')),
-      -- Null while it runs: what src/books/audit/runs.ts names.
+      -- Null while it runs: what src/audit/runs.ts names.
       result jsonb
     );
     create index on work.verifications (started_at desc, run_id desc);
