@@ -4,7 +4,7 @@ import { createCatalogService } from '../../src/market/catalog/service.ts'
 import { type Called, declaredOf } from '../support/http.ts'
 import { until } from '../support/until.ts'
 import { goodRequests, nobodyListens, type Request } from './requests.ts'
-import { done, operator, type Stage } from './stage.ts'
+import { done, operator, type Stage, untilExits } from './stage.ts'
 
 /** One way to get one answer of one operation. `answer` is `201`, or `409 price_changed`. */
 export type Case = {
@@ -129,6 +129,17 @@ const prepare = async (stage: Stage) => {
   // It is listed from here on.
   await done(client.get(`${webhooks}/${webhook.id}/deliveries`, { key: buyer.key }))
 
+  const whitelisted = async (key: string, { planId }: { planId: string }, ...addresses: string[]) => {
+    const entries = addresses.map((cidr) => ({ cidr }))
+    const { body } = await done(client.post(`/api/v1/plans/${planId}/whitelist`, { entries }, { key }))
+    return body.whitelist[0].id as string
+  }
+  const entryId = await whitelisted(buyer.key, bought.plan, '9.9.1.1')
+  await whitelisted(buyer.key, bought.timed, '9.9.1.2')
+  for (let n = 0; n < 15; n++)
+    await whitelisted(poor.key, poorPlan, ...Array.from({ length: 10 }, (_, at) => `9.9.${10 + n}.${at + 1}`))
+  await untilExits(client, buyer.key)
+
   const cappedKey = await stage.issueKey(buyer.accountId, 1)
 
   const catalog = createCatalogService(stage.farebox.core.runner)
@@ -148,6 +159,7 @@ const prepare = async (stage: Stage) => {
     poorPlan,
     poorAddress,
     revokedKey,
+    entryId,
     cappedKey,
     webhook,
     subscriptionId: subscription.body.subscriptionId as string,
@@ -156,6 +168,11 @@ const prepare = async (stage: Stage) => {
     deliveryId: ping.deliveryId as string,
   }
 }
+
+const withQuery = ({ path, ...request }: Request, query: string): Request => ({
+  ...request,
+  path: `${path}${path.includes('?') ? '&' : '?'}${query}`,
+})
 
 const idempotency = (name: string) => ({ 'Idempotency-Key': name })
 
@@ -249,8 +266,8 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       'a customer on an ordinary key',
       (request) => ({ ...request, key: buyer.key, headers: { 'X-Reseller-Customer-Id': 'c-1' } }),
     ],
-    ['400 invalid_limit', 'limit=0', (request) => ({ ...request, path: `${request.path}?limit=0` })],
-    ['400 invalid_offset', 'offset=-1', (request) => ({ ...request, path: `${request.path}?offset=-1` })],
+    ['400 invalid_limit', 'limit=0', (request) => withQuery(request, 'limit=0')],
+    ['400 invalid_offset', 'offset=-1', (request) => withQuery(request, 'offset=-1')],
     ['402 spend_cap_reached', "a key's cap", (request) => ({ ...request, key: prepared.cappedKey })],
     ['200', 'a good request', (request) => request],
   ]
@@ -517,8 +534,93 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     get('getPriceList', '409 product_unavailable', 'retired', product('residential/price-list?country=USA')),
     get('getOptions', '400 no_options', 'a gateway product', product('residential-premium/options')),
     get('getOptions', '409 product_unavailable', 'retired', product('residential/options')),
+    ...lineCases(stage, prepared),
     ...webhookCases(stage, prepared),
     ...subscriptionCases(stage, prepared),
+  ]
+}
+
+/** Those of lines: where they go out, and who needs no credentials. */
+const lineCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
+  const { bought, poor, poorPlan, entryId } = prepared
+  const own = { key: demo.buyer.key }
+  const planPath = ({ planId }: { planId: string }, rest: string) => `/api/v1/plans/${planId}/${rest}`
+  const generate = (answer: string, how: string, json: Body): Case => ({
+    operation: 'generateLines',
+    answer,
+    how,
+    send: () => client.post(planPath(bought.plan, 'generate'), json, own),
+  })
+  const whitelist = (answer: string, how: string, cidr: string, key = own.key, held = bought.plan): Case => ({
+    operation: 'addToWhitelist',
+    answer,
+    how,
+    send: () => client.post(planPath(held, 'whitelist'), { entries: [{ cidr }] }, { key }),
+  })
+  const takeOff = (answer: string, how: string, id: string): Case => ({
+    operation: 'removeFromWhitelist',
+    answer,
+    how,
+    send: () => client.call('DELETE', planPath(bought.plan, `whitelist/${id}`), own),
+  })
+  const geo = (name: string, query: string): Case[] => {
+    const operation = `listGeo${name[0]?.toUpperCase()}${name.slice(1)}`
+    const path = `/api/v1/geo/${name}`
+    const again = async () => {
+      const { headers } = await done(client.get(`${path}${query}`, own))
+      return client.get(`${path}${query}`, {
+        ...own,
+        headers: { 'If-None-Match': headers.get('etag') ?? '' },
+      })
+    }
+    const get = (asked: string) => () => client.get(`${path}?${asked}`, own)
+    return [
+      { operation, answer: '304', how: 'a list that the client has', send: again },
+      {
+        operation,
+        answer: '400 invalid_parameter',
+        how: 'a family that is none',
+        send: get('country=us&family=tor'),
+      },
+      ...(query === ''
+        ? []
+        : [
+            { operation, answer: '400 invalid_targeting', how: 'no country', send: get('limit=1') },
+            {
+              operation,
+              answer: '400 invalid_targeting',
+              how: 'a country that is none',
+              send: get('country=zz'),
+            },
+          ]),
+    ]
+  }
+  return [
+    generate('400 invalid_count', 'none', { count: 0 }),
+    generate('400 invalid_sticky', 'half a minute', { stickyMinutes: 0.5 }),
+    generate('400 invalid_targeting', 'a misspelt city', { country: 'us', city: 'dalas' }),
+    generate('400 invalid_asn', 'network 0', { asn: 0 }),
+    generate('400 invalid_os', 'an unknown system', { os: 'linux' }),
+    generate('400 invalid_strict', 'a text', { strict: 'off' }),
+    generate('400 invalid_udp', 'over HTTP', { udp: true, protocol: 'http' }),
+    generate('400 invalid_exclude', 'the country that is wanted', {
+      country: 'us',
+      excludeCountries: ['us'],
+    }),
+    whitelist('201', 'an address', '9.9.1.3'),
+    whitelist('400 invalid_ip', 'a private address', '10.0.0.1'),
+    whitelist('409 address_taken', 'an address of another plan', '9.9.1.2'),
+    whitelist('409 whitelist_limit_reached', 'one more than 150', '9.9.1.4', poor.key, poorPlan),
+    takeOff('204', 'an entry', entryId),
+    takeOff('404 not_found', 'an entry that the plan does not have', 'wle_none'),
+    ...geo('countries', ''),
+    ...['states', 'cities', 'isps', 'asns'].flatMap((name) => geo(name, '?country=us')),
+    {
+      operation: 'getPlanUsage',
+      answer: '400 invalid_parameter',
+      how: 'a bucket that is none',
+      send: () => client.get(planPath(bought.plan, 'usage?bucket=year'), own),
+    },
   ]
 }
 
@@ -648,6 +750,7 @@ export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case
     orderId: isp.orderId,
     planId: held.planId,
     proxyId: isp.proxyIds[1],
+    entryId: prepared.entryId,
     depositId: prepared.depositId,
     webhookId: prepared.webhook.id,
     subscriptionId: prepared.subscriptionId,

@@ -5,7 +5,7 @@ import { deskOf } from '../resellers/desk.ts'
 import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
 import { goodRequests, type Holdings, nobodyListens, type Request } from './requests.ts'
-import { done, openStage, type Stage } from './stage.ts'
+import { done, openStage, type Stage, untilExits } from './stage.ts'
 
 /** What shows nothing of anybody's: the same for every customer. Any other operation limits, charges or refuses one. */
 const unaffected = new Set([
@@ -16,13 +16,18 @@ const unaffected = new Set([
   'quotePrice',
   'getPriceList',
   'getOptions',
+  'listGeoCountries',
+  'listGeoStates',
+  'listGeoCities',
+  'listGeoIsps',
+  'listGeoAsns',
 ])
 
 /** By their path alone: what has no customer's id in it and yet names one thing. */
 const namesOneThing = ({ method, path }: Request) =>
   /_[0-9a-f]{32}|_none/.test(path) || (method === 'POST' && path.endsWith('/extend'))
 
-const idPattern = /\b(?:ord|dep|pln|prx|cus|txn|ref|sub|whs|dlv)_[0-9a-z]{8,}/g
+const idPattern = /\b(?:ord|dep|pln|prx|cus|txn|ref|sub|whs|dlv|wle)_[0-9a-z]{8,}/g
 
 /** One for whom the reseller bought, or the reseller itself: `ref` null. */
 type Party = {
@@ -57,6 +62,7 @@ const openTwo = async (stage: Stage) => {
     ),
   )
 
+  let networks = 0
   const open = async (ref: string | null): Promise<Party> => {
     const secrets = new Set<string>()
     const send = async (method: string, path: string, json?: unknown): Promise<Called> => {
@@ -103,6 +109,10 @@ const openTwo = async (stage: Stage) => {
     const relations = ref === null ? null : await done(send('GET', 'reseller/customers'))
     const customerId = relations?.body.customers[0].customerId ?? 'cus_none'
     if (ref !== null) await done(send('PATCH', `reseller/customers/${customerId}`, { label }))
+    const network = `9.10.0.${++networks}`
+    const listed = await made(`plans/${plan.planId}/whitelist`, { entries: [{ cidr: network, label }] })
+    const [entry] = listed.whitelist
+    secrets.add(network)
     for (const path of [
       'orders',
       'plans',
@@ -119,6 +129,7 @@ const openTwo = async (stage: Stage) => {
         orderId: rented.orderId,
         planId: plan.planId,
         proxyId: rented.proxyIds[1],
+        entryId: entry.id,
         depositId: deposit.deposit_id,
         webhookId,
         subscriptionId: subscribed.body.subscriptionId,
@@ -148,6 +159,7 @@ const absent = (held: Holdings): Holdings => {
     ...held,
     orderId: none(held.orderId),
     planId: none(held.planId),
+    entryId: none(held.entryId),
     proxyId: none(held.proxyId),
     depositId: none(held.depositId),
     webhookId: none(held.webhookId),
@@ -164,6 +176,7 @@ test('a request for one customer never shows or touches what is held for another
   const { client, document } = stage
   const { alice, bob, own } = await openTwo(stage)
   const key = bob.holdings.resellerKey
+  await untilExits(client, key)
   const operations = Object.keys(goodRequests(bob.holdings))
   const limited = new Set(
     Object.values(document.paths)
@@ -175,6 +188,18 @@ test('a request for one customer never shows or touches what is held for another
       )
       .map(({ operationId }) => operationId),
   )
+
+  let listed = 0
+  /** An entry of Bob's whitelist, to be removed once. */
+  const anEntry = async (): Promise<string> => {
+    listed += 1
+    const entries = [{ cidr: `9.11.${listed >> 8}.${listed & 255}` }]
+    const path = `/api/v1/plans/${bob.holdings.planId}/whitelist`
+    const { body } = await done(
+      client.post(path, { entries }, { key, headers: { 'X-Reseller-Customer-Id': bob.ref! } }),
+    )
+    return body.whitelist[0].id
+  }
 
   const ask = (request: Request, named: Named | null): Promise<Called> => {
     const { method, path, ...options } = request
@@ -201,7 +226,9 @@ test('a request for one customer never shows or touches what is held for another
   /** Sends one operation for Bob, about what is his or not, and holds its answer against what it must be. */
   const tried = async (operation: string, whose: Whose, named: Named): Promise<Called | null> => {
     const holder = { own: bob, "another's": alice, "the account's": own }[whose]
-    const request = goodRequests(holder.holdings)[operation]!
+    const removed = operation === 'removeFromWhitelist' && holder === bob
+    const held = removed ? { ...bob.holdings, entryId: await anEntry() } : holder.holdings
+    const request = goodRequests(held)[operation]!
     if (request.path.startsWith('/finance/')) return null // opened by a token, which names no customer
     const what = `${operation} of ${whose} by ${named}`
     const answer = await ask(request, named)
@@ -244,11 +271,13 @@ test('a request for one customer never shows or touches what is held for another
       'reseller/customers',
       'reseller/margins?group_by=customer',
       'reseller/statement',
+      `plans/${alice.holdings.planId}/whitelist`,
+      `plans/${alice.holdings.planId}/usage?from=2026-01-01&to=2026-01-02`,
     ].map((path) => done(client.get(`/api/v1/${path}`, { key, headers })))
     const ofAccount = [
       'subscriptions',
       'webhooks',
-      ...[own.holdings.planId].map((id) => `plans/${id}`),
+      ...[own.holdings.planId].flatMap((id) => [`plans/${id}`, `plans/${id}/whitelist`]),
       ...[own.holdings.orderId].map((id) => `orders/${id}`),
       ...[own.holdings.depositId].map((id) => `deposits/${id}`),
       `proxies?order_id=${own.holdings.orderId}`,

@@ -23,10 +23,11 @@ const callersOf = async ({ client, demo, credit, payCustomer }: Stage): Promise<
   return callers
 }
 
-/** A good request for what can be done only so often: ten endpoints an account, and each removed once. */
+/** A good request for what can be done only so often: ten endpoints an account, and each thing removed once. */
 const isSpent = ({ operationId }: DeclaredOperation, { body }: Called): boolean =>
   (operationId === 'createWebhook' && body?.code === 'webhook_limit_reached') ||
-  (operationId === 'deleteWebhook' && body?.error === 'no webhook has this id')
+  (operationId === 'deleteWebhook' && body?.error === 'no webhook has this id') ||
+  (operationId === 'removeFromWhitelist' && body?.error === 'the plan has no such entry on its whitelist')
 
 /** Keys that may not do what is asked, and no key. */
 const otherKeysOf = async ({ demo, customer, accounts }: Stage) => {

@@ -152,6 +152,31 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
       return fc
         .tuple(fc.constantFrom(...live.topUpPlanIds), fc.integer({ min: 1, max: 3 }))
         .map(([id, quantity]) => ({ ...none, id, body: { quantity } }))
+    case 'generateLines':
+      return fc
+        .record({
+          id: fc.constantFrom(...live.planIds),
+          // Every product of lines takes a country.
+          body: fc.record(
+            {
+              count: fc.integer({ min: 1, max: 20 }),
+              stickyMinutes: fc.integer({ min: 0, max: 2_000 }),
+              country: fc.constantFrom('us', 'USA', 'DE', 'jpn'),
+              protocol: fc.constantFrom('http', 'https', 'socks5'),
+              format: fc.constantFrom('host:port:user:pass', 'url', 'json'),
+            },
+            { requiredKeys: [] },
+          ),
+        })
+        .map((parts) => ({ ...none, ...parts }))
+    case 'addToWhitelist':
+      return fc
+        .tuple(
+          fc.constantFrom(...live.planIds),
+          fc.constantFrom(...live.networks),
+          fc.string({ maxLength: 20 }),
+        )
+        .map(([id, cidr, label]) => ({ ...none, id, body: { entries: [{ cidr, label }], move: true } }))
     case 'extendProxies':
       return fc
         .tuple(fc.constantFrom(...live.rentals), fc.boolean())

@@ -1,7 +1,7 @@
 import type { HttpClient } from '../support/http.ts'
 import type { Pools } from './arbitraries.ts'
 import { nobodyListens } from './requests.ts'
-import { done } from './stage.ts'
+import { done, untilExits } from './stage.ts'
 
 /** Something that can be ordered now, with its price. */
 export type Offer = {
@@ -26,6 +26,8 @@ export type Live = {
   /** Of top-up products. */
   readonly topUpPlanIds: readonly string[]
   readonly proxyIds: readonly string[]
+  /** Those of IPv4, all of this machine: what connects to them gets an answer at once. */
+  readonly checkedIds: readonly string[]
   readonly rentals: readonly Rental[]
   readonly depositIds: readonly string[]
   /** Endpoints that stay, and those that are there to be removed. */
@@ -34,6 +36,10 @@ export type Live = {
   readonly spareWebhookIds: readonly string[]
   /** An endpoint and a delivery of it, with a `|` between. */
   readonly deliveryIds: readonly string[]
+  /** Addresses that are on no whitelist of another account. */
+  readonly networks: readonly string[]
+  /** A plan and an entry of its whitelist that is there to be removed, with a `|` between. */
+  readonly entryIds: readonly string[]
   /** Of a reseller. */
   readonly customerIds: readonly string[]
 }
@@ -105,14 +111,22 @@ export const liveOf = async (client: HttpClient, key: string, reseller = false):
     await done(client.get(`/api/v1/webhooks/${id}/deliveries`, { key }))
     deliveryIds.push(`${id}|${body.deliveryId}`)
   }
+  await untilExits(client, key)
   const list = async (path: string) => (await done(client.get(`/api/v1/${path}?limit=100`, { key }))).body
   const orders: readonly { orderId: string }[] = (await list('orders')).orders
   const plans: readonly { planId: string; productId: string }[] = (await list('plans')).plans
-  const proxies: readonly { proxyId: string }[] = (await list('proxies')).proxies
+  const proxies: readonly { proxyId: string; ip: string }[] = (await list('proxies')).proxies
   const deposits: readonly { deposit_id: string }[] = (await list('deposits')).deposits
   const customers: readonly { customerId: string }[] = reseller
     ? (await list('reseller/customers')).customers
     : []
+  const networks = Array.from({ length: 10 }, (_, n) => `9.9.${reseller ? 2 : 1}.${n + 1}`)
+  const [{ planId: listed = '' } = {}] = plans
+  const spare = networks.slice(0, 3).map((address) => ({ cidr: address.replace('9.9.', '9.10.') }))
+  const { body: added } = await done(
+    client.post(`/api/v1/plans/${listed}/whitelist`, { entries: spare }, { key }),
+  )
+  const entries: readonly { id: string }[] = added.whitelist
   const timed = products.filter(({ shape }) => shape === 'gateway_time').map(({ id }) => id)
   return {
     offers,
@@ -121,12 +135,15 @@ export const liveOf = async (client: HttpClient, key: string, reseller = false):
     planIds: plans.map(({ planId }) => planId),
     topUpPlanIds: plans.filter(({ productId }) => !timed.includes(productId)).map(({ planId }) => planId),
     proxyIds: proxies.map(({ proxyId }) => proxyId),
+    checkedIds: proxies.filter(({ ip }) => !ip.includes(':')).map(({ proxyId }) => proxyId),
     rentals,
     depositIds: deposits.map(({ deposit_id }) => deposit_id),
     webhookIds,
     subscriptionIds,
     spareWebhookIds,
     deliveryIds,
+    networks,
+    entryIds: entries.map(({ id }) => `${listed}|${id}`),
     customerIds: customers.map(({ customerId }) => customerId),
   }
 }
@@ -151,6 +168,10 @@ export const poolsOf = (live: Live): Pools => ({
   as_of: ['2026-11-21', '2026-11-21T02:30:00Z', '1', '20', '0'],
   book: ['service'],
   depth: [1, 2, 3],
+  count: [1, 3],
+  stickyMinutes: [0, 30],
+  city: ['los_angeles', 'Niterói'],
+  cidr: [...live.networks, '9.11.1.0/24', '10.0.0.1', '2a00:1450:4001:800::/64'],
   limit: [1, 50, 100],
   offset: [0, 1],
   amount_cents: [1, 1_000, 500_000],
@@ -176,6 +197,8 @@ export const idsOf = (
 ): readonly string[] => {
   if (path.includes('{account}')) return path.endsWith('/statement') ? accountsOfBooks : parentsOfBooks
   if (path.includes('{deliveryId}')) return live.deliveryIds
+  if (path.includes('{entryId}')) return live.entryIds
+  if (path.endsWith('/check')) return live.checkedIds
   if (path.includes('/webhooks/')) return method === 'DELETE' ? live.spareWebhookIds : live.webhookIds
   if (path.includes('/subscriptions/')) return live.subscriptionIds
   if (path.includes('/products/')) return live.productIds

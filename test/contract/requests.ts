@@ -7,6 +7,8 @@ export type Holdings = {
   readonly orderId: string
   readonly planId: string
   readonly proxyId: string
+  /** On the whitelist of the plan. */
+  readonly entryId: string
   readonly depositId: string
   readonly webhookId: string
   readonly subscriptionId: string
@@ -66,8 +68,41 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   getPlan: { method: 'GET', path: `${v1}/plans/${held.planId}` },
   updatePlan: { method: 'PATCH', path: `${v1}/plans/${held.planId}`, json: { label: 'acme' } },
   topUpPlan: { method: 'POST', path: `${v1}/plans/${held.planId}/topup`, json: { quantity: 1 } },
+  getPlanUsage: { method: 'GET', path: `${v1}/plans/${held.planId}/usage` },
+  updatePlanUsage: {
+    method: 'PATCH',
+    path: `${v1}/plans/${held.planId}/usage`,
+    json: { countsHosts: true },
+  },
+  generateLines: {
+    method: 'POST',
+    path: `${v1}/plans/${held.planId}/generate`,
+    json: { country: 'us', stickyMinutes: 30 },
+  },
+  rotatePlanPassword: { method: 'POST', path: `${v1}/plans/${held.planId}/rotate-password` },
+  releaseSessions: {
+    method: 'POST',
+    path: `${v1}/plans/${held.planId}/sessions/release`,
+    json: { sessions: ['k3v9q2xw'] },
+  },
+  listWhitelist: { method: 'GET', path: `${v1}/plans/${held.planId}/whitelist` },
+  addToWhitelist: {
+    method: 'POST',
+    path: `${v1}/plans/${held.planId}/whitelist`,
+    json: { entries: [{ cidr: '9.9.9.9', label: 'office' }] },
+  },
+  removeFromWhitelist: {
+    method: 'DELETE',
+    path: `${v1}/plans/${held.planId}/whitelist/${held.entryId}`,
+  },
+  listGeoCountries: { method: 'GET', path: `${v1}/geo/countries` },
+  listGeoStates: { method: 'GET', path: `${v1}/geo/states?country=us` },
+  listGeoCities: { method: 'GET', path: `${v1}/geo/cities?country=us` },
+  listGeoIsps: { method: 'GET', path: `${v1}/geo/isps?country=us` },
+  listGeoAsns: { method: 'GET', path: `${v1}/geo/asns?country=us` },
   listProxies: { method: 'GET', path: `${v1}/proxies` },
   getProxy: { method: 'GET', path: `${v1}/proxies/${held.proxyId}` },
+  checkProxy: { method: 'GET', path: `${v1}/proxies/${held.proxyId}/check` },
   updateProxy: { method: 'PATCH', path: `${v1}/proxies/${held.proxyId}`, json: { label: 'acme' } },
   extendProxies: {
     method: 'POST',

@@ -47,7 +47,12 @@ test('no secret stands in a log line or an event, and every answer forbids what 
   await t.test('every answer carries the security headers', async () => {
     for (const one of cases) {
       const { headers } = await one.send()
-      for (const [name, value] of Object.entries(security))
+      // Lists of places are the same for everybody, and asked for again and again: clients may have them.
+      const expected =
+        one.operation.startsWith('listGeo') && Number.parseInt(one.answer, 10) < 400
+          ? { ...security, 'cache-control': 'no-cache' }
+          : security
+      for (const [name, value] of Object.entries(expected))
         assert.equal(headers.get(name), value, `${one.operation} ${one.answer}: ${name}`)
       assert.equal(headers.get('x-powered-by'), null)
       assert.equal(headers.get('server'), null)

@@ -9,6 +9,7 @@ import { createWallets } from '../../src/money/ledger/service.ts'
 import type { Scope } from '../../src/terms/scope.ts'
 import { type Called, type HttpClient, httpClient } from '../support/http.ts'
 import { type Service, type ServiceParts, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 export const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 
@@ -35,8 +36,9 @@ export const openStage = async (
   settings: Readonly<Record<string, string>> = {},
   parts: ServiceParts = {},
 ): Promise<Stage> => {
-  // Receivers of tests are on this machine.
-  const service = await startService(t, { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', ...settings }, parts)
+  // Receivers of tests are on this machine. Checks of rentals have a target, and no gateway that would ask it.
+  const usual = { FAREBOX_WEBHOOK_ALLOW_LOOPBACK: 'on', FAREBOX_GATEWAY_CHECK_URL: 'http://127.0.0.1:9/ip' }
+  const service = await startService(t, { ...usual, ...settings }, parts)
   const { core } = service.farebox
   const accounts = createAccounts(core)
   const wallets = createWallets(core)
@@ -88,6 +90,12 @@ export const openStage = async (
       return read.body.balanceCents
     },
   }
+}
+
+/** Waits until lines can go out somewhere: the sandbox makes its exits after the start. */
+export const untilExits = async (client: HttpClient, key: string): Promise<void> => {
+  const countries = () => client.get('/api/v1/geo/countries', { key })
+  await until(async () => (await countries()).body.total >= 12, { what: 'the exits of the sandbox' })
 }
 
 /** The answer, when it succeeded. */

@@ -37,7 +37,6 @@ const country = z
   .string(countryForm)
   .refine((text) => alpha2Of(text) !== null, `must be ${countryForm}`)
   .meta({ description: 'Alpha-2 or alpha-3, in any case.', words: countryForm })
-const codes = { query: { ...pagingCodes, country: 'invalid_targeting' } } as const
 
 type Named = {
   readonly name: string
@@ -100,7 +99,7 @@ export const geoRoutes = (deps: { readonly places: (family: Family | null) => Pl
           state: z.string().optional().meta({ description: 'Only cities of this state, by its code.' }),
         }),
       }),
-      codes,
+      codes: { query: { ...pagingCodes, country: 'invalid_targeting' } },
       examples: { query: { country: 'us' } },
       responses: {
         200: {
@@ -143,7 +142,7 @@ export const geoRoutes = (deps: { readonly places: (family: Family | null) => Pl
       writes: false,
       customer: 'unaffected',
       query: z.object(common),
-      codes,
+      codes: { query: pagingCodes },
       responses: {
         200: {
           description: 'A page of the list.',
