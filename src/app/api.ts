@@ -34,6 +34,7 @@ import type { TrafficDatabase } from '../market/plans/migrations.ts'
 import { planRoutes } from '../market/plans/routes.ts'
 import { proxyCheckRoutes } from '../market/proxies/check-routes.ts'
 import { proxyReplaceRoutes } from '../market/proxies/replace-routes.ts'
+import { proxyRotateRoutes } from '../market/proxies/rotate-routes.ts'
 import { proxyRoutes } from '../market/proxies/routes.ts'
 import { resellerFinanceRoutes } from '../market/resellers/finance-routes.ts'
 import { readTerms } from '../market/resellers/gateways.ts'
@@ -197,8 +198,14 @@ export const createApi = (parts: ApiParts): Api => {
       allowLoopback: config.gatewayAllowLoopback,
     }),
     ...geoRoutes({ places: createPlaces({ live: exits, health }) }),
-    ...proxyRoutes({ ...shared, gateway: config.gateway }),
-    ...proxyReplaceRoutes({ ...shared, runner: core.runner, gateway: config.gateway }),
+    ...proxyRoutes({ ...shared, publicUrl: payments.publicUrl, gateway: config.gateway }),
+    ...proxyRotateRoutes(shared),
+    ...proxyReplaceRoutes({
+      ...shared,
+      publicUrl: payments.publicUrl,
+      runner: core.runner,
+      gateway: config.gateway,
+    }),
     ...proxyCheckRoutes({ ...shared, monotonicMs, gateway: config.gateway, target: askedByChecks.url }),
     ...webhookRoutes({
       ...shared,

@@ -6,10 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
+import { rentalExit } from '../../gateway/access/rental-exit.ts'
 import { openExits } from '../../gateway/exits/open.ts'
 import { createLineSets } from '../../gateway/lines/sets.ts'
 import { createWhitelistLookup } from '../../gateway/lines/whitelist.ts'
 import { createGateway } from '../../gateway/proxy/gateway.ts'
+import type { Exit } from '../../gateway/proxy/ports.ts'
 import { parseTargetPolicy, usualPolicy } from '../../gateway/proxy/targets/policy.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Closing, opening } from '../../kernel/closing.ts'
@@ -47,6 +49,7 @@ const needed = [
   'read.exits',
   'work.gateway_leases',
   'work.gateway_logins',
+  'work.rental_turns',
 ]
 
 const tablesMade = async (pool: pg.Pool, logger: Logger): Promise<void> => {
@@ -194,12 +197,16 @@ const openInto = async (
     maxTunnels: config.gateway.planConnections,
     whitelisted: whitelist.planOf,
     targetingOfSet: sets.targetingOf,
-    exitOf: async ({ ip }) => ({
-      exitId: `address ${ip}`,
-      via: { kind: 'direct', localAddress: ip },
-      sandbox: sandbox && config.gatewayAllowLoopback,
-      udp: true,
-    }),
+    exitOf: async (rental) => {
+      const { ip } = rental
+      const own: Exit = {
+        exitId: `address ${ip}`,
+        via: { kind: 'direct', localAddress: ip },
+        sandbox: sandbox && config.gatewayAllowLoopback,
+        udp: true,
+      }
+      return rentalExit(rental, own, exits.exits.ofCarrier, clock())
+    },
   })
   closing.add(books.stop)
 

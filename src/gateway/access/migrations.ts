@@ -13,4 +13,12 @@ export const migrations: Migrations = {
     );
     create index gateway_logins_started on work.gateway_logins (started_at);
   `,
+  // How often a mobile rental was turned to another exit by its link.
+  '1405_rental_turns': `
+    create table work.rental_turns (
+      proxy_id text primary key collate "C",
+      turns bigint not null,
+      turned_at timestamptz not null
+    );
+  `,
 }

@@ -27,6 +27,10 @@ export const ProxyRecord = z
     service: z.enum(['dedicated', 'shared']).nullable(),
     rotation: z.enum(['by_link', 'interval']).nullable(),
     rotationMinutes: z.int().nullable(),
+    rotateUrl: z.string().nullable().meta({
+      description:
+        'Of a mobile line that rotates by link: a GET of it gives the line another exit. It needs no key: treat it as a password.',
+    }),
     status: z.enum(proxyStatuses).meta({
       description: '`expiring` from 72 hours before its end; `expired` from its end or its refund on.',
     }),
@@ -60,7 +64,7 @@ export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
 }
 
 /** A rental without what signs in to it. */
-export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password'>
+export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password' | 'rotateUrl'>
 
 /**
  * @param customer the reseller's own id of who holds it
@@ -98,11 +102,11 @@ export const proxyFacts = (
 
 export const proxyRecord = (
   row: FoundProxy,
-  { username, password }: { readonly username: string; readonly password: string },
+  secrets: Pick<ProxyRecord, 'username' | 'password' | 'rotateUrl'>,
   nowMs: number,
   customer: string | null,
   gatewayPort: number,
-): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer, gatewayPort), username, password })
+): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer, gatewayPort), ...secrets })
 
 /** A rental as one line of text: `ip:port:username:password`, HTTP port. */
 export const proxyLine = ({ ip, ports, username, password }: ProxyRecord): string =>
@@ -125,6 +129,7 @@ export const proxyExample: ProxyRecord = {
   service: null,
   rotation: null,
   rotationMinutes: null,
+  rotateUrl: null,
   status: 'active',
   periodDays: 30,
   autoExtend: false,

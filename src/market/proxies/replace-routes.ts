@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { type ProxyId, replacementIdOf } from '../../kernel/ids.ts'
+import { replacementIdOf } from '../../kernel/ids.ts'
 import { isStorable, storableText } from '../../kernel/storable.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { handle } from '../../platform/eventstore/commands/handle.ts'
@@ -17,6 +17,7 @@ import { stockFold } from '../stock/fold.ts'
 import { decideReplacement, type ReplacementRefusal } from '../stock/replace.ts'
 import { findProxies, type ProxyQueries } from './queries.ts'
 import { ProxyRecord, proxyExample, proxyRecord } from './record.ts'
+import { proxySecrets } from './rotate.ts'
 
 const maxComment = 500
 
@@ -53,9 +54,10 @@ export const proxyReplaceRoutes = (deps: {
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly gateway: { readonly port: number }
+  readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
-  const { runner, reads, db, pool, credentials, gateway, clock } = deps
+  const { runner, reads, db, pool, gateway, clock } = deps
   return [
     route({
       method: 'POST',
@@ -142,7 +144,7 @@ export const proxyReplaceRoutes = (deps: {
           status: 200,
           position: made.position,
           headers: made.replayed ? { 'idempotency-replayed': 'true' } : {},
-          body: proxyRecord(now, credentials.of(row.proxy_id as ProxyId, 0), clock(), customer, gateway.port),
+          body: proxyRecord(now, proxySecrets(deps, row), clock(), customer, gateway.port),
         }
       },
     }),

@@ -32,6 +32,7 @@ import {
   proxyRecord,
   proxyStatuses,
 } from './record.ts'
+import { proxySecrets } from './rotate.ts'
 
 const params = z.object({ id: z.string() })
 
@@ -58,9 +59,10 @@ export const proxyRoutes = (deps: {
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly gateway: { readonly port: number }
+  readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, reads, db, pool, credentials, gateway, clock } = deps
+  const { orders, catalog, reads, db, pool, gateway, clock } = deps
   const buy = createBuy(deps)
 
   const recordsOf = async ({ accountId }: Caller, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
@@ -71,7 +73,7 @@ export const proxyRoutes = (deps: {
     )
     return rows.map((row) => {
       const customer = refs.get(row.customer_id) ?? null
-      return proxyRecord(row, credentials.of(row.proxy_id as ProxyId, 0), clock(), customer, gateway.port)
+      return proxyRecord(row, proxySecrets(deps, row), clock(), customer, gateway.port)
     })
   }
 

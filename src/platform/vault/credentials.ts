@@ -8,12 +8,15 @@ export type Credential = { readonly username: string; readonly password: string 
 export type Credentials = {
   /** The credential of a plan or a rental; the password changes with the generation, the username never does. */
   of(id: PlanId | ProxyId, generation: number): Credential
+  /** What the link that rotates a mobile rental ends with: 32 of `[A-Za-z0-9]`. */
+  rotationToken(id: ProxyId): string
 }
 
 const lowerAlphanumeric = 'abcdefghijklmnopqrstuvwxyz0123456789'
 const alphanumeric = `ABCDEFGHIJKLMNOPQRSTUVWXYZ${lowerAlphanumeric}`
 const usernameLength = 14
 const passwordLength = 20
+const tokenLength = 32
 
 /** Digits made by one division: the alphabet's length to this power, times 2^16, must be a safe integer. */
 const digitsAtOnce = 5
@@ -69,7 +72,9 @@ const hmacUnder = (key: KeyObject): ((text: string) => string) => {
 export const createCredentials = (master: MasterKey): Credentials => {
   const usernames = hmacUnder(deriveKey(master, 'proxy usernames v1'))
   const passwords = hmacUnder(deriveKey(master, 'proxy passwords v1'))
+  const rotations = hmacUnder(deriveKey(master, 'proxy rotation links v1'))
   return {
+    rotationToken: (id) => spell(rotations(id), alphanumeric, tokenLength),
     of: (id, generation) => ({
       username: spell(usernames(id), lowerAlphanumeric, usernameLength),
       password: spell(passwords(JSON.stringify([id, generation])), alphanumeric, passwordLength),
