@@ -277,6 +277,8 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
     ways
       .filter(([answer]) => declared.has(`${operation} ${answer}`))
       .filter(([answer]) => answer !== '200' || !replayable.has(operation))
+      // The key of an order is none of a replacement.
+      .filter(([answer]) => answer !== '409 idempotency_conflict' || operation !== 'replaceProxy')
       .map(([answer, how, change]): Case => {
         const { method, path, ...options } = change({ key: buyer.key, ...request })
         const { key, ...keyless } = options
@@ -534,9 +536,28 @@ const ownCases = (stage: Stage, prepared: Prepared): Case[] => {
     get('getPriceList', '409 product_unavailable', 'retired', product('residential/price-list?country=USA')),
     get('getOptions', '400 no_options', 'a gateway product', product('residential-premium/options')),
     get('getOptions', '409 product_unavailable', 'retired', product('residential/options')),
+    ...replacementCases(stage, prepared),
     ...lineCases(stage, prepared),
     ...webhookCases(stage, prepared),
     ...subscriptionCases(stage, prepared),
+  ]
+}
+
+/** Those of a rental's address, one of which was replaced by the good request. */
+const replacementCases = ({ client, demo }: Stage, { bought }: Prepared): Case[] => {
+  const [other, replaced] = bought.isp.proxyIds
+  const replace = (answer: string, how: string, id: string, reason: string, headers = {}): Case => ({
+    operation: 'replaceProxy',
+    answer,
+    how,
+    send: () => client.post(`/api/v1/proxies/${id}/replace`, { reason }, { key: demo.buyer.key, headers }),
+  })
+  return [
+    replace('409 replacement_limit_reached', 'the second time in a day', replaced, 'low_speed'),
+    replace('409 out_of_stock', 'no other network', other, 'change_network'),
+    replace('409 idempotency_conflict', 'the key of another reason', replaced, 'not_working', {
+      'Idempotency-Key': 'another-address',
+    }),
   ]
 }
 

@@ -95,6 +95,12 @@ test('every answer that the interface description declares is given', async (t) 
           ),
       },
       {
+        operation: 'replaceProxy',
+        answer: '409 rental_ended',
+        how: 'a rental that has ended',
+        send: () => future.post(`/api/v1/proxies/${rental}/replace`, { reason: 'low_speed' }, { key }),
+      },
+      {
         operation: 'checkProxy',
         answer: '409 rental_ended',
         how: 'a rental that has ended',

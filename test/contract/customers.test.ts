@@ -209,8 +209,8 @@ test('a request for one customer never shows or touches what is held for another
       ? `${path.includes('?') ? '&' : '?'}customer_id=${encodeURIComponent(` ${ref} `)}`
       : ''
     const headers = {
-      ...options.headers,
       ...(method === 'POST' && { 'Idempotency-Key': randomUUID() }),
+      ...options.headers,
       ...((named === 'header' || named === 'both') && { 'X-Reseller-Customer-Id': `\t${ref} ` }),
     }
     return client.call(method, `${path}${query}`, { ...options, headers, key })

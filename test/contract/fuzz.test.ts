@@ -23,9 +23,10 @@ const callersOf = async ({ client, demo, credit, payCustomer }: Stage): Promise<
   return callers
 }
 
-/** A good request for what can be done only so often: ten endpoints an account, and each thing removed once. */
+/** A good request for what can be done only so often: ten endpoints an account, each thing removed and each address replaced once. */
 const isSpent = ({ operationId }: DeclaredOperation, { body }: Called): boolean =>
   (operationId === 'createWebhook' && body?.code === 'webhook_limit_reached') ||
+  (operationId === 'replaceProxy' && body?.code === 'replacement_limit_reached') ||
   (operationId === 'deleteWebhook' && body?.error === 'no webhook has this id') ||
   (operationId === 'removeFromWhitelist' && body?.error === 'the plan has no such entry on its whitelist')
 

@@ -224,6 +224,13 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
           fc.constantFrom({}, { book: 'service' }, { limit: 2, offset: 1 }),
         )
         .map(([id, asked, more]) => ({ ...none, id, query: { ...asked, ...more } }))
+    case 'replaceProxy':
+      return fc
+        .tuple(
+          fc.constantFrom(...live.rentals.flatMap(({ proxy_ids }) => proxy_ids)),
+          fc.constantFrom('not_working', 'wrong_location', 'low_speed'),
+        )
+        .map(([id, reason]) => ({ ...none, id, body: { reason } }))
     default:
       return null
   }

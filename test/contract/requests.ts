@@ -102,6 +102,12 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
   listGeoAsns: { method: 'GET', path: `${v1}/geo/asns?country=us` },
   listProxies: { method: 'GET', path: `${v1}/proxies` },
   getProxy: { method: 'GET', path: `${v1}/proxies/${held.proxyId}` },
+  replaceProxy: {
+    method: 'POST',
+    path: `${v1}/proxies/${held.proxyId}/replace`,
+    json: { reason: 'low_speed' },
+    headers: { 'Idempotency-Key': 'another-address' },
+  },
   checkProxy: { method: 'GET', path: `${v1}/proxies/${held.proxyId}/check` },
   updateProxy: { method: 'PATCH', path: `${v1}/proxies/${held.proxyId}`, json: { label: 'acme' } },
   extendProxies: {

@@ -38,6 +38,8 @@ export const proxyRotateRoutes = (deps: {
       tag: 'Proxies',
       access: 'public',
       writes: false,
+      // Whoever has the link needs no description, and nobody else can use it.
+      hidden: true,
       params: z.object({ id: z.string(), token: z.string() }),
       examples: { params: { id: proxyExample.proxyId, token: 'k3Vq9ZtR1bXw7LmC0dYs5NfGh2JpA8eT' } },
       responses: {
