@@ -169,6 +169,20 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
           ),
         })
         .map((parts) => ({ ...none, ...parts }))
+    case 'getPlanUsage':
+      return fc
+        .record({
+          id: fc.constantFrom(...live.planIds),
+          query: fc.record(
+            {
+              bucket: fc.constantFrom('hour', 'day'),
+              from: fc.constantFrom('2026-11-01', '2026-11-20T02:30:00Z'),
+              to: fc.constantFrom('2026-11-21', '2026-11-21T02:30:00.5+02:00'),
+            },
+            { requiredKeys: ['from', 'to'] },
+          ),
+        })
+        .map((parts) => ({ ...none, ...parts }))
     case 'addToWhitelist':
       return fc
         .tuple(
