@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
@@ -26,6 +27,17 @@ const freePort = async (): Promise<number> => {
 const settingsOf = (block: string): Record<string, string> | null => {
   if (!/^([A-Z_]+=\S+ )*npm start\n$/.test(block)) return null
   return Object.fromEntries([...block.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name, value]))
+}
+
+/** Whether somebody takes connections on this port of the machine. */
+const answers = async (port: number): Promise<boolean> => {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } finally {
+    socket.destroy()
+  }
 }
 
 test('the walk through months of a subscription goes as the page says', async (t) => {
@@ -79,6 +91,8 @@ test('the walk through months of a subscription goes as the page says', async (t
       atEnd(t, () => {
         child.kill('SIGKILL')
       })
+      // A webhook that comes before the receiver listens is sent again half a minute later.
+      await until(() => answers(receiverPort), { what: 'the receiver' })
       continue
     }
     const [plain, asks] = [stand(block).replace(/^API=.*\n/m, ''), block.includes('#')]
@@ -105,7 +119,7 @@ test('the walk through months of a subscription goes as the page says', async (t
       const events = [...printed.matchAll(/"event":"([a-z._]+)"/g)].map(([, event]) => event)
       return events.length >= 2 && events
     },
-    { timeoutMs: 20_000, what: 'the webhooks' },
+    { timeoutMs: 60_000, what: 'the webhooks' },
   )
   assert.deepEqual(told, ['subscription.canceled', 'subscription.expired'])
   await server?.stop()
