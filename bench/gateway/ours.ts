@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { anywhere } from '../../src/gateway/lines/targeting.ts'
 import { createGateway } from '../../src/gateway/proxy/gateway.ts'
 import type { Admission, Denied, Exits, Route, Spending } from '../../src/gateway/proxy/ports.ts'
 
@@ -11,20 +12,9 @@ const [username = '', password = ''] = process.argv.slice(2)
 const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest()
 const expected = hashOf(`${username}:${password}`)
 const wrong: Denied = { denied: true, status: 407, error: 'wrong_credentials', detail: 'wrong credentials' }
-const nothing = { countries: [], states: [], cities: [], asns: [] }
 const line: Admission['line'] = {
   base: username,
-  targeting: {
-    country: null,
-    state: null,
-    city: null,
-    isp: null,
-    asn: null,
-    os: null,
-    strict: true,
-    udp: false,
-    not: nothing,
-  },
+  targeting: anywhere,
   session: null,
   limitMegabytes: null,
   set: null,

@@ -59,9 +59,6 @@ const homedId = /^(?!cus)[a-z]{3}_[0-9a-f]{12}8[0-9a-f]{3}[89ab][0-9a-f]{12}([0-
 const versionPlace = 16
 const homeDigits = 3
 
-/** How many logs ids can tell apart. */
-export const maxHomes = 16 ** homeDigits
-
 /**
  * The number of the log that an account, or what belongs to one, lives in. All ids of versions 5 and 7 are of log 0,
  * and so is every id today (docs/decisions/0046-doors-to-many-logs.md).

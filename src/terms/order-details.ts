@@ -2,7 +2,8 @@ import type { AccountId, CustomerId, KeyId, OrderId, PlanId, ProxyId } from '../
 import type { Interval, Period } from './interval.ts'
 import type { OrderMethod } from './methods.ts'
 
-export type Family = 'residential' | 'isp' | 'mobile' | 'ipv4' | 'ipv6'
+export const families = ['residential', 'isp', 'mobile', 'ipv4', 'ipv6'] as const
+export type Family = (typeof families)[number]
 export type Shape = 'gateway_gb' | 'gateway_time' | 'addresses' | 'addresses_mobile'
 export type Delivery = 'lines' | 'addresses'
 export type Renewal = 'topup' | 'repurchase' | 'extend'

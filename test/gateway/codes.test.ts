@@ -69,7 +69,7 @@ const refused = async (
   return headers
 }
 
-const denied = (status: Denied['status'], error: string): Denied => ({
+const denied = (status: Denied['status'], error: Denied['error']): Denied => ({
   denied: true,
   status,
   error,
@@ -122,10 +122,10 @@ describe('who may connect:', () => {
   })
 
   for (const [status, reason, error, socks] of [
-    [403, 'Targeting Not Accepted', 'targeting_not_accepted', 2],
+    [403, 'Targeting Not Accepted', 'targeting_refused', 2],
     [466, 'Traffic Used Up', 'traffic_exhausted', 2],
-    [467, 'Session Limit Used Up', 'session_limit', 2],
-    [503, 'Service Unavailable', 'plan_connections', 1],
+    [467, 'Session Limit Used Up', 'session_limit_reached', 2],
+    [503, 'Service Unavailable', 'too_many_connections', 1],
   ] as const)
     test(`${status} when admission says so`, async (t) => {
       const world = await startGateway(t)
@@ -135,8 +135,8 @@ describe('who may connect:', () => {
 
   test('503 with Retry-After when admission says when', async (t) => {
     const world = await startGateway(t)
-    world.access.answer = () => ({ ...denied(503, 'plan_connections'), retryAfterSeconds: 3 })
-    const expected = { status: 503, reason: 'Service Unavailable', error: 'plan_connections', socks: 1 }
+    world.access.answer = () => ({ ...denied(503, 'too_many_connections'), retryAfterSeconds: 3 })
+    const expected = { status: 503, reason: 'Service Unavailable', error: 'too_many_connections', socks: 1 }
     assert.equal((await refused(world, '127.0.0.1:1', expected)).get('retry-after'), '3')
   })
 

@@ -133,7 +133,7 @@ describe('one port tells protocols by the first byte:', () => {
   test('a client of a listed address needs no credentials, over HTTP and SOCKS5', async (t) => {
     const { port, access } = await startGateway(t)
     access.answer = ({ credentials }) =>
-      credentials === null ? null : { denied: true, status: 407, error: 'x', detail: 'x' }
+      credentials === null ? null : { denied: true, status: 407, error: 'wrong_credentials', detail: 'x' }
     const target = await echoTarget(t)
     const { talk, reply } = await socksTo(port, '127.0.0.1', target, { user: null })
     assert.equal(reply, 0)

@@ -1,16 +1,14 @@
-import type { Denied } from '../proxy/ports.ts'
+import { refuse } from '../proxy/refusals.ts'
 
-export const trafficExhausted: Denied = {
-  denied: true,
-  status: 466,
-  error: 'traffic_exhausted',
-  detail: 'The traffic of this plan is used up. Top it up, and the same line works again.',
-}
+export const trafficExhausted = refuse(
+  466,
+  'traffic_exhausted',
+  'The traffic of this plan is used up. Top it up, and the same line works again.',
+)
 
-export const booksAway: Denied = {
-  denied: true,
-  status: 503,
-  error: 'gateway_unavailable',
-  detail: 'The gateway cannot reach its books. Try again shortly; nothing was counted.',
-  retryAfterSeconds: 5,
-}
+export const booksAway = refuse(
+  503,
+  'gateway_unavailable',
+  'The gateway cannot reach its books. Try again shortly; nothing was counted.',
+  5,
+)

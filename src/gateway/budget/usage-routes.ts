@@ -7,7 +7,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Scope } from '../../terms/holder.ts'
-import { remedyOf } from './remedies.ts'
+import { remedyOf } from '../proxy/failures.ts'
 import {
   type Bucket,
   buckets,

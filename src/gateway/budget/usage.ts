@@ -1,11 +1,12 @@
 import type pg from 'pg'
 import type { Clock } from '../../kernel/clock.ts'
+import type { Failure } from '../proxy/failures.ts'
 
 /** How one connection ended, for the statistics of its plan. */
 export type Outcome = {
   readonly planId: string
   /** The word of what went wrong; null: nothing did. */
-  readonly error: string | null
+  readonly error: Failure | null
   /** Null: the plan's owner does not want hosts to be counted, or none was reached. */
   readonly host: string | null
   /** All that it passed, in both directions. */

@@ -4,6 +4,7 @@ import type { Clock } from '../../kernel/clock.ts'
 import { anywhere, type Line, type Targeting } from '../lines/targeting.ts'
 import { writeTargeting } from '../lines/username.ts'
 import type { Denied, Exit, Exits, Route } from '../proxy/ports.ts'
+import { refuse } from '../proxy/refusals.ts'
 import { type Candidate, countryOnly, fits, hash32, mix32, type Need } from './candidates.ts'
 import type { ExitHealth } from './health.ts'
 import type { LiveExits } from './live-exits.ts'
@@ -28,26 +29,13 @@ const failuresToEnd = 3
 const maxChoices = 5_000
 const maxLast = 100_000
 
-const denied = (
-  status: Denied['status'],
-  error: string,
-  detail: string,
-  retryAfterSeconds?: number,
-): Denied => ({
-  denied: true,
-  status,
-  error,
-  detail,
-  ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-})
-
 const asked = (targeting: Targeting): string =>
   writeTargeting(targeting)
     .slice(1)
     .replaceAll(/-(?=[a-z.]+-)/g, ' ') || 'this line'
 
 const noExit = (targeting: Targeting, need: Need): Denied =>
-  denied(
+  refuse(
     465,
     'no_exit',
     targeting.strict && targeting.country !== null
@@ -56,13 +44,13 @@ const noExit = (targeting: Targeting, need: Need): Denied =>
   )
 
 const sessionOver = (why: string): Denied =>
-  denied(
+  refuse(
     568,
     'session_failed',
     `the exit of this session ${why}: use another session id, or release the session`,
   )
 
-const full = denied(503, 'exits_full', 'every exit that matches is at its capacity: try again', 1)
+const full = refuse(503, 'exits_full', 'every exit that matches is at its capacity: try again', 1)
 
 /** The id that a supplier sees of a session: none of ours, and another one each time that the session moves. */
 const supplierSession = (key: string, round: number): string =>
@@ -307,7 +295,7 @@ export const createExitPool = (deps: {
       const { targeting, session } = line
       const need: Need = { udp: udp || targeting.udp, family }
       const unknown = live.index().unknownPlace(targeting)
-      if (unknown) return denied(403, 'bad_targeting', `${unknown.token}: ${unknown.detail}`)
+      if (unknown) return refuse(403, 'bad_targeting', `${unknown.token}: ${unknown.detail}`)
       return session === null
         ? rotating(line, holder, need)
         : pinned(line, session.lifetimeMinutes, sessionRef(holder, session.id, targeting), need)

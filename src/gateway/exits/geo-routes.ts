@@ -5,11 +5,9 @@ import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.
 import { wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { alpha2Of } from '../../terms/countries.ts'
-import type { Family } from '../../terms/order-details.ts'
+import { type Family, families } from '../../terms/order-details.ts'
 import { slugOf } from '../lines/slug.ts'
 import type { CountryPlaces, Places } from './places.ts'
-
-const families = ['residential', 'isp', 'mobile', 'ipv4', 'ipv6'] as const
 
 const code = z.string().meta({ description: 'As usernames and line generation take it.' })
 const Country = z

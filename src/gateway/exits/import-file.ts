@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { isStorable, storableText } from '../../kernel/storable.ts'
 import type { Problem } from '../../market/catalog/problem.ts'
 import { alpha2Of } from '../../terms/countries.ts'
+import { families } from '../../terms/order-details.ts'
 import { slugOf } from '../lines/slug.ts'
 import { systems } from '../lines/targeting.ts'
 import { isPlace, maxAsn } from '../lines/targeting-rules.ts'
@@ -50,7 +51,6 @@ const template = z
     if (problem !== null) context.addIssue({ code: 'custom', message: problem })
   })
 
-const families = ['residential', 'isp', 'mobile', 'ipv4', 'ipv6'] as const
 const common = {
   id: z
     .string('an id of 1 to 64 of a-z 0-9 . _ -')

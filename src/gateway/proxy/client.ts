@@ -3,6 +3,7 @@ import { peerAddress, unmapped } from '../../platform/http/client-address.ts'
 import { newRequestId } from '../../platform/http/request-id.ts'
 import type { Context } from './context.ts'
 import type { Watch } from './deadlines.ts'
+import type { Failure } from './failures.ts'
 import type { Protocol } from './metrics.ts'
 import type { Admission, Denied, Knock } from './ports.ts'
 import { unavailable } from './refusals.ts'
@@ -21,7 +22,7 @@ export type Client = {
   rest(wants: 'tunnel' | 'answer'): void
   admit(protocol: Protocol, credentials: Knock['credentials']): Promise<Admission | Denied>
   /** Counts and logs a refusal. @returns the request id that the answer names */
-  refused(status: number, error: string): string
+  refused(status: number, error: Failure): string
   /** Ends the connection so that the client sees that something is missing. */
   reset(): void
   /** What `close` of the gateway asks first: ends the connection when nothing runs over it. */

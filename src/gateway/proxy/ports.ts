@@ -1,12 +1,13 @@
 import type { Family } from '../../terms/order-details.ts'
 import type { Line } from '../lines/targeting.ts'
+import type { Failure } from './failures.ts'
 
 /** Why the gateway refuses; the status is the HTTP one, SOCKS replies are derived from it. */
 export type Denied = {
   readonly denied: true
   readonly status: 403 | 407 | 464 | 465 | 466 | 467 | 502 | 503 | 504 | 568
   /** `X-Proxy-Error`: a word for programs, e.g. `traffic_exhausted`. */
-  readonly error: string
+  readonly error: Failure
   /** `X-Proxy-Detail` and the body: a sentence for people; never a secret, never anything of a foreign plan. */
   readonly detail: string
   readonly retryAfterSeconds?: number
@@ -37,7 +38,7 @@ export type Admission = {
   /** The family of the product that was bought, for `exits.route`; left out: any. */
   readonly family?: Family
   /** `outcome`: `ok`, or the `error` word of what went wrong; counted for the owner's usage report. */
-  close(outcome: { readonly error: string | null; readonly host: string | null }): void
+  close(outcome: { readonly error: Failure | null; readonly host: string | null }): void
 }
 
 /** What a connection may pass on, in bytes; synchronous, since it is asked for every chunk. */

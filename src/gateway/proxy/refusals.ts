@@ -1,3 +1,4 @@
+import type { Failure } from './failures.ts'
 import type { Denied } from './ports.ts'
 
 type Status = Denied['status']
@@ -25,7 +26,7 @@ export const reasonOf = (status: number): string => reasons[status] ?? 'Error'
 /** A refusal of the data plane itself. */
 export const refuse = (
   status: Status,
-  error: string,
+  error: Failure,
   detail: string,
   retryAfterSeconds?: number,
 ): Denied => ({

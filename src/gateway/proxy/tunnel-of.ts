@@ -1,5 +1,6 @@
 import type { Client } from './client.ts'
 import type { Context } from './context.ts'
+import type { Failure } from './failures.ts'
 import type { Protocol } from './metrics.ts'
 import type { Admission } from './ports.ts'
 import { runTunnel } from './relay/tunnel.ts'
@@ -12,7 +13,7 @@ export const tunnelOf = (
   upstream: Wire,
   { spending }: Admission,
   protocol: Protocol,
-  done: (error: string | null) => void,
+  done: (error: Failure | null) => void,
 ): void => {
   metrics.opened(protocol)
   runTunnel({

@@ -1,10 +1,10 @@
 import { z } from 'zod'
+import { families } from '../../terms/order-details.ts'
 
 /** The catalogue's answers, for the interface description and for checking what is sent. */
 
 const cents = z.int().meta({ description: 'Whole cents in USD.' })
 const currency = z.literal('USD')
-const families = ['residential', 'isp', 'mobile', 'ipv4', 'ipv6'] as const
 const states = ['active', 'parked', 'retired'] as const
 const country = z.object({ alpha3: z.string(), name: z.string() })
 const service = z.enum(['dedicated', 'shared'])

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isStorable, storableText } from '../../kernel/storable.ts'
 import { isCountry } from '../../terms/countries.ts'
+import { families } from '../../terms/order-details.ts'
 import type { ProductTerms } from './product.ts'
 
 /**
@@ -42,7 +43,7 @@ const common = {
   description: text(2_000),
   features: z.array(text(200)).max(30).default([]),
   protocols: listOf(z.enum(['http', 'https', 'socks5']), 3),
-  family: z.enum(['residential', 'isp', 'mobile', 'ipv4', 'ipv6']),
+  family: z.enum(families),
   state: z.enum(['active', 'parked', 'retired']).default('active'),
   successorId: productId.nullable().default(null),
   parkedUntil: z.iso.datetime().nullable().default(null),

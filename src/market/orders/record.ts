@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { families } from '../../terms/order-details.ts'
 import { metaOf } from '../catalog/how-to.ts'
 import { customerField, customerIdField } from '../customers/named.ts'
 import { cancelReasons } from './events.ts'
@@ -25,7 +26,7 @@ export const OrderRecord = z
     status: z.enum(orderStatuses),
     kind: z.enum(['order', 'topup', 'extension']),
     productId: z.string(),
-    family: z.enum(['residential', 'isp', 'mobile', 'ipv4', 'ipv6']),
+    family: z.enum(families),
     shape: z.enum(['gateway_gb', 'gateway_time', 'addresses', 'addresses_mobile']),
     delivery: z.enum(['lines', 'addresses']),
     quantity: z.int(),

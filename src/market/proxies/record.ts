@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { ProxyRow } from '../../../projections/proxies.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { families } from '../../terms/order-details.ts'
 import { customerField, customerIdField } from '../customers/named.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -14,7 +15,7 @@ export const ProxyRecord = z
     proxyId: z.string(),
     orderId: z.string(),
     productId: z.string(),
-    family: z.enum(['residential', 'isp', 'mobile', 'ipv4', 'ipv6']),
+    family: z.enum(families),
     ip: z.string(),
     ports: z.object({ http: z.int(), socks5: z.int() }),
     username: z.string(),

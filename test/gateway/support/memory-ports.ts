@@ -1,4 +1,4 @@
-import type { Line } from '../../../src/gateway/lines/targeting.ts'
+import { anywhere, type Line } from '../../../src/gateway/lines/targeting.ts'
 import type {
   Access,
   Admission,
@@ -12,17 +12,7 @@ import type {
 
 export const plainLine: Line = {
   base: 'tester1',
-  targeting: {
-    country: null,
-    state: null,
-    city: null,
-    isp: null,
-    asn: null,
-    os: null,
-    strict: true,
-    udp: false,
-    not: { countries: [], states: [], cities: [], asns: [] },
-  },
+  targeting: anywhere,
   session: null,
   limitMegabytes: null,
   set: null,

@@ -1,4 +1,5 @@
 import type { Client } from '../client.ts'
+import type { Failure } from '../failures.ts'
 import type { Denied } from '../ports.ts'
 import { reasonOf } from '../refusals.ts'
 import { discarding } from '../wire.ts'
@@ -6,7 +7,7 @@ import { discarding } from '../wire.ts'
 /** What the gateway answers itself; the connection ends with it. */
 export type OwnAnswer = {
   readonly status: number
-  readonly error: string
+  readonly error: Failure
   readonly detail: string
   readonly retryAfterSeconds?: number
 }

@@ -1,5 +1,6 @@
 import type { Client } from '../client.ts'
 import type { Context } from '../context.ts'
+import type { Failure } from '../failures.ts'
 import type { Denied } from '../ports.ts'
 import { unavailable } from '../refusals.ts'
 import { payWhole, takeWhole } from '../relay/pay.ts'
@@ -26,7 +27,7 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
   let running: Exchange | null = null
   let draining = false
 
-  const closeLane = (error: string | null): void => {
+  const closeLane = (error: Failure | null): void => {
     const former = lane
     lane = null
     former?.close(error)
@@ -37,7 +38,7 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     answerAndEnd(client, answer, limits.lingerMs, method !== 'HEAD')
   }
   /** What goes to the client still does; then the connection ends, and what the client still sends is not for anybody. */
-  const endAfter = ({ down }: Road, error: string | null): void => {
+  const endAfter = ({ down }: Road, error: Failure | null): void => {
     const { socket } = wire
     watch.within(limits.idleMs, () => socket.destroy())
     socket.once('finish', () => watch.within(limits.lingerMs, () => socket.destroy()))

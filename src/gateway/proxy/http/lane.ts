@@ -1,6 +1,7 @@
 import type { Client } from '../client.ts'
 import type { Context } from '../context.ts'
 import { targetClosed } from '../dial/dialled.ts'
+import type { Failure } from '../failures.ts'
 import { openRoute } from '../open-route.ts'
 import type { Admission, Denied } from '../ports.ts'
 import { createPump, type Pump } from '../relay/pump.ts'
@@ -38,7 +39,7 @@ export type Lane = {
   dropRoad(): void
   /** The connection belongs to somebody else from now on. */
   handOverRoad(): void
-  close(error: string | null): void
+  close(error: Failure | null): void
 }
 
 export const createLane = (

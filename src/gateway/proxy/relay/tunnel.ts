@@ -1,4 +1,5 @@
 import type { Watch } from '../deadlines.ts'
+import type { Failure } from '../failures.ts'
 import type { Denied, Spending } from '../ports.ts'
 import { type Hand, reset, type Wire } from '../wire.ts'
 import type { Cuts } from './cuts.ts'
@@ -14,7 +15,7 @@ export type TunnelParts = {
   readonly lingerMs: number
   passed(direction: 'up' | 'down', bytes: number): void
   /** Both connections are over; null: as they should be. */
-  done(error: string | null): void
+  done(error: Failure | null): void
 }
 
 const nothing = Buffer.alloc(0)
@@ -23,11 +24,11 @@ const nothing = Buffer.alloc(0)
 export const runTunnel = (parts: TunnelParts): void => {
   const { client, upstream, spending, watch, cuts, idleMs, lingerMs, passed, done } = parts
   let over = false
-  let error: string | null = null
+  let error: Failure | null = null
   let cutting = false
   let uncut = (): void => undefined
 
-  const cut = (why: string): void => {
+  const cut = (why: Failure): void => {
     error ??= why
     if (cutting) return
     cutting = true
@@ -78,7 +79,7 @@ export const runTunnel = (parts: TunnelParts): void => {
     // Its callback comes when all that was written before is out.
     socket.write(nothing, () => reset(socket))
   }
-  const handOf = (own: Wire, out: Pump, back: Pump, other: Wire, whenBroken: string): Hand => {
+  const handOf = (own: Wire, out: Pump, back: Pump, other: Wire, whenBroken: Failure): Hand => {
     let ended = false
     return {
       bytes: out.write,

@@ -4,6 +4,7 @@ import { isIP, isIPv6 } from 'node:net'
 import { unmapped } from '../../../platform/http/client-address.ts'
 import type { Client } from '../client.ts'
 import type { Context } from '../context.ts'
+import type { Failure } from '../failures.ts'
 import { routeOf } from '../open-route.ts'
 import type { Admission, Denied } from '../ports.ts'
 import { refuse, socksReplies, unavailable } from '../refusals.ts'
@@ -73,7 +74,7 @@ export const associate = async (
 
   const source = unmapped(control.remoteAddress ?? '')
   let peer: RemoteInfo | null = null
-  let error: string | null = null
+  let error: Failure | null = null
   let over = false
 
   const pay = (payload: Buffer, direction: 'up' | 'down'): boolean => {
@@ -90,7 +91,7 @@ export const associate = async (
     // One that is too long with its header is lost, as datagrams may be.
     relay.send([headerStart, header, payload], peer.port, peer.address, () => undefined)
   }
-  const end = (why: string | null): void => {
+  const end = (why: Failure | null): void => {
     if (over) return
     over = true
     error = why

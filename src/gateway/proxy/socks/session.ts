@@ -1,5 +1,6 @@
 import type { Client } from '../client.ts'
 import type { Context } from '../context.ts'
+import type { Failure } from '../failures.ts'
 import { openRoute } from '../open-route.ts'
 import type { Admission, Denied } from '../ports.ts'
 import { blocked, socksReplies, socksReplyOf } from '../refusals.ts'
@@ -56,7 +57,7 @@ export const serveSocks = (context: Context, client: Client): void => {
   const { socket } = wire
   let admission: Admission | null = null
 
-  const close = (error: string | null): void => {
+  const close = (error: Failure | null): void => {
     admission?.close({ error, host: null })
     admission = null
   }
@@ -93,7 +94,7 @@ export const serveSocks = (context: Context, client: Client): void => {
     admission = null
     end(socksReply(socksReplyOf(why)))
   }
-  const endWith = (reply: number, error: string): void => {
+  const endWith = (reply: number, error: Failure): void => {
     client.refused(400, error)
     close(error)
     end(socksReply(reply))
