@@ -40,8 +40,6 @@ export const openAccess = (
     readonly monotonicMs: MonotonicClock
     readonly logger: Logger
     readonly maxTunnels: number
-    /** Told that plans passed an alarm, so that the log hears of them. */
-    readonly onAlarm?: () => void
   } & Pick<AccessParts, 'whitelisted' | 'targetingOfSet' | 'exitOf'>,
 ): GatewayBooks => {
   const { pool, worker, clock, monotonicMs, logger } = deps
@@ -56,7 +54,6 @@ export const openAccess = (
     worker,
     monotonicMs,
     logger,
-    ...(deps.onAlarm && { onAlarm: deps.onAlarm }),
   })
   const usage = createUsage({ pool, clock, worker })
   const access = startAccess({

@@ -1,8 +1,8 @@
-import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, PlanId } from '../../kernel/ids.ts'
 import type { Family } from '../../terms/order-details.ts'
+import { createLookUp } from './look-up.ts'
 
 /** What a gateway needs to know of a plan. */
 export type KnownPlan = {
@@ -31,9 +31,6 @@ export type PlanDirectory = {
   refresh(planIds: readonly PlanId[]): Promise<void>
 }
 
-const freshMs = 1_000
-/** The leases of a gateway without Postgres last as long. */
-const staleMs = 30_000
 const maxPlans = 50_000
 
 const bitsPerMegabit = 1_000_000
@@ -104,42 +101,23 @@ export const createPlanDirectory = (deps: {
   readonly onRead?: (plan: KnownPlan) => void
 }): PlanDirectory => {
   const { pool, monotonicMs, onRead } = deps
-  const cached = new LRUCache<PlanId, { readonly plan: KnownPlan; readonly askedMs: number }>({
+  const plans = createLookUp<PlanId, KnownPlan>({
+    read: async (planId) => {
+      const [plan] = await readPlans(pool, [planId])
+      if (plan) onRead?.(plan)
+      return plan ?? null
+    },
     max: maxPlans,
+    monotonicMs,
   })
-  const reading = new Map<PlanId, Promise<KnownPlan | null>>()
-
-  const refresh = async (planIds: readonly PlanId[]): Promise<void> => {
-    if (planIds.length === 0) return
-    const askedMs = monotonicMs()
-    const plans = await readPlans(pool, planIds)
-    for (const plan of plans) {
-      cached.set(plan.planId, { plan, askedMs })
-      onRead?.(plan)
-    }
-  }
-
-  const read = (planId: PlanId): Promise<KnownPlan | null> => {
-    const running = reading.get(planId)
-    if (running) return running
-    const started = refresh([planId])
-      .then(() => cached.get(planId)?.plan ?? null)
-      .finally(() => reading.delete(planId))
-    reading.set(planId, started)
-    return started
-  }
-
   return {
-    refresh,
-    find: async (planId) => {
-      const found = cached.get(planId)
-      const ageMs = found ? monotonicMs() - found.askedMs : Number.POSITIVE_INFINITY
-      if (found && ageMs < freshMs) return found.plan
-      try {
-        return await read(planId)
-      } catch (error) {
-        if (found && ageMs < staleMs) return found.plan
-        throw error
+    find: plans.find,
+    refresh: async (planIds) => {
+      if (planIds.length === 0) return
+      const askedMs = monotonicMs()
+      for (const plan of await readPlans(pool, planIds)) {
+        plans.hold(plan.planId, plan, askedMs)
+        onRead?.(plan)
       }
     },
   }

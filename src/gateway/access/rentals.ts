@@ -1,7 +1,7 @@
-import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { AccountId, ProxyId } from '../../kernel/ids.ts'
+import { createLookUp } from './look-up.ts'
 
 /** How a mobile rental goes from one exit of its carrier to the next. */
 export type Rotation = {
@@ -31,22 +31,15 @@ export type Rentals = {
 }
 
 const minuteMs = 60_000
-const freshMs = 1_000
-const staleMs = 30_000
 const maxRentals = 50_000
-
-type Found = { readonly rental: Rental | null; readonly askedMs: number }
 
 export const createRentals = (deps: {
   readonly pool: pg.Pool
   readonly monotonicMs: MonotonicClock
 }): Rentals => {
   const { pool, monotonicMs } = deps
-  const cached = new LRUCache<string, Found>({ max: maxRentals })
-  const reading = new Map<string, Promise<Rental | null>>()
 
   const read = async (address: string): Promise<Rental | null> => {
-    const askedMs = monotonicMs()
     const { rows } = await pool.query<{
       proxy_id: ProxyId
       account_id: AccountId
@@ -67,42 +60,24 @@ export const createRentals = (deps: {
       values: [address],
     })
     const [row] = rows
-    const rental =
-      row === undefined
-        ? null
-        : {
-            proxyId: row.proxy_id,
-            accountId: row.account_id,
-            ip: address,
-            blocked: row.blocked,
-            expiresAtMs: Date.parse(row.expires_at),
-            rotation:
-              row.carrier_id === null || row.rotation_minutes === null
-                ? null
-                : {
-                    carrierId: row.carrier_id,
-                    everyMs: row.rotation_minutes === 0 ? null : row.rotation_minutes * minuteMs,
-                    sinceMs: Date.parse(row.created_at),
-                    turns: Number(row.turns),
-                  },
-          }
-    cached.set(address, { rental, askedMs })
-    return rental
+    if (row === undefined) return null
+    return {
+      proxyId: row.proxy_id,
+      accountId: row.account_id,
+      ip: address,
+      blocked: row.blocked,
+      expiresAtMs: Date.parse(row.expires_at),
+      rotation:
+        row.carrier_id === null || row.rotation_minutes === null
+          ? null
+          : {
+              carrierId: row.carrier_id,
+              everyMs: row.rotation_minutes === 0 ? null : row.rotation_minutes * minuteMs,
+              sinceMs: Date.parse(row.created_at),
+              turns: Number(row.turns),
+            },
+    }
   }
 
-  return {
-    at: async (address) => {
-      const found = cached.get(address)
-      const ageMs = found ? monotonicMs() - found.askedMs : Number.POSITIVE_INFINITY
-      if (found && ageMs < freshMs) return found.rental
-      const running = reading.get(address) ?? read(address).finally(() => reading.delete(address))
-      reading.set(address, running)
-      try {
-        return await running
-      } catch (error) {
-        if (found && ageMs < staleMs) return found.rental
-        throw error
-      }
-    },
-  }
+  return { at: createLookUp({ read, max: maxRentals, monotonicMs }).find }
 }

@@ -1,4 +1,3 @@
-import type { Direction } from '../budget/sales.ts'
 import type { SessionCap } from '../budget/session-caps.ts'
 import type { Usage } from '../budget/usage.ts'
 import type { Denied, Spending } from '../proxy/ports.ts'
@@ -21,7 +20,7 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
   const own = new AbortController()
   const fresh = { up: 0, down: 0 }
   let total = 0
-  const count = (bytes: number, direction: Direction): void => {
+  const count = (bytes: number, direction: 'up' | 'down'): void => {
     fresh[direction] += bytes
     total += bytes
   }

@@ -5,7 +5,6 @@ import type { TrafficReports } from '../../market/plans/traffic-reports.ts'
 import type { Denied, Spending } from '../proxy/ports.ts'
 import type { Leases } from './leases.ts'
 import { PlanBudget, type Terms } from './plan-budget.ts'
-import type { Traffic } from './sales.ts'
 
 /** What this gateway process sells of every plan that it serves. */
 export type Budgets = {
@@ -40,7 +39,7 @@ const lostMs = 50_000
 
 type Batch = {
   readonly sequence: number
-  readonly sold: ReadonlyMap<PlanId, Traffic>
+  readonly sold: ReadonlyMap<PlanId, number>
   readonly rounds: ReadonlyMap<PlanId, ReturnType<PlanBudget['snapshot']>>
 }
 
@@ -53,10 +52,6 @@ export const startBudgets = (deps: {
   readonly worker: string
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'warn'>
-  /** Told of what was reported, for the usage statistics. */
-  readonly onSold?: (sold: ReadonlyMap<PlanId, Traffic>) => void
-  /** Told that plans passed an alarm, so that the log hears of them. */
-  readonly onAlarm?: (planIds: readonly PlanId[]) => void
 }): Budgets => {
   const { reports, leases, worker, monotonicMs, logger } = deps
   const budgets = new Map<PlanId, PlanBudget>()
@@ -87,11 +82,10 @@ export const startBudgets = (deps: {
   }
 
   const gather = (): Batch => {
-    const sold = new Map<PlanId, Traffic>()
+    const sold = new Map<PlanId, number>()
     const rounds = new Map<PlanId, ReturnType<PlanBudget['snapshot']>>()
-    const add = (planId: PlanId, more: Traffic): void => {
-      const { up, down } = sold.get(planId) ?? { up: 0, down: 0 }
-      if (more.up + more.down > 0) sold.set(planId, { up: up + more.up, down: down + more.down })
+    const add = (planId: PlanId, bytes: number): void => {
+      if (bytes > 0) sold.set(planId, (sold.get(planId) ?? 0) + bytes)
     }
     for (const budget of replaced) add(budget.planId, budget.snapshot().sold)
     replaced.clear()
@@ -106,11 +100,7 @@ export const startBudgets = (deps: {
 
   const report = async ({ sequence, sold }: Batch): Promise<void> => {
     if (sold.size === 0) return
-    const traffic = new Map([...sold].map(([planId, { up, down }]) => [planId, up + down]))
-    const answer = await reports.report({ reporter: worker, sequence, traffic })
-    if (!answer.counted) return
-    deps.onSold?.(sold)
-    if (answer.alarmed.length > 0) deps.onAlarm?.(answer.alarmed)
+    await reports.report({ reporter: worker, sequence, traffic: sold })
   }
 
   const renew = async ({ rounds }: Batch): Promise<void> => {
@@ -218,8 +208,8 @@ export const startBudgets = (deps: {
         denied: false,
         leave,
         spending: {
-          take: (wanted, direction) => budget.take(wanted, direction),
-          giveBack: (bytes, direction) => budget.giveBack(bytes, direction),
+          take: (wanted) => budget.take(wanted),
+          giveBack: (bytes) => budget.giveBack(bytes),
           more: () => budget.more(),
           ended: budget.ended,
         },

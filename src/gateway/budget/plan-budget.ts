@@ -4,7 +4,7 @@ import type { Denied } from '../proxy/ports.ts'
 import { createBucket } from './bucket.ts'
 import { booksAway, trafficExhausted } from './denials.ts'
 import { type LeaseAnswer, type LeaseRequest, leaseValidMs } from './leases.ts'
-import { createSales, type Direction, type Traffic } from './sales.ts'
+import { createSales } from './sales.ts'
 
 /** What a budget needs to know of its plan. */
 export type Terms = {
@@ -96,7 +96,7 @@ export class PlanBudget {
     return this.#bucket ? this.#bucket.available() : this.#slab
   }
 
-  take(wanted: number, direction: Direction): number {
+  take(wanted: number): number {
     const bytes = Math.min(wanted, this.#available())
     if (bytes <= 0) return 0
     if (this.#bucket) this.#bucket.take(bytes)
@@ -106,14 +106,14 @@ export class PlanBudget {
       this.#recent += bytes
       if (before >= this.#target() / 2 && this.#slab < this.#target() / 2) this.#need()
     }
-    this.#sales.add(bytes, direction)
+    this.#sales.add(bytes)
     return bytes
   }
 
-  giveBack(bytes: number, direction: Direction): void {
+  giveBack(bytes: number): void {
     if (this.#bucket) this.#bucket.giveBack(bytes)
     else this.#slab += bytes
-    this.#sales.add(-bytes, direction)
+    this.#sales.add(-bytes)
     this.#wake()
   }
 
@@ -157,7 +157,7 @@ export class PlanBudget {
    * What is to be reported and asked for at this moment, in one step, so that both fit together. What is not wanted any
    * more is given up here, before others may have it.
    */
-  snapshot(): { readonly sold: Traffic; readonly request: LeaseRequest; readonly over: boolean } {
+  snapshot(): { readonly sold: number; readonly request: LeaseRequest; readonly over: boolean } {
     const idle = this.#tunnels === 0
     const idleForMs = this.#monotonicMs() - this.#idleSinceMs
     const over =

@@ -1,14 +1,9 @@
-export type Direction = 'up' | 'down'
-
-/** Bytes by their direction: `up` from the client to the target. */
-export type Traffic = { readonly up: number; readonly down: number }
-
-/** What was sold of one plan since it was last reported. */
+/** Bytes of one plan that were sold since they were last reported. */
 export type Sales = {
   /** Negative for what was given back. */
-  add(bytes: number, direction: Direction): void
+  add(bytes: number): void
   /** What is new, never negative: what was given back after its report is set off against later sales. */
-  report(): Traffic
+  report(): number
   /** Bytes that were reported and then given back: they are paid for, so no lease need cover them. */
   prepaid(): number
   /** Reports nothing of what was sold until now. */
@@ -16,21 +11,19 @@ export type Sales = {
 }
 
 export const createSales = (): Sales => {
-  const fresh = { up: 0, down: 0 }
-  const taken = (direction: Direction): number => {
-    const bytes = Math.max(0, fresh[direction])
-    fresh[direction] -= bytes
-    return bytes
-  }
+  let fresh = 0
   return {
-    add: (bytes, direction) => {
-      fresh[direction] += bytes
+    add: (bytes) => {
+      fresh += bytes
     },
-    report: () => ({ up: taken('up'), down: taken('down') }),
-    prepaid: () => -Math.min(0, fresh.up) - Math.min(0, fresh.down),
+    report: () => {
+      const bytes = Math.max(0, fresh)
+      fresh -= bytes
+      return bytes
+    },
+    prepaid: () => Math.max(0, -fresh),
     forget: () => {
-      fresh.up = 0
-      fresh.down = 0
+      fresh = 0
     },
   }
 }

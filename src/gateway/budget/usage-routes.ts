@@ -2,11 +2,11 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import type { Clock } from '../../kernel/clock.ts'
-import { findPlan, type PlanQueries } from '../../market/plans/queries.ts'
+import { createOwnPlan } from '../../market/plans/own-plan.ts'
+import type { PlanQueries } from '../../market/plans/queries.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import type { Scope } from '../../terms/holder.ts'
 import { remedyOf } from '../proxy/failures.ts'
 import {
   type Bucket,
@@ -83,13 +83,9 @@ export const planUsageRoutes = (deps: {
   readonly reads: Pick<Reads, 'settled'>
   readonly clock: Clock
 }): readonly Route[] => {
-  const { pool, db, reads, clock } = deps
+  const { pool, clock } = deps
 
-  const ownPlan = async (scope: Scope, planId: string, after: number | null): Promise<string> => {
-    await reads.settled(scope.accountId, after ?? 0)
-    if (!(await findPlan(db, scope, planId))) throw refuse('not_found', 'no plan has this id')
-    return planId
-  }
+  const planOf = createOwnPlan(deps)
 
   const rangeOf = (
     bucket: Bucket,
@@ -156,7 +152,7 @@ export const planUsageRoutes = (deps: {
       handler: async ({ scope, params: { id }, query, after }) => {
         const { bucket = 'hour' } = query
         const range = rangeOf(bucket, query)
-        return { status: 200, body: await usageOf(await ownPlan(scope, id, after), range, bucket) }
+        return { status: 200, body: await usageOf((await planOf(scope, id, after)).plan_id, range, bucket) }
       },
     }),
     route({
@@ -176,7 +172,7 @@ export const planUsageRoutes = (deps: {
       responses: { 200: { description: 'The usage of the last day.', body: PlanUsage, example } },
       errors: ['not_found'],
       handler: async ({ scope, params: { id }, body: { countsHosts }, after }) => {
-        const planId = await ownPlan(scope, id, after)
+        const { plan_id: planId } = await planOf(scope, id, after)
         await setCountsHosts(pool, planId, countsHosts)
         return { status: 200, body: await usageOf(planId, rangeOf('hour', {}), 'hour') }
       },

@@ -2,18 +2,23 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
-import type { PlanId } from '../../kernel/ids.ts'
 import type { Catalog } from '../../market/catalog/catalog.ts'
 import type { Generate } from '../../market/catalog/product.ts'
-import { findPlan, type PlanQueries } from '../../market/plans/queries.ts'
-import { type FoundPlan, type Gateway, planExample } from '../../market/plans/record.ts'
+import { createOwnPlan } from '../../market/plans/own-plan.ts'
+import type { PlanQueries } from '../../market/plans/queries.ts'
+import {
+  connectionOf,
+  type FoundPlan,
+  type Gateway,
+  PlanRecord,
+  planExample,
+} from '../../market/plans/record.ts'
 import { rotatePlanPassword } from '../../market/plans/rotation.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import type { Scope } from '../../terms/holder.ts'
 import type { Family } from '../../terms/order-details.ts'
 import type { ExitIndex } from '../exits/candidates.ts'
 import type { ExitHealth } from '../exits/health.ts'
@@ -103,18 +108,9 @@ export const lineRoutes = (deps: {
   readonly allowLoopback: boolean
   readonly clock: Clock
 }): readonly Route[] => {
-  const { catalog, reads, db, pool, runner, credentials, gateway, exits, sets, whitelist, clock } = deps
+  const { catalog, pool, runner, credentials, gateway, exits, sets, whitelist, clock } = deps
 
-  const planOf = async (
-    scope: Scope,
-    id: string,
-    after: number | null,
-  ): Promise<FoundPlan & { readonly plan_id: PlanId }> => {
-    await reads.settled(scope.accountId, after ?? 0)
-    const plan = await findPlan(db, scope, id)
-    if (!plan) throw refuse('not_found', 'no plan has this id')
-    return plan as FoundPlan & { readonly plan_id: PlanId }
-  }
+  const planOf = createOwnPlan(deps)
 
   const soldOf = (plan: FoundPlan): { readonly generate: Generate; readonly family: Family | null } => {
     const product = catalog.current().resolve(plan.product_id)
@@ -276,12 +272,7 @@ export const lineRoutes = (deps: {
           body: z
             .object({
               planId: z.string(),
-              connection: z.object({
-                host: z.string(),
-                ports: z.object({ http: z.int(), socks5: z.int() }),
-                username: z.string(),
-                password: z.string(),
-              }),
+              connection: PlanRecord.shape.connection,
               previousValidUntil: instant,
             })
             .meta({ id: 'RotatedPassword' }),
@@ -305,11 +296,7 @@ export const lineRoutes = (deps: {
           position,
           body: {
             planId,
-            connection: {
-              host: gateway.host,
-              ports: { http: gateway.port, socks5: gateway.port },
-              ...credentials.of(planId, generation),
-            },
+            connection: connectionOf(gateway, credentials.of(planId, generation)),
             previousValidUntil: isoTime(rotatedAtMs + graceMs),
           },
         }

@@ -102,6 +102,16 @@ export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanCont
   orderIds: [...row.order_ids],
 })
 
+/** What connects to a plan: one port for both protocols. */
+export const connectionOf = (
+  { host, port }: Gateway,
+  credentials: Credentials,
+): PlanRecord['connection'] => ({
+  host,
+  ports: { http: port, socks5: port },
+  ...credentials,
+})
+
 export const planRecord = (
   row: FoundPlan,
   context: PlanContext & { readonly credentials: Credentials; readonly gateway: Gateway },
@@ -110,7 +120,7 @@ export const planRecord = (
   const generate = product && 'generate' in product ? product.generate : { maxCount: 0, targeting: [] }
   return {
     ...planFacts(row, context),
-    connection: { host: gateway.host, ports: { http: gateway.port, socks5: gateway.port }, ...credentials },
+    connection: connectionOf(gateway, credentials),
     generate: { maxCount: generate.maxCount, targeting: [...generate.targeting] },
   }
 }

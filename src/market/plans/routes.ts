@@ -4,13 +4,11 @@ import type { Reads } from '../../../projections/engine/reads.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { Caller } from '../../platform/http/auth.ts'
-import { refuse } from '../../platform/http/errors.ts'
 import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import type { Scope } from '../../terms/holder.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/pricing.ts'
 import { refuseUnnamedHolder } from '../customers/named.ts'
@@ -22,7 +20,8 @@ import { prepareTopUp } from '../orders/prepare.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/record.ts'
 import { chargeErrors, guardField, methodField, payPageErrors, quantityField } from '../orders/routes.ts'
 import type { OrderService } from '../orders/service.ts'
-import { findPlan, listPlans, type PlanQueries } from './queries.ts'
+import { createOwnPlan } from './own-plan.ts'
+import { listPlans, type PlanQueries } from './queries.ts'
 import { type FoundPlan, type Gateway, PlanRecord, planExample, planRecord, planStatuses } from './record.ts'
 
 const params = z.object({ id: z.string() })
@@ -77,12 +76,7 @@ export const planRoutes = (deps: {
   const recordOf = async (caller: Caller, row: FoundPlan): Promise<PlanRecord> =>
     (await recordsOf(caller, [row]))[0]!
 
-  const planOf = async (scope: Scope, planId: string, after: number | null): Promise<FoundPlan> => {
-    await reads.settled(scope.accountId, after ?? 0)
-    const plan = await findPlan(db, scope, planId)
-    if (!plan) throw refuse('not_found', 'no plan has this id')
-    return plan
-  }
+  const planOf = createOwnPlan(deps)
 
   return [
     route({

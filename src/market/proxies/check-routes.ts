@@ -7,7 +7,8 @@ import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { checkRental } from './check.ts'
-import { findProxies, type ProxyQueries } from './queries.ts'
+import { createOwnProxy } from './own-proxy.ts'
+import type { ProxyQueries } from './queries.ts'
 import { proxyExample, proxyStatus } from './record.ts'
 
 /** Five at once and five a minute of one account: a check sends traffic that nobody pays for. */
@@ -43,7 +44,8 @@ export const proxyCheckRoutes = (deps: {
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
 }): readonly Route[] => {
-  const { reads, db, credentials, gateway, clock, monotonicMs } = deps
+  const { credentials, gateway, clock, monotonicMs } = deps
+  const proxyOf = createOwnProxy(deps)
   const limiter = createRateLimiter(checks, monotonicMs)
   return [
     route({
@@ -63,9 +65,7 @@ export const proxyCheckRoutes = (deps: {
       responses: { 200: { description: 'What came of it.', body: CheckRecord, example: checkExample } },
       errors: ['not_found', 'rental_ended', 'check_not_available'],
       handler: async ({ scope, params: { id }, after }) => {
-        await reads.settled(scope.accountId, after ?? 0)
-        const [row] = await findProxies(db, scope, { proxyIds: [id] }, clock(), 1)
-        if (!row) throw refuse('not_found', 'no proxy has this id')
+        const row = await proxyOf(scope, id, after)
         if (proxyStatus(row, clock()) === 'expired')
           throw refuse('rental_ended', `the rental of ${id} has ended: there is nothing to check`)
         const target = await deps.target()

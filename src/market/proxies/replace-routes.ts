@@ -11,13 +11,12 @@ import { replayHeaders } from '../../platform/http/idempotency.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { stockStream } from '../../terms/streams.ts'
-import { customerRefs } from '../customers/vault.ts'
 import { replaceReasons } from '../stock/events.ts'
 import { stockFold } from '../stock/fold.ts'
 import { decideReplacement, type ReplacementRefusal } from '../stock/replace.ts'
-import { findProxies, type ProxyQueries } from './queries.ts'
-import { ProxyRecord, proxyExample, proxyRecord } from './record.ts'
-import { proxySecrets } from './rotate.ts'
+import { createOwnProxy, createProxyRecords } from './own-proxy.ts'
+import type { ProxyQueries } from './queries.ts'
+import { ProxyRecord, proxyExample } from './record.ts'
 
 const maxComment = 500
 
@@ -57,7 +56,9 @@ export const proxyReplaceRoutes = (deps: {
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
-  const { runner, reads, db, pool, gateway, clock } = deps
+  const { runner, pool } = deps
+  const records = createProxyRecords(deps)
+  const proxyOf = createOwnProxy(deps)
   return [
     route({
       method: 'POST',
@@ -89,16 +90,7 @@ export const proxyReplaceRoutes = (deps: {
         'replacement_limit_reached',
         'idempotency_conflict',
       ],
-      handler: async ({
-        caller,
-        scope,
-        params: { id },
-        body,
-        idempotencyKey,
-        customerRef,
-        requestId,
-        after,
-      }) => {
+      handler: async ({ caller, scope, params: { id }, body, idempotencyKey, requestId, after }) => {
         const { accountId, keyId } = caller
         const { reason, comment } = body
         if (reason === 'custom' && comment === undefined)
@@ -106,9 +98,7 @@ export const proxyReplaceRoutes = (deps: {
             'invalid_body',
             'send a comment with the reason custom: what is wrong with the address',
           )
-        await reads.settled(scope.accountId, after ?? 0)
-        const [row] = await findProxies(db, scope, { proxyIds: [id] }, clock(), 1)
-        if (!row) throw refuse('not_found', 'no proxy has this id')
+        const row = await proxyOf(scope, id, after)
         const made = await handle(
           runner,
           {
@@ -137,14 +127,12 @@ export const proxyReplaceRoutes = (deps: {
             [row.proxy_id, accountId, comment],
           )
         const { ip, city, asn, asnOrg } = made.address
-        const customer =
-          customerRef ?? (await customerRefs(pool, accountId, [row.customer_id])).get(row.customer_id) ?? null
-        const now = { ...row, ip, city, asn, asn_org: asnOrg }
+        const [record] = await records(accountId, [{ ...row, ip, city, asn, asn_org: asnOrg }])
         return {
           status: 200,
           position: made.position,
           headers: made.replayed ? { 'idempotency-replayed': 'true' } : {},
-          body: proxyRecord(now, proxySecrets(deps, row), clock(), customer, gateway.port),
+          body: record!,
         }
       },
     }),

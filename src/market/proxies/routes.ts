@@ -3,18 +3,15 @@ import { z } from 'zod'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
-import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { answerUnderKey, responsesUnderKey } from '../../platform/http/idempotency.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { countryQuery, inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import type { Scope } from '../../terms/holder.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { TermsOf } from '../catalog/pricing.ts'
 import type { Customers } from '../customers/service.ts'
-import { customerRefs } from '../customers/vault.ts'
 import { maxLabelLength, setLabel } from '../labels/labels.ts'
 import { createBuy } from '../orders/buying.ts'
 import { prepareExtension } from '../orders/prepare.ts'
@@ -23,16 +20,9 @@ import { chargeErrors, guardField } from '../orders/routes.ts'
 import type { OrderService } from '../orders/service.ts'
 import { maxExtended, rentalsToExtend } from './extend.ts'
 import { pageHeaders, pageHeaderTexts } from './lines.ts'
+import { createOwnProxy, createProxyRecords } from './own-proxy.ts'
 import { findProxies, listProxies, type ProxyQueries } from './queries.ts'
-import {
-  type FoundProxy,
-  ProxyRecord,
-  proxyExample,
-  proxyLine,
-  proxyRecord,
-  proxyStatuses,
-} from './record.ts'
-import { proxySecrets } from './rotate.ts'
+import { ProxyRecord, proxyExample, proxyLine, proxyStatuses } from './record.ts'
 
 const params = z.object({ id: z.string() })
 
@@ -62,26 +52,11 @@ export const proxyRoutes = (deps: {
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, reads, db, pool, gateway, clock } = deps
+  const { orders, catalog, reads, db, pool, clock } = deps
   const buy = createBuy(deps)
 
-  const recordsOf = async ({ accountId }: Caller, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
-    const refs = await customerRefs(
-      pool,
-      accountId,
-      rows.map((row) => row.customer_id),
-    )
-    return rows.map((row) => {
-      const customer = refs.get(row.customer_id) ?? null
-      return proxyRecord(row, proxySecrets(deps, row), clock(), customer, gateway.port)
-    })
-  }
-
-  const proxyOf = async (scope: Scope, id: string): Promise<FoundProxy> => {
-    const [proxy] = await findProxies(db, scope, { proxyIds: [id] }, clock(), 1)
-    if (!proxy) throw refuse('not_found', 'no proxy has this id')
-    return proxy
-  }
+  const records = createProxyRecords(deps)
+  const proxyOf = createOwnProxy(deps)
 
   return [
     route({
@@ -135,7 +110,7 @@ export const proxyRoutes = (deps: {
           // A line cannot say that its address is dead.
           const usable = { ...filter, status: query.status ?? 'running' } as const
           const page = await listProxies(db, scope, usable, { limit, offset }, clock())
-          const proxies = await recordsOf(caller, page.proxies)
+          const proxies = await records(caller.accountId, page.proxies)
           const { limit: _, offset: _o, expires_before: _b, ...asked } = query
           const again = {
             ...asked,
@@ -149,7 +124,7 @@ export const proxyRoutes = (deps: {
           }
         }
         const page = await listProxies(db, scope, filter, { limit, offset }, clock())
-        const proxies = await recordsOf(caller, page.proxies)
+        const proxies = await records(caller.accountId, page.proxies)
         return { status: 200, body: { proxies, total: page.total, limit, offset } }
       },
     }),
@@ -169,8 +144,7 @@ export const proxyRoutes = (deps: {
       responses: { 200: { description: 'The address.', body: ProxyRecord, example: proxyExample } },
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, after }) => {
-        await reads.settled(scope.accountId, after ?? 0)
-        const [record] = await recordsOf(caller, [await proxyOf(scope, id)])
+        const [record] = await records(caller.accountId, [await proxyOf(scope, id, after)])
         return { status: 200, body: record! }
       },
     }),
@@ -191,10 +165,9 @@ export const proxyRoutes = (deps: {
       responses: { 200: { description: 'The address.', body: ProxyRecord, example: proxyExample } },
       errors: ['not_found'],
       handler: async ({ caller, scope, params: { id }, body: { label }, after }) => {
-        await reads.settled(caller.accountId, after ?? 0)
-        const proxy = await proxyOf(scope, id)
+        const proxy = await proxyOf(scope, id, after)
         await setLabel(pool, caller.accountId, proxy.proxy_id as ProxyId, label)
-        const [record] = await recordsOf(caller, [{ ...proxy, label }])
+        const [record] = await records(caller.accountId, [{ ...proxy, label }])
         return { status: 200, body: record! }
       },
     }),

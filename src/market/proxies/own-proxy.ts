@@ -1,0 +1,45 @@
+import type pg from 'pg'
+import type { Reads } from '../../../projections/engine/reads.ts'
+import type { Clock } from '../../kernel/clock.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { Credentials } from '../../platform/vault/credentials.ts'
+import type { Scope } from '../../terms/holder.ts'
+import { customerRefs } from '../customers/vault.ts'
+import { findProxies, type ProxyQueries } from './queries.ts'
+import { type FoundProxy, type ProxyRecord, proxyRecord } from './record.ts'
+import { proxySecrets } from './rotate.ts'
+
+/**
+ * Reads a rental within a caller's scope, with everything that the account did up to `after`. Refusal: not_found, for an
+ * absent rental and a foreign one alike.
+ */
+export const createOwnProxy =
+  (deps: { readonly reads: Pick<Reads, 'settled'>; readonly db: ProxyQueries; readonly clock: Clock }) =>
+  async (scope: Scope, proxyId: string, after: number | null): Promise<FoundProxy> => {
+    await deps.reads.settled(scope.accountId, after ?? 0)
+    const [proxy] = await findProxies(deps.db, scope, { proxyIds: [proxyId] }, deps.clock(), 1)
+    if (!proxy) throw refuse('not_found', 'no proxy has this id')
+    return proxy
+  }
+
+/** Rentals as their renter sees them, with the reseller's own ids of its customers. */
+export const createProxyRecords =
+  (deps: {
+    readonly pool: pg.Pool
+    readonly credentials: Credentials
+    readonly publicUrl: () => string
+    readonly gateway: { readonly port: number }
+    readonly clock: Clock
+  }) =>
+  async (accountId: AccountId, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
+    const refs = await customerRefs(
+      deps.pool,
+      accountId,
+      rows.map((row) => row.customer_id),
+    )
+    return rows.map((row) => {
+      const customer = refs.get(row.customer_id) ?? null
+      return proxyRecord(row, proxySecrets(deps, row), deps.clock(), customer, deps.gateway.port)
+    })
+  }
