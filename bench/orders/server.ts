@@ -19,7 +19,10 @@ const startArguments = (): readonly string[] => {
 /** Opens the metrics of a server to measure. */
 export const metricsToken = randomBytes(16).toString('hex')
 
-/** The settings of a server to measure: the demo catalogue, no rate limit, keys of its own. */
+/**
+ * The settings of a server to measure: the demo catalogue, no rate limit, keys of its own. The gateway is a process apart,
+ * with a benchmark of its own.
+ */
 export const serverSettings = (database: string, dataDir: string) => ({
   PATH: process.env.PATH,
   HOME: process.env.HOME,
@@ -28,6 +31,7 @@ export const serverSettings = (database: string, dataDir: string) => ({
   FAREBOX_DATA: dataDir,
   FAREBOX_DEMO: 'on',
   FAREBOX_RATE_LIMIT: 'off',
+  FAREBOX_GATEWAY_WORKERS: '0',
   FAREBOX_METRICS_TOKEN: metricsToken,
   FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
   FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
