@@ -1,4 +1,6 @@
 import type { Cover, ExitTerms } from '../gateway/exits/events.ts'
+import { slugOf } from '../gateway/lines/slug.ts'
+import { carriers } from './exit-carriers.ts'
 
 /** A state or region with a city of it, and a provider with its AS number: of each country two. */
 type Country = {
@@ -141,28 +143,37 @@ const countries: readonly Country[] = [
       ['Optus', 4804],
     ],
   },
+  {
+    country: 'pl',
+    places: [
+      ['Mazovia', 'Warsaw'],
+      ['Lesser Poland', 'Krakow'],
+    ],
+    isps: [
+      ['Orange Polska', 5617],
+      ['Play', 39_603],
+    ],
+  },
 ]
 
 const systems = ['windows', 'mac', 'android', 'ios'] as const
+type System = (typeof systems)[number]
 
-/** As the geo lists spell it: the names above have nothing but letters, accents, spaces and hyphens. */
-const codeOf = (name: string): string =>
-  name
-    .normalize('NFKD')
-    .replaceAll(/\p{M}/gu, '')
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '_')
-
-const coverOf = (of: Country, at: number): Cover => {
-  const [state, city] = of.places[at % of.places.length]!
-  const [isp, asn] = of.isps[at % of.isps.length]!
+const coverOf = (
+  { country, places, isps }: Country,
+  at: number,
+  network: Country['isps'][number] = isps[at % isps.length]!,
+  system: System = systems[at % systems.length]!,
+): Cover => {
+  const [state, city] = places[at % places.length]!
+  const [isp, asn] = network
   return {
-    country: of.country,
-    states: [{ code: codeOf(state), name: state }],
-    cities: [{ code: codeOf(city), name: city, state: codeOf(state) }],
-    isps: [{ code: codeOf(isp), name: isp, asns: [asn] }],
+    country,
+    states: [{ code: slugOf(state), name: state }],
+    cities: [{ code: slugOf(city), name: city, state: slugOf(state) }],
+    isps: [{ code: slugOf(isp), name: isp, asns: [asn] }],
     asns: [asn],
-    systems: [systems[at % systems.length]!],
+    systems: [system],
   }
 }
 
@@ -174,19 +185,48 @@ export type PlannedExit = {
 
 const families = ['residential', 'residential', 'residential', 'mobile', 'isp'] as const
 
-/** Five exits in each of a dozen countries, one of them mobile and one an ISP's, so that every targeting of every product can be tried. */
-export const plannedExits: readonly PlannedExit[] = countries.flatMap((of) =>
-  families.map((family, at) => ({
-    kind: at % 2 === 0 ? ('socks5' as const) : ('http' as const),
-    terms: {
-      exitId: `sandbox-${of.country}-${at + 1}`,
-      family,
-      // The ISP's has the place of the first and the system of the third.
-      covers: [coverOf(of, family === 'isp' ? 6 : at)],
-      weight: 1,
-      capacity: null,
-      udp: at % 2 === 0,
-      carrier: null,
-    },
-  })),
+const planned = (
+  terms: Pick<ExitTerms, 'exitId' | 'family' | 'covers' | 'carrier'>,
+  at: number,
+): PlannedExit => ({
+  kind: at % 2 === 0 ? 'socks5' : 'http',
+  terms: { ...terms, weight: 1, capacity: null, udp: at % 2 === 0 },
+})
+
+const inCountries = countries.flatMap((of) =>
+  families.map((family, at) =>
+    planned(
+      {
+        exitId: `sandbox-${of.country}-${at + 1}`,
+        family,
+        // The ISP's has the place of the first and the system of the third.
+        covers: [coverOf(of, family === 'isp' ? 6 : at)],
+        carrier: null,
+      },
+      at,
+    ),
+  ),
 )
+
+const ofCarriers = carriers.flatMap(({ id, country, network }) => {
+  const of = countries.find((each) => each.country === country)
+  return of === undefined
+    ? []
+    : (['android', 'ios', 'android'] as const).map((system, at) =>
+        planned(
+          {
+            exitId: `sandbox-${id}-${at + 1}`,
+            family: 'mobile',
+            covers: [coverOf(of, at, network, system)],
+            carrier: id,
+          },
+          at,
+        ),
+      )
+})
+
+/**
+ * Five exits in each country, one of them mobile and one an ISP's, so that every targeting of every product can be tried;
+ * and three of each carrier's line, so that mobile rentals rotate.
+ */
+export const plannedExits: readonly PlannedExit[] = [...inCountries, ...ofCarriers]

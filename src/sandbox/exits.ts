@@ -85,6 +85,7 @@ export const exitControls = (app: FastifyInstance, { running }: SandboxExits): v
       isp: cover?.isps[0]?.code,
       asn: cover?.asns[0],
       os: cover?.systems[0],
+      carrier: planned.terms.carrier,
       ...proxy.state(),
     }
   }

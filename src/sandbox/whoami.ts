@@ -5,7 +5,7 @@ import type { ExitTerms } from '../gateway/exits/events.ts'
 
 /** Answers `http://whoami.sandbox/`: through which exit of the sandbox a request came, by the address that it came from. */
 export const startWhoami = async (
-  exits: ReadonlyMap<string, Pick<ExitTerms, 'exitId' | 'covers'>>,
+  exits: ReadonlyMap<string, Pick<ExitTerms, 'exitId' | 'covers' | 'carrier'>>,
 ): Promise<{ readonly port: number; close(): Promise<void> }> => {
   const server = createServer((request, response) => {
     const ip = request.socket.remoteAddress ?? ''
@@ -21,6 +21,7 @@ export const startWhoami = async (
       isp: cover?.isps[0]?.code ?? null,
       asn: cover?.asns[0] ?? null,
       os: cover?.systems[0] ?? null,
+      carrier: exit?.carrier ?? null,
     }
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end(`${JSON.stringify(body)}\n`)

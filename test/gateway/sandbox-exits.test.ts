@@ -74,16 +74,23 @@ test('the exits of the sandbox', async (t) => {
   await t.test('are marked in the list of exits', async (tt) => {
     const { out } = await farebox(tt, ['exits', 'list', '--country', 'us', '--json'], env)
     const { exits } = JSON.parse(out)
-    assert.equal(exits.length, 5)
+    assert.equal(exits.length, 14)
     assert.ok(exits.every(({ sandbox }: { sandbox: boolean }) => sandbox))
     assert.doesNotMatch(out, /password/)
   })
 
-  await t.test('stand in a dozen countries, five in each', async () => {
-    const { exits } = (await control('')) as unknown as { exits: { country: string; family: string }[] }
-    assert.equal(new Set(exits.map(({ country }) => country)).size, 12)
-    assert.equal(exits.length, 60)
-    assert.equal(opened.counts().serving, 60)
+  await t.test('stand in 13 countries, five in each, and three for each carrier', async () => {
+    const { exits } = (await control('')) as unknown as {
+      exits: { country: string; family: string; carrier: string | null }[]
+    }
+    assert.equal(new Set(exits.map(({ country }) => country)).size, 13)
+    assert.equal(exits.filter(({ carrier }) => carrier === null).length, 65)
+    const ofCarriers = Map.groupBy(
+      exits.filter(({ carrier }) => carrier !== null),
+      ({ carrier }) => carrier,
+    )
+    assert.ok([...ofCarriers.values()].every((all) => all.length === 3))
+    assert.equal(opened.counts().serving, 65 + 3 * ofCarriers.size)
   })
 
   await t.test(

@@ -1,0 +1,63 @@
+import type { TestContext } from 'node:test'
+import { type Dispatcher, fetch, ProxyAgent, type Response, Socks5ProxyAgent } from 'undici'
+import { readConfig } from '../../../src/app/config.ts'
+import { type GatewayWorker, openGatewayWorker } from '../../../src/app/gateway/worker.ts'
+import type { Clock } from '../../../src/kernel/clock.ts'
+import { createLogger } from '../../../src/platform/http/logging.ts'
+import { atEnd } from '../../support/cleanup.ts'
+import type { Service } from '../../support/service.ts'
+
+/**
+ * A gateway worker as `npm start` runs it, but inside this process: with real sockets, on the database of the service, and
+ * by the clock of the test. It listens on a port of its own.
+ */
+export const startRealWorker = async (
+  t: TestContext,
+  { env }: Pick<Service, 'env'>,
+  settings: Readonly<Record<string, string>> = {},
+  clock: Clock = Date.now,
+): Promise<GatewayWorker> => {
+  const worker = await openGatewayWorker({
+    config: readConfig({
+      ...env,
+      FAREBOX_GATEWAY_PORT: '0',
+      FAREBOX_GATEWAY_WORKERS: '1',
+      FAREBOX_SHUTDOWN_TIMEOUT_MS: '100',
+      ...settings,
+    }),
+    index: 0,
+    systemClock: clock,
+    monotonicMs: () => performance.now(),
+    random: Math.random,
+    logger: createLogger('fatal'),
+  })
+  atEnd(t, () => worker.close())
+  return worker
+}
+
+/** One request through a line such as `http://user:pass@host:port` or `socks5h://…`, over a connection of its own. */
+export const through = async <Answer>(
+  line: string,
+  url: string,
+  read: (response: Response) => Promise<Answer>,
+): Promise<Answer> => {
+  const agent: Dispatcher = line.startsWith('socks5')
+    ? new Socks5ProxyAgent(line.replace('socks5h:', 'socks5:'))
+    : new ProxyAgent({ uri: line, proxyTunnel: true })
+  try {
+    return await read(await fetch(url, { dispatcher: agent }))
+  } finally {
+    await agent.destroy()
+  }
+}
+
+/** What the sandbox tells of the way that a request went out. */
+export type Whoami = {
+  readonly exit: string | null
+  readonly country: string | null
+  readonly carrier: string | null
+  readonly ip: string
+}
+
+export const whoami = (line: string): Promise<Whoami> =>
+  through(line, 'http://whoami.sandbox/', async (response) => (await response.json()) as Whoami)
