@@ -71,8 +71,8 @@ const useOf = (regex: RegExp): ((text: string) => void) => {
 
 /** Of short texts first: a search that doubles with every character must not be asked for a long one. */
 const lengths = [16, 20, 24, 28, 2_000]
-/** What is linear takes some hundredths of it. */
-const suspectMs = 1.5
+/** What is linear takes some tenths of it at most, and what is quadratic far more, also on a quick machine. */
+const suspectMs = 0.5
 
 /** Whether the search of this text takes long, and either is short or takes far longer than that of an eighth of it. */
 const isTooSlow = (
