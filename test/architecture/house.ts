@@ -30,6 +30,7 @@ export const house = [
       'outbound/webhooks',
       'gateway/lines',
       'gateway/exits',
+      'scrapers/catalog',
       'books/finance',
       'books/periods',
       'books/audit',
@@ -67,6 +68,7 @@ export const house = [
       'gateway/exits',
       'gateway/budget',
       'gateway/access',
+      'scrapers/provider',
     ],
   },
   {
@@ -127,6 +129,24 @@ const moreFacts: Readonly<Record<string, readonly string[]>> = {
   'money/payments': ['rails', 'reports'],
   'outbound/notices': ['dates', 'notice'],
   'outbound/webhooks': ['causes', 'event-names', 'outcome-events'],
+  'scrapers/catalog': [
+    'row',
+    'inputs',
+    'table',
+    'facebook',
+    'instagram',
+    'linkedin',
+    'links',
+    'media',
+    'networks',
+    'reddit',
+    'tiktok',
+    'twitter',
+    'web',
+    'youtube',
+    'check',
+    'position',
+  ],
 }
 
 /** HTTP operations and commands with what only they need. */
