@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { connect } from 'node:net'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Registry } from 'prom-client'
@@ -47,6 +48,26 @@ describe('A connection that was answered for the last time is destroyed though i
       await until(async () => (await connections()) === 0, { timeoutMs: 5_000 })
       assert.match(client.heard(), /\r\n\r\n\{.*\}\n$/s, 'the whole answer')
     })
+})
+
+test('A connection that is kept alive gathers no listeners of the requests that were refused before their body', async (t) => {
+  const { port, node } = await openServer(t, { times: { lingerMs: 10_000 } })
+  const taken = once(node, 'connection')
+  const client = await dial(t, port)
+  const [socket] = (await taken) as [Socket]
+  const listeners = (): number =>
+    socket.eventNames().reduce((sum, name) => sum + socket.listenerCount(name as string), 0)
+  const answers = (): number => client.heard().split('HTTP/1.1 401 ').length - 1
+  const refuse = async (): Promise<void> => {
+    const before = answers()
+    client.socket.write(orderHead(2, undefined, 'nobody'))
+    await until(() => answers() > before)
+    client.socket.write('{}')
+  }
+  await refuse()
+  const first = listeners()
+  for (let n = 0; n < 12; n += 1) await refuse()
+  assert.equal(listeners(), first)
 })
 
 describe('Late requests', () => {

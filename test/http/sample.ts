@@ -1,3 +1,4 @@
+import type { Server } from 'node:http'
 import type { TestContext } from 'node:test'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
@@ -233,7 +234,13 @@ const open = route({
 /** Routes of every kind, small enough to know by heart. */
 export const sampleRoutes: readonly Route[] = [createOrder, listOrders, getOrder, cancel, me, scrape, open]
 
-export type SampleServer = { readonly client: HttpClient; readonly baseUrl: string; readonly port: number }
+export type SampleServer = {
+  readonly client: HttpClient
+  readonly baseUrl: string
+  readonly port: number
+  /** Node's server below it. */
+  readonly node: Server
+}
 
 /** A server on a free port that ends with the test. Limits are off unless the test brings some. */
 export const sampleServer = async (
@@ -256,6 +263,7 @@ export const sampleServer = async (
   return {
     baseUrl,
     port: Number(new URL(baseUrl).port),
+    node: app.server,
     client: httpClient(baseUrl, openApiDocument(routes, { forTests: true })),
   }
 }
