@@ -2,6 +2,7 @@ import { migrations as accountTouches } from '../../projections/account-touches.
 import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as audit } from '../books/audit/migrations.ts'
 import { migrations as finance } from '../books/finance/migrations.ts'
+import { migrations as freeProxies } from '../freelist/record/migrations.ts'
 import { migrations as gatewayLogins } from '../gateway/access/migrations.ts'
 import { migrations as gatewayLeases } from '../gateway/budget/migrations.ts'
 import { migrations as exitHealth } from '../gateway/exits/migrations.ts'
@@ -89,6 +90,7 @@ const rooms: readonly Migrations[] = [
   gatewayLogins,
   exitHealth,
   lines,
+  freeProxies,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

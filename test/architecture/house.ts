@@ -69,6 +69,8 @@ export const house = [
       'gateway/budget',
       'gateway/access',
       'scrapers/provider',
+      'freelist/record',
+      'freelist/probe',
     ],
   },
   {

@@ -1,0 +1,78 @@
+import type pg from 'pg'
+import {
+  type Anonymity,
+  type CheckError,
+  type Endpoint,
+  type EndpointState,
+  protocolsOf,
+} from './endpoint.ts'
+import { medianOf } from './latency.ts'
+import { uptimeOf } from './uptime.ts'
+
+/** A row of `work.free_proxies` with the columns that `endpointColumns` names. */
+export type EndpointRow = {
+  readonly ip: string
+  readonly port: number
+  readonly state: EndpointState
+  readonly protocols: number
+  readonly anonymity: Anonymity | null
+  readonly exit_ip: string | null
+  readonly intercepts_tls: boolean | null
+  readonly error: CheckError | null
+  readonly connect_ms: number | null
+  readonly latencies: Buffer
+  readonly hours: Buffer
+  readonly hour: number
+  readonly checks: number
+  readonly successes: number
+  readonly failures: number
+  readonly first_seen: string
+  readonly last_checked: string | null
+  readonly last_answered: string | null
+  readonly next_due: string
+}
+
+/** What a statement over `work.free_proxies` selects for `endpointOf`. */
+export const endpointColumns = `host(ip) as ip, port, state, protocols, anonymity, host(exit_ip) as exit_ip, intercepts_tls,
+  error, connect_ms, latencies, hours, hour, checks, successes, failures, first_seen, last_checked, last_answered, next_due`
+
+/** @param nowMs the instant that the 24 hours of its uptime end at */
+export const endpointOf = (row: EndpointRow, nowMs: number): Endpoint => ({
+  ip: row.ip,
+  port: row.port,
+  state: row.state,
+  protocols: protocolsOf(row.protocols),
+  anonymity: row.anonymity,
+  exitIp: row.exit_ip,
+  interceptsTls: row.intercepts_tls,
+  latencyMs: medianOf(row.latencies),
+  connectMs: row.connect_ms,
+  uptime24h: uptimeOf({ bytes: row.hours, hour: row.hour }, nowMs),
+  checks: row.checks,
+  successes: row.successes,
+  failures: row.failures,
+  error: row.error,
+  firstSeen: row.first_seen,
+  lastChecked: row.last_checked,
+  lastAnswered: row.last_answered,
+  nextDue: row.next_due,
+})
+
+/** All that answered their last check. A few thousand of a million: those alone are read. */
+export const readLive = async (pool: pg.Pool, nowMs: number): Promise<readonly Endpoint[]> => {
+  const { rows } = await pool.query<EndpointRow>({
+    name: 'free-proxies-live',
+    text: `select ${endpointColumns} from work.free_proxies where state = 'live'`,
+  })
+  return rows.map((row) => endpointOf(row, nowMs))
+}
+
+/** All ports of one address that are on record, the lowest first. */
+export const readAddress = async (pool: pg.Pool, ip: string, nowMs: number): Promise<readonly Endpoint[]> => {
+  const { rows } = await pool.query<EndpointRow>({
+    name: 'free-proxies-address',
+    text: `select ${endpointColumns} from work.free_proxies where ip = $1::inet order by port`,
+    values: [ip],
+  })
+  return rows.map((row) => endpointOf(row, nowMs))
+}
