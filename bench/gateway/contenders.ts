@@ -17,7 +17,9 @@ export type Contender = {
   readonly speaks: Speaks
   /** Credentials are sent and checked. */
   readonly authenticates: boolean
-  /** Its command line. `port` is free; a program that chooses its own prints it. */
+  /** So many processes share the port, each on a core of its own. */
+  readonly workers: number
+  /** Its command line. `port` is free; a program that says when it listens prints it. */
   command(
     directory: string,
     port: number,
@@ -26,18 +28,26 @@ export type Contender = {
 
 export type Running = {
   readonly contender: Contender
-  readonly pid: number
+  readonly pids: readonly number[]
   readonly port: number
   stop(): Promise<void>
 }
 
-const own = (name: string, file: string, speaks: Speaks): Contender => ({
+const own = (name: string, file: string, speaks: Speaks, workers = 1): Contender => ({
   name,
   speaks,
   authenticates: true,
-  command: async () => ({
-    // As the service runs: young objects of many connections live through fewer collections.
-    argv: [process.execPath, '--max-semi-space-size=64', join(import.meta.dirname, file), username, password],
+  workers,
+  command: async (_, port) => ({
+    argv: [
+      process.execPath,
+      // As the service runs: young objects of many connections live through fewer collections.
+      '--max-semi-space-size=64',
+      join(import.meta.dirname, file),
+      username,
+      password,
+      String(port),
+    ],
     prints: true,
   }),
 })
@@ -51,6 +61,7 @@ const withFile = (
   name,
   speaks: 'http',
   authenticates,
+  workers: 1,
   command: async (directory, port) => {
     const file = join(directory, `${name}.conf`)
     await writeFile(file, text(directory, port))
@@ -100,6 +111,7 @@ const microsocks: Contender = {
   name: 'microsocks',
   speaks: 'socks5',
   authenticates: true,
+  workers: 1,
   command: async (_, port) => ({
     argv: ['microsocks', '-i', '127.0.0.1', '-p', String(port), '-u', username, '-P', password],
     prints: false,
@@ -119,6 +131,7 @@ export const contenders = async (): Promise<readonly Contender[]> => {
   return [
     own('farebox', 'ours.ts', 'http'),
     own('farebox, SOCKS5', 'ours.ts', 'socks5'),
+    own('farebox, two', 'ours.ts', 'http', 2),
     ...installed,
     own('proxy-chain', 'proxy-chain.ts', 'http'),
   ]
@@ -143,37 +156,44 @@ const accepts = (port: number): Promise<boolean> =>
 
 const startMs = 15_000
 
-const printedPort = async (child: ChildProcess): Promise<number> => {
-  const [line] = (await once(child.stdout!, 'data', { signal: AbortSignal.timeout(startMs) })) as [Buffer]
-  return Number(line.toString())
+const startProcess = async (
+  argv: readonly string[],
+  core: number,
+  prints: boolean,
+): Promise<ChildProcess> => {
+  const pinned = (await isThere('taskset')) ? ['taskset', '-c', String(core), ...argv] : argv
+  const child = spawn(pinned[0]!, pinned.slice(1), { stdio: ['ignore', 'pipe', 'ignore'] })
+  if (prints) await once(child.stdout!, 'data', { signal: AbortSignal.timeout(startMs) })
+  return child
 }
 
-/** Starts a contender on the first core where `taskset` is there. */
+/** Starts a contender on the first cores where `taskset` is there. */
 export const startContender = async (contender: Contender, directory: string): Promise<Running> => {
-  const free = await freePort()
-  const { argv, prints } = await contender.command(directory, free)
-  const pinned = (await isThere('taskset')) ? ['taskset', '-c', '0', ...argv] : argv
-  const child = spawn(pinned[0]!, pinned.slice(1), { stdio: ['ignore', 'pipe', 'ignore'] })
-  const end = (): boolean => child.kill('SIGKILL')
+  const port = await freePort()
+  const { argv, prints } = await contender.command(directory, port)
+  const children: ChildProcess[] = []
+  const end = (): void => {
+    for (const child of children) child.kill('SIGKILL')
+  }
   process.once('exit', end)
-  const port = prints ? await printedPort(child) : free
+  for (let core = 0; core < contender.workers; core++) children.push(await startProcess(argv, core, prints))
   const deadlineMs = performance.now() + startMs
   while (!(await accepts(port))) {
-    if (performance.now() > deadlineMs || child.exitCode !== null)
+    if (performance.now() > deadlineMs || children.some(({ exitCode }) => exitCode !== null))
       throw new Error(`${contender.name} does not take connections`)
     await sleep(50)
   }
   return {
     contender,
     // taskset becomes the program that it starts.
-    pid: child.pid!,
+    pids: children.map(({ pid }) => pid!),
     port,
     stop: async () => {
       process.off('exit', end)
-      if (child.exitCode !== null) return
-      const exited = once(child, 'exit')
-      child.kill('SIGKILL')
-      await exited
+      const running = children.filter(({ exitCode }) => exitCode === null)
+      const exits = running.map((child) => once(child, 'exit'))
+      end()
+      await Promise.all(exits)
     },
   }
 }

@@ -5,9 +5,9 @@ import type { Admission, Denied, Exits, Route, Spending } from '../../src/gatewa
 
 /**
  * Our data plane as a process of its own, with authentication, an exit chosen for each connection, and metering: the ports
- * are in memory, so that what is measured is the data plane. Prints its port.
+ * are in memory, so that what is measured is the data plane. Prints a line when it listens.
  */
-const [username = '', password = ''] = process.argv.slice(2)
+const [username = '', password = '', port = '0'] = process.argv.slice(2)
 
 const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest()
 const expected = hashOf(`${username}:${password}`)
@@ -63,4 +63,4 @@ const gateway = createGateway({
   clock: () => performance.now(),
   logger: { debug: () => undefined, error: () => undefined },
 })
-process.stdout.write(`${await gateway.listen({ host: '127.0.0.1', port: 0 })}\n`)
+process.stdout.write(`${await gateway.listen({ host: '127.0.0.1', port: Number(port), shared: true })}\n`)
