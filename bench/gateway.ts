@@ -22,7 +22,7 @@ const idleTunnels = 5_000
 const atOnce = { tunnels: 64, bulk: 16, requests: 64, idle: idleTunnels } as const
 const maxSeconds = 4
 /** Until a runtime has compiled what is used much: a proxy runs for months. */
-const warmUpMs = 4_000
+const warmUpMs = 8_000
 
 /** Of one load: by the clock, and by the processor time of the proxy alone. */
 type Rate = { readonly perSecond: number; readonly perCoreSecond: number; readonly failed: number }
@@ -159,7 +159,8 @@ const run = async ({ print, sizes, bar }: BenchContext): Promise<void> => {
     const all = await contenders()
     const found = new Map<string, Figures>()
     print(
-      'one process a proxy, on one core ("two": two processes that share the port, on both); /s is by the clock, /core-s by the processor time of the proxy alone, which\n' +
+      'one process a proxy, on one core ("two": two processes that share the port, on both); /s is by the clock,\n' +
+        '/core-s by the processor time of the proxy alone, which\n' +
         'says what one core does when the load, on the same machine, does not hold it up\n\n' +
         `  proxy            auth  tunnels/s    /core-s       MB/s  MB/core-s requests/s    /core-s  MB idle`,
     )

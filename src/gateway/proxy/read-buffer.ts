@@ -19,8 +19,8 @@ export type ReadBuffer = {
   next(): Buffer
 }
 
-/** @param holds whether a chunk of the buffer is still in use */
-export const createReadBuffer = (holds: () => boolean): ReadBuffer => {
+/** @param reader says whether a chunk of the buffer is still in use */
+export const createReadBuffer = (reader: { holds(): boolean }): ReadBuffer => {
   let size = firstBytes
   let buffer = Buffer.allocUnsafeSlow(size)
   let small = 0
@@ -33,7 +33,7 @@ export const createReadBuffer = (holds: () => boolean): ReadBuffer => {
       small = 0
     },
     next: () => {
-      if (size !== buffer.length || holds()) buffer = Buffer.allocUnsafeSlow(size)
+      if (size !== buffer.length || reader.holds()) buffer = Buffer.allocUnsafeSlow(size)
       return buffer
     },
   }

@@ -38,116 +38,154 @@ export const discarding: Hand = {
 /** How much waits while nobody reads; more stays with the kernel and so with the sender. */
 const waitingBytes = 16_384
 
-export type Reading = {
-  readonly wire: (socket: Socket) => Wire
-  /** @returns whether to read on */
-  arrived(chunk: Buffer): boolean
-  holds(): boolean
-}
+/**
+ * The reading side of one socket. A class, since a process has thousands: its functions are there once, not once for each.
+ */
+export class Reading implements Wire {
+  #socket!: Socket
+  /** Whether a chunk's memory belongs to the reader, so that what waits has to be copied. */
+  readonly #copies: boolean
+  #waiting: Buffer[] | null = null
+  #hand: Hand | null = null
+  #left: () => void = () => undefined
+  #paused = false
+  #ended = false
+  #endTold = false
+  #fault: Error | null = null
+  #over = false
+  #overTold = false
+  #flushing = false
 
-/** @param copies whether a chunk's memory belongs to the reader, so that what waits has to be copied */
-export const createReading = (copies: boolean): Reading => {
-  const waiting: Buffer[] = []
-  let hand: Hand | null = null
-  let left = (): void => undefined
-  let paused = false
-  let ended = false
-  let endTold = false
-  let over: { readonly fault: Error | null } | null = null
-  let overTold = false
-  let flushing = false
-  let socket: Socket
+  constructor(copies: boolean) {
+    this.#copies = copies
+  }
 
-  const waitingLength = (): number => waiting.reduce((sum, { length }) => sum + length, 0)
-  const tellEnd = (): void => {
-    if (!ended || endTold || hand === null || waiting.length > 0) return
-    endTold = true
-    hand.end()
-  }
-  /** A fault is told at once; bytes that waited come before an end without one. */
-  const tellOver = (): void => {
-    if (over === null || overTold || (hand !== null && waiting.length > 0 && over.fault === null)) return
-    if (hand !== null) overTold = true
-    if (hand === null) left()
-    else hand.closed(over.fault)
-  }
-  const give = (to: Hand, chunk: Buffer): void => {
-    const goOn = to.bytes(chunk)
-    if (hand === to) paused = !goOn
-  }
-  /** What waited, in its order, as long as its reader wants it. */
-  const flush = (): void => {
-    if (flushing) return
-    flushing = true
-    while (hand !== null && !paused && waiting.length > 0) give(hand, waiting.shift()!)
-    flushing = false
-    tellEnd()
-    tellOver()
-  }
-  const arrived = (chunk: Buffer): boolean => {
-    if (hand === null || waiting.length > 0) {
-      waiting.push(copies ? Buffer.from(chunk) : chunk)
-      paused ||= waitingLength() >= waitingBytes
-    } else give(hand, chunk)
-    return !paused
-  }
-  const goOn = (): void => {
-    if (paused || socket.destroyed) return
-    // A socket with a buffer of its own does not say that it is paused.
-    if (copies || socket.isPaused()) socket.resume()
-  }
-  const wire = (of: Socket): Wire => {
-    socket = of
-    let fault: Error | null = null
-    socket.on('end', () => {
-      ended = true
-      tellEnd()
-      if (hand === null && waiting.length === 0) left()
-    })
-    socket.on('drain', () => hand?.drain())
+  /** Begins: to be called once, before anything of the socket is heard. */
+  of(socket: Socket): Wire {
+    this.#socket = socket
+    socket.on('end', () => this.#sideEnded())
+    socket.on('drain', () => this.#hand?.drain())
     socket.on('error', (error) => {
-      fault = error
+      this.#fault = error
     })
     socket.on('close', () => {
-      over = { fault }
-      tellOver()
+      this.#over = true
+      this.#tellOver()
     })
-    return {
-      socket,
-      use: (next) => {
-        hand = next
-        paused = false
-        flush()
-        goOn()
-      },
-      rest: (whenLeft) => {
-        hand = null
-        left = whenLeft
-        paused = waitingLength() >= waitingBytes
-        if (over === null) goOn()
-        else left()
-      },
-      unread: (rest) => {
-        if (rest.length > 0) waiting.unshift(copies ? Buffer.from(rest) : rest)
-      },
-      resume: () => {
-        paused = false
-        flush()
-        goOn()
-      },
+    return this
+  }
+
+  get socket(): Socket {
+    return this.#socket
+  }
+
+  /** @returns whether to read on */
+  arrived(chunk: Buffer): boolean {
+    if (this.#hand !== null && this.#waiting === null) this.#give(this.#hand, chunk)
+    else {
+      this.#waiting ??= []
+      this.#waiting.push(this.#copies ? Buffer.from(chunk) : chunk)
+      this.#paused ||= this.#waitingLength() >= waitingBytes
+    }
+    return !this.#paused
+  }
+
+  holds(): boolean {
+    return this.#hand?.holds() ?? false
+  }
+
+  use(next: Hand): void {
+    this.#hand = next
+    this.#paused = false
+    this.#flush()
+    this.#goOn()
+  }
+
+  rest(whenLeft: () => void): void {
+    this.#hand = null
+    this.#left = whenLeft
+    this.#paused = this.#waitingLength() >= waitingBytes
+    if (this.#over) whenLeft()
+    else this.#goOn()
+  }
+
+  unread(rest: Buffer): void {
+    if (rest.length === 0) return
+    this.#waiting ??= []
+    this.#waiting.unshift(this.#copies ? Buffer.from(rest) : rest)
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#flush()
+    this.#goOn()
+  }
+
+  #waitingLength(): number {
+    return this.#waiting?.reduce((sum, { length }) => sum + length, 0) ?? 0
+  }
+
+  #sideEnded(): void {
+    this.#ended = true
+    this.#tellEnd()
+    if (this.#hand === null && this.#waiting === null) this.#left()
+  }
+
+  #tellEnd(): void {
+    if (!this.#ended || this.#endTold || this.#hand === null || this.#waiting !== null) return
+    this.#endTold = true
+    this.#hand.end()
+  }
+
+  /** A fault is told at once; bytes that waited come before an end without one. */
+  #tellOver(): void {
+    const hand = this.#hand
+    if (!this.#over || this.#overTold) return
+    if (hand !== null && this.#waiting !== null && this.#fault === null) return
+    if (hand === null) this.#left()
+    else {
+      this.#overTold = true
+      hand.closed(this.#fault)
     }
   }
-  return { wire, arrived, holds: () => hand?.holds() ?? false }
+
+  #give(to: Hand, chunk: Buffer): void {
+    const goOn = to.bytes(chunk)
+    if (this.#hand === to) this.#paused = !goOn
+  }
+
+  #takeWaiting(): Buffer | null {
+    const first = this.#waiting?.shift() ?? null
+    if (this.#waiting?.length === 0) this.#waiting = null
+    return first
+  }
+
+  /** What waited, in its order, as long as its reader wants it. */
+  #flush(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    while (this.#hand !== null && !this.#paused && this.#waiting !== null)
+      this.#give(this.#hand, this.#takeWaiting()!)
+    this.#flushing = false
+    this.#tellEnd()
+    this.#tellOver()
+  }
+
+  #goOn(): void {
+    if (this.#paused || this.#socket.destroyed) return
+    // A socket with a buffer of its own does not say that it is paused.
+    if (this.#copies || this.#socket.isPaused()) this.#socket.resume()
+  }
 }
 
 /** The wire of a socket that is open already: that of a client. */
 export const incomingWire = (socket: Socket): Wire => {
-  const reading = createReading(false)
-  const wire = reading.wire(socket)
+  const reading = new Reading(false)
+  reading.of(socket)
   socket.on('data', (chunk: Buffer) => {
     if (!reading.arrived(chunk)) socket.pause()
   })
-  return wire
+  return reading
 }
 
 /** Ends a connection so that the other side sees that something is missing. */

@@ -1,11 +1,11 @@
 import type { OnReadOpts, Socket } from 'node:net'
 import { createReadBuffer } from '../read-buffer.ts'
-import { createReading, type Wire } from '../wire.ts'
+import { Reading, type Wire } from '../wire.ts'
 
 /** The wire of a socket that we open: it reads into memory of its own that is used again. */
 export const outgoingWire = (connect: (onread: OnReadOpts) => Socket): Wire => {
-  const reading = createReading(true)
-  const memory = createReadBuffer(reading.holds)
+  const reading = new Reading(true)
+  const memory = createReadBuffer(reading)
   const socket = connect({
     buffer: memory.next,
     callback: (bytes, buffer) => {
@@ -13,5 +13,5 @@ export const outgoingWire = (connect: (onread: OnReadOpts) => Socket): Wire => {
       return reading.arrived((buffer as Buffer).subarray(0, bytes))
     },
   })
-  return reading.wire(socket)
+  return reading.of(socket)
 }

@@ -167,7 +167,7 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
     end: () => {
       if (!body.done) fail(clientGone)
     },
-    drain: down.drained,
+    drain: () => down.drained(),
     closed: () => fail(clientGone),
     holds: () => false,
   }
@@ -189,9 +189,9 @@ export const runExchange = (parts: ExchangeParts): Exchange => {
         return heard(chunk)
       }, badAnswer),
     end: () => lost(null),
-    drain: up.drained,
+    drain: () => up.drained(),
     closed: lost,
-    holds: down.holds,
+    holds: () => down.holds(),
   }
   upstream.use(targetHand)
   if (!over) client.use(clientHand)

@@ -45,7 +45,7 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
     wire.use({
       bytes: () => true,
       end: () => undefined,
-      drain: down.drained,
+      drain: () => down.drained(),
       closed: () => closeLane(error),
       holds: () => false,
     })

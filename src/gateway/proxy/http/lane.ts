@@ -4,7 +4,7 @@ import { targetClosed } from '../dial/dialled.ts'
 import type { Failure } from '../failures.ts'
 import { openRoute } from '../open-route.ts'
 import type { Admission, Denied } from '../ports.ts'
-import { createPump, type Pump } from '../relay/pump.ts'
+import { Pump } from '../relay/pump.ts'
 import type { Target } from '../targets/host.ts'
 import { toldOf } from '../told.ts'
 import type { Wire } from '../wire.ts'
@@ -61,7 +61,8 @@ export const createLane = (
     road = null
   }
   const pumpTo = (to: Wire, from: Wire, direction: 'up' | 'down'): Pump =>
-    createPump({
+    new Pump({
+      from,
       to,
       spending,
       direction,
@@ -69,7 +70,6 @@ export const createLane = (
         client.watch.touch()
         metrics.passed(direction, bytes)
       },
-      resume: from.resume,
       denied: onDenied,
     })
   /** Between two requests a target has nothing to say: what it says then would be taken for the next answer. */
@@ -82,11 +82,11 @@ export const createLane = (
       end: () => {
         if (road === built) destroy()
       },
-      drain: built.up.drained,
+      drain: () => built.up.drained(),
       closed: () => {
         if (road === built) destroy()
       },
-      holds: built.down.holds,
+      holds: () => built.down.holds(),
     })
   const uncut = cuts.on(spending.ended, onDenied)
   return {

@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { blocked } from '../refusals.ts'
 import { answerAndEnd, type OwnAnswer } from './answer.ts'
 import { serveConnect } from './connect.ts'
-import { createForwarding } from './forward.ts'
+import { createForwarding, type Forwarding } from './forward.ts'
 import { BadMessage, createHeadCollector, type Head } from './head.ts'
 import { credentialsOf, parseRequest, SchemeRefused } from './request.ts'
 
@@ -29,17 +29,27 @@ export const serveHttp = (context: Context, client: Client): void => {
   const { limits } = context
   const { wire, watch } = client
   const heads = createHeadCollector(limits.headBytes)
-  const forwarding = createForwarding(context, client)
+  let forwarding: Forwarding | null = null
+  let draining = false
   let between = false
 
+  /** Made with the first plain request: a client that wants a tunnel needs none. */
+  const forwarder = (): Forwarding => {
+    if (forwarding === null) {
+      forwarding = createForwarding(context, client)
+      if (draining) forwarding.drain()
+    }
+    return forwarding
+  }
+
   const end = (answer: OwnAnswer): void => {
-    forwarding.close()
+    forwarding?.close()
     answerAndEnd(client, answer, limits.lingerMs)
   }
   /** A scheme that is not forwarded is told only to those who may ask. */
   const refuseScheme = async ({ authorization }: SchemeRefused): Promise<void> => {
     client.rest('answer')
-    forwarding.close()
+    forwarding?.close()
     const admission = await client.admit('http', credentialsOf(authorization))
     const why = admission.denied
       ? admission
@@ -51,10 +61,10 @@ export const serveHttp = (context: Context, client: Client): void => {
     between = false
     const request = parseRequest(head)
     if (request.kind === 'forward') {
-      forwarding.forward(request, readNext)
+      forwarder().forward(request, readNext)
       return
     }
-    forwarding.close()
+    forwarding?.close()
     void serveConnect(context, client, request)
   }
   const refused = (error: unknown): void => {
@@ -78,11 +88,11 @@ export const serveHttp = (context: Context, client: Client): void => {
   }
   const late = (): void => {
     if (between && !heads.begun) {
-      forwarding.close()
+      forwarding?.close()
       wire.socket.destroySoon()
     } else end(headTimeout(limits.headMs))
   }
-  const gone = (): void => forwarding.close()
+  const gone = (): void => forwarding?.close()
   const read = (): void =>
     wire.use({
       bytes,
@@ -100,7 +110,8 @@ export const serveHttp = (context: Context, client: Client): void => {
     read()
   }
   client.onDrain(() => {
-    forwarding.drain()
+    draining = true
+    forwarding?.drain()
     if (between && !heads.begun) late()
   })
   watch.within(limits.headMs, late)

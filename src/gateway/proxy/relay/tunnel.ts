@@ -1,9 +1,9 @@
 import type { Watch } from '../deadlines.ts'
 import type { Failure } from '../failures.ts'
-import type { Denied, Spending } from '../ports.ts'
+import type { Spending } from '../ports.ts'
 import { type Hand, reset, type Wire } from '../wire.ts'
 import type { Cuts } from './cuts.ts'
-import { createPump, type Pump } from './pump.ts'
+import { Pump } from './pump.ts'
 
 export type TunnelParts = {
   readonly client: Wire
@@ -20,20 +20,50 @@ export type TunnelParts = {
 
 const nothing = Buffer.alloc(0)
 
-/** Passes bytes both ways until both sides have ended, one of them fails, or it is cut. */
-export const runTunnel = (parts: TunnelParts): void => {
-  const { client, upstream, spending, watch, cuts, idleMs, lingerMs, passed, done } = parts
-  let over = false
-  let error: Failure | null = null
-  let cutting = false
-  let uncut = (): void => undefined
+class Tunnel {
+  readonly parts: TunnelParts
+  readonly up: Pump
+  readonly down: Pump
+  error: Failure | null = null
+  #over = false
+  #cutting = false
+  #uncut: () => void = () => undefined
 
-  const cut = (why: Failure): void => {
-    error ??= why
-    if (cutting) return
-    cutting = true
-    up.stop()
-    down.stop()
+  constructor(parts: TunnelParts) {
+    this.parts = parts
+    this.up = this.#pump('up')
+    this.down = this.#pump('down')
+  }
+
+  run(): void {
+    const { client, upstream, spending, watch, cuts, idleMs } = this.parts
+    watch.within(idleMs, () => this.#cut('idle_timeout'))
+    client.use(new Side(this, client, upstream, 'client_reset'))
+    upstream.use(new Side(this, upstream, client, 'target_reset'))
+    this.#uncut = cuts.on(spending.ended, (why) => this.#cut(why.error))
+  }
+
+  #pump(direction: 'up' | 'down'): Pump {
+    const { client, upstream, spending, watch, passed } = this.parts
+    return new Pump({
+      from: direction === 'up' ? client : upstream,
+      to: direction === 'up' ? upstream : client,
+      spending,
+      direction,
+      passed: (bytes) => {
+        watch.touch()
+        passed(direction, bytes)
+      },
+      denied: (why) => this.#cut(why.error),
+    })
+  }
+
+  #cut(why: Failure): void {
+    const { client, upstream, watch, lingerMs } = this.parts
+    this.error ??= why
+    if (this.#cutting) return
+    this.#cutting = true
+    this.#stopPumps()
     // What was sold still goes out, to a side that does not read it no longer than this.
     watch.within(lingerMs, () => {
       client.socket.destroy()
@@ -42,69 +72,88 @@ export const runTunnel = (parts: TunnelParts): void => {
     client.socket.destroySoon()
     upstream.socket.destroySoon()
   }
-  const denied = (why: Denied): void => cut(why.error)
-  const pumpTo = (to: Wire, from: Wire, direction: 'up' | 'down'): Pump =>
-    createPump({
-      to,
-      spending,
-      direction,
-      passed: (bytes) => {
-        watch.touch()
-        passed(direction, bytes)
-      },
-      resume: from.resume,
-      denied,
-    })
-  const up = pumpTo(upstream, client, 'up')
-  const down = pumpTo(client, upstream, 'down')
+
+  #stopPumps(): void {
+    this.up.stop()
+    this.down.stop()
+  }
 
   /** Over as soon as nothing can pass any more; the sockets may still have to be told. */
-  const leave = (): void => {
-    if (over || !client.socket.destroyed || !upstream.socket.destroyed) return
-    over = true
-    up.stop()
-    down.stop()
-    uncut()
+  leave(): void {
+    const { client, upstream, watch, done } = this.parts
+    if (this.#over || !client.socket.destroyed || !upstream.socket.destroyed) return
+    this.#over = true
+    this.#stopPumps()
+    this.#uncut()
     watch.stop()
-    done(error)
+    done(this.error)
   }
+
   /** One side failed: the other gets what it was sent, and then a reset, so that it does not take the part for the whole. */
-  const breakOff = ({ socket }: Wire): void => {
+  breakOff({ socket }: Wire): void {
     if (socket.destroyed) return
     if (socket.writableLength === 0) {
       reset(socket)
       return
     }
-    watch.within(lingerMs, () => reset(socket))
+    this.parts.watch.within(this.parts.lingerMs, () => reset(socket))
     // Its callback comes when all that was written before is out.
     socket.write(nothing, () => reset(socket))
   }
-  const handOf = (own: Wire, out: Pump, back: Pump, other: Wire, whenBroken: Failure): Hand => {
-    let ended = false
-    return {
-      bytes: out.write,
-      end: () => {
-        ended = true
-        watch.touch()
-        out.end()
-      },
-      drain: () => {
-        watch.touch()
-        back.drained()
-      },
-      closed: (fault) => {
-        if (fault !== null) {
-          error ??= whenBroken
-          out.stop()
-          breakOff(other)
-        } else if (!ended || !own.socket.writableFinished) other.socket.destroy() // we closed it ourselves
-        leave()
-      },
-      holds: out.holds,
-    }
-  }
-  watch.within(idleMs, () => cut('idle_timeout'))
-  client.use(handOf(client, up, down, upstream, 'client_reset'))
-  upstream.use(handOf(upstream, down, up, client, 'target_reset'))
-  uncut = cuts.on(spending.ended, denied)
 }
+
+/** What handles the bytes of one of the two connections. */
+class Side implements Hand {
+  readonly #tunnel: Tunnel
+  readonly #own: Wire
+  readonly #other: Wire
+  readonly #whenBroken: Failure
+  #ended = false
+
+  constructor(tunnel: Tunnel, own: Wire, other: Wire, whenBroken: Failure) {
+    this.#tunnel = tunnel
+    this.#own = own
+    this.#other = other
+    this.#whenBroken = whenBroken
+  }
+
+  get #out(): Pump {
+    return this.#own === this.#tunnel.parts.client ? this.#tunnel.up : this.#tunnel.down
+  }
+
+  get #back(): Pump {
+    return this.#own === this.#tunnel.parts.client ? this.#tunnel.down : this.#tunnel.up
+  }
+
+  bytes(chunk: Buffer): boolean {
+    return this.#out.write(chunk)
+  }
+
+  end(): void {
+    this.#ended = true
+    this.#tunnel.parts.watch.touch()
+    this.#out.end()
+  }
+
+  drain(): void {
+    this.#tunnel.parts.watch.touch()
+    this.#back.drained()
+  }
+
+  closed(fault: Error | null): void {
+    const tunnel = this.#tunnel
+    if (fault !== null) {
+      tunnel.error ??= this.#whenBroken
+      this.#out.stop()
+      tunnel.breakOff(this.#other)
+    } else if (!this.#ended || !this.#own.socket.writableFinished) this.#other.socket.destroy() // we closed it ourselves
+    tunnel.leave()
+  }
+
+  holds(): boolean {
+    return this.#out.holds()
+  }
+}
+
+/** Passes bytes both ways until both sides have ended, one of them fails, or it is cut. */
+export const runTunnel = (parts: TunnelParts): void => new Tunnel(parts).run()
