@@ -3,6 +3,8 @@ import type { Clock } from '../../kernel/clock.ts'
 import { type Poller, startPoller } from '../../platform/work/poller.ts'
 import type { Meter } from './metering.ts'
 
+/** A gateway reports twice a second; a receiver hears of a plan that ran low within two seconds. */
+const intervalMs = 500
 const forgetEveryMs = 60 * 60 * 1000
 
 /**
@@ -13,7 +15,6 @@ export const startTrafficSweep = (deps: {
   readonly meter: Meter
   readonly clock: Clock
   readonly logger: Logger
-  readonly intervalMs?: number
 }): Poller => {
   const { meter, clock, logger } = deps
   let forgotAtMs = Number.NEGATIVE_INFINITY
@@ -23,5 +24,5 @@ export const startTrafficSweep = (deps: {
     forgotAtMs = clock()
     await meter.forget()
   }
-  return startPoller({ name: 'traffic-sweep', intervalMs: deps.intervalMs ?? 1_000, work, logger })
+  return startPoller({ name: 'traffic-sweep', intervalMs, work, logger })
 }
