@@ -12,6 +12,7 @@ export type DepositId = string & Brand<'DepositId'>
 export type CustomerId = string & Brand<'CustomerId'>
 export type SubscriptionId = string & Brand<'SubscriptionId'>
 export type NoticeId = string & Brand<'NoticeId'>
+export type ScrapeId = string & Brand<'ScrapeId'>
 
 /** The namespace of every derived id (RFC 9562 section 5.5). It never changes: ids derived from it are for ever. */
 const fareboxNamespace = Buffer.from('6f1d1b5e2c635b0e9a574e1f6c1f0b11', 'hex')
@@ -118,6 +119,10 @@ export const planIdOfOrder = (order: OrderId): PlanId => deriveId('pln', [order]
 /** Names the replacement of a rental's address by its `Idempotency-Key`. */
 export const replacementIdOf = (account: AccountId, idempotencyKey: string): string =>
   deriveId('rpl', [account, 'replacement', idempotencyKey])
+
+/** One scrape an `X-Request-Id` of an account for ever. */
+export const scrapeIdOf = (account: AccountId, requestId: string): ScrapeId =>
+  deriveId('scr', [account, 'scrape', requestId])
 
 /** The rental of one address under one order. */
 export const proxyIdOf = (order: OrderId, ip: string): ProxyId => deriveId('prx', [order, ip])

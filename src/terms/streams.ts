@@ -4,6 +4,7 @@ import {
   type NoticeId,
   type OrderId,
   type PlanId,
+  type ScrapeId,
   type SubscriptionId,
 } from '../kernel/ids.ts'
 import type { Period } from './month.ts'
@@ -34,6 +35,8 @@ export const termsStream = (reseller: AccountId): StreamName => named(`terms-${r
 export const depositStream = (depositId: string): StreamName => named(`deposit-${depositId}`)
 export const subscriptionStream = (subscription: SubscriptionId): StreamName =>
   named(`subscription-${subscription}`)
+/** The call of a scraper that an account's `X-Request-Id` names. */
+export const scrapeStream = (scrape: ScrapeId): StreamName => named(`scrape-${scrape}`)
 export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${notice}`)
 /** The seals of the whole log and the keys that sign them. */
 export const sealStream: StreamName = named('seal')

@@ -1,13 +1,5 @@
 import { hash } from 'node:crypto'
-
-const canonical = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(canonical)
-  if (value === null || typeof value !== 'object') return value
-  return Object.entries(value)
-    .filter(([, field]) => field !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, field]) => [name, canonical(field)])
-}
+import { canonical } from '../../kernel/canonical.ts'
 
 /**
  * What makes two requests under one `Idempotency-Key` the same: method, route with its path ids, canonical product id,

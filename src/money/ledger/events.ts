@@ -51,14 +51,21 @@ export type WalletDebited = DomainEvent<
   { readonly order: OrderDetails; readonly amountMicros: number; readonly availableAfterMicros: number }
 >
 
+/** What a hold reserves money for. */
+export type HeldFor = {
+  /** Whose revenue a capture is, e.g. `tiktok`. */
+  readonly platform: string
+  /** What is called of the platform, e.g. `profile`, and the `X-Request-Id` of the call. */
+  readonly operation?: string
+  readonly requestId?: string
+}
+
 /** A reserve for a call that is billed when it succeeds. */
 export type FundsHeld = DomainEvent<
   'FundsHeld',
-  {
+  HeldFor & {
     readonly holdId: string
     readonly keyId: string | null
-    /** Whose revenue a capture is, e.g. `tiktok`. */
-    readonly platform: string
     readonly amountMicros: number
     readonly availableAfterMicros: number
   }
@@ -66,9 +73,8 @@ export type FundsHeld = DomainEvent<
 
 export type HoldCaptured = DomainEvent<
   'HoldCaptured',
-  {
+  HeldFor & {
     readonly holdId: string
-    readonly platform: string
     readonly amountMicros: number
     readonly availableAfterMicros: number
   }
@@ -76,9 +82,8 @@ export type HoldCaptured = DomainEvent<
 
 export type HoldReleased = DomainEvent<
   'HoldReleased',
-  {
+  HeldFor & {
     readonly holdId: string
-    readonly platform: string
     readonly amountMicros: number
     readonly availableAfterMicros: number
   }

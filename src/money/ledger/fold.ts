@@ -94,9 +94,9 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
       return { ...state, spend: spendAfter(state, order, amountMicros, atMs) }
     }
     case 'FundsHeld': {
-      const { holdId, amountMicros, platform } = event.data
+      const { holdId, keyId: _, availableAfterMicros: __, ...hold } = event.data
       if (state.holds.has(holdId)) throw new Error(`hold ${holdId} was opened twice`)
-      return { ...state, holds: state.holds.set(holdId, { amountMicros, platform }) }
+      return { ...state, holds: state.holds.set(holdId, hold) }
     }
     case 'HoldCaptured':
     case 'HoldReleased': {
@@ -127,7 +127,7 @@ const evolve: Fold<LedgerState, LedgerEvent>['evolve'] = (before, event) => {
  */
 export const ledgerFold: Fold<LedgerState, LedgerEvent> = {
   name: 'ledger',
-  version: 3,
+  version: 4,
   initial: emptyLedger,
   evolve,
   snapshot: ledgerSnapshot,

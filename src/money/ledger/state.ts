@@ -1,10 +1,11 @@
 import { Map as ImmutableMap } from 'immutable'
 import { emptyRemembered } from '../../platform/eventstore/remembered.ts'
+import type { HeldFor } from './events.ts'
 import type { Movements } from './movements.ts'
 import { emptyPurse, type Purse } from './purse.ts'
 import { emptySpend, type Spend } from './spend.ts'
 
-export type OpenHold = { readonly amountMicros: number; readonly platform: string }
+export type OpenHold = HeldFor & { readonly amountMicros: number }
 
 /** A wallet, which is a purse itself, and the purses of its customers (docs/architecture.md, "Invariants"). */
 export type LedgerState = Purse & {

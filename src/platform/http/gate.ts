@@ -46,7 +46,8 @@ export const admitFinance = async (
 }
 
 /**
- * The checks of a known route before its body is read: 401, limit per key, `missing_scope`, `account_blocked`.
+ * The checks of a known route before its body is read: 401, limit per key, `missing_scope`, `account_blocked`, the
+ * operation's own limit.
  * @returns the caller; null on a public route, whose key is ignored (docs/http-api.md, "Authentication"), and on one of
  * finance
  * @throws unauthorized, rate_limited, missing_scope, account_blocked
@@ -62,9 +63,9 @@ export const admit = async (
   const caller = await authenticate(directory, request.headers, request.exchange.address)
   const waitS = limits?.perKey.take(caller.keyId) ?? 0
   if (waitS > 0) throw refuseUntil('rate_limited', 'too many requests with this key', waitS)
-  if (limits !== null) await admitOwnLimit(route, 'account', caller.accountId)
   admitScope(route, caller)
   if (route.writes && caller.blocked)
     throw refuse('account_blocked', 'the account is blocked: it may read, not write')
+  if (limits !== null) await admitOwnLimit(route, 'account', caller.accountId)
   return caller
 }
