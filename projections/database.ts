@@ -17,6 +17,7 @@ import type { MarginLineRow, MarginSumRow } from './margins.ts'
 import type { NoticeRow } from './notices.ts'
 import type { OpenMovementRow } from './open-movements.ts'
 import type { OpenOrderRow } from './open-orders.ts'
+import type { OpenScrapeRow } from './open-scrapes.ts'
 import type { OrderOutcomeRow, OrderPaymentRow } from './order-payments.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
 import type { PlanRow } from './plans.ts'
@@ -46,6 +47,7 @@ export type ReadDatabase = {
   'read.order_counts': OrderCountRow
   'read.open_orders': OpenOrderRow
   'read.open_movements': OpenMovementRow
+  'read.open_scrapes': OpenScrapeRow
   'read.plans': PlanRow
   'read.proxies': ProxyRow
   'read.resting_addresses': RestingAddressRow

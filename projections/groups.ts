@@ -11,6 +11,7 @@ import { margins } from './margins.ts'
 import { notices } from './notices.ts'
 import { openMovements } from './open-movements.ts'
 import { openOrders } from './open-orders.ts'
+import { openScrapes } from './open-scrapes.ts'
 import { orderPayments } from './order-payments.ts'
 import { orders } from './orders.ts'
 import { plans } from './plans.ts'
@@ -33,6 +34,7 @@ export const hot: ReadModelGroup = {
     orderPayments,
     openOrders,
     openMovements,
+    openScrapes,
     plans,
     proxies,
     stock,

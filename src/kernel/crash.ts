@@ -18,8 +18,11 @@ export const paymentPoints = [
   'payment-credited',
 ] as const
 
+/** Those on the way of a scrape: it may be fetched, it was fetched, its result is kept, it is over. */
+export const scrapePoints = ['scrape-started', 'scrape-fetched', 'scrape-kept', 'scrape-finished'] as const
+
 /** The named points of a flow at which a crash test may kill the process (`FAREBOX_CRASH_AT`). */
-export const crashPoints = [...orderPoints, ...paymentPoints] as const
+export const crashPoints = [...orderPoints, ...paymentPoints, ...scrapePoints] as const
 
 export type CrashPoint = (typeof crashPoints)[number]
 

@@ -247,6 +247,11 @@ const errorTable = {
     example: { movable: true },
   }),
 
+  result_expired: entry({
+    status: 410,
+    retry: 'after-change',
+    help: 'A call was made under this X-Request-Id before, and its result is kept no longer than 24 hours. Nothing was called or billed now; X-Billed says whether the call was then. Send a new X-Request-Id for a new call.',
+  }),
   payload_too_large: entry({
     status: 413,
     retry: 'after-change',
@@ -291,6 +296,11 @@ const errorTable = {
     status: 503,
     retry: 'later',
     help: 'A problem on the service side. Not billed; retry shortly.',
+  }),
+  scraper_unavailable: entry({
+    status: 503,
+    retry: 'later',
+    help: 'No provider serves this scraper just now: it was withdrawn, or none is configured. Not billed.',
   }),
 } as const satisfies Readonly<Record<string, ErrorEntry>>
 

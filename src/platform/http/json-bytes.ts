@@ -14,4 +14,9 @@ export class JsonBytes<Body> {
   static of<Body>(body: Body): JsonBytes<Body> {
     return new JsonBytes(Buffer.from(jsonText(body), 'utf8'))
   }
+
+  /** The bytes of an earlier one. */
+  static again<Body>(bytes: Buffer): JsonBytes<Body> {
+    return new JsonBytes(bytes)
+  }
 }

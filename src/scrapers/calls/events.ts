@@ -15,6 +15,7 @@ export type ScrapeOutcome =
   | 'upstream_credits_exhausted'
   | 'upstream_auth_rejected'
   | 'scraper_unavailable'
+  | 'overloaded'
   | 'interrupted'
 
 /** Whether an outcome is charged (docs/scrapers.md, "What is billed"). */
@@ -79,3 +80,11 @@ export type ScrapeEvent = ScrapeStarted | ScrapeFinished
 
 /** The hold of a try, in the ledger of its account. */
 export const holdIdOf = (scrapeId: ScrapeId, attempt: number): string => `${scrapeId}.${attempt}`
+
+const holdForm = /^(scr_[0-9a-f]{32})\.([1-9]\d{0,3})$/
+
+/** The try that a hold is for; null for a hold of something else. */
+export const tryOf = (holdId: string): { readonly scrapeId: ScrapeId; readonly attempt: number } | null => {
+  const [, scrapeId, attempt] = holdForm.exec(holdId) ?? []
+  return scrapeId === undefined ? null : { scrapeId: scrapeId as ScrapeId, attempt: Number(attempt) }
+}

@@ -1,0 +1,111 @@
+import type { AccountId, ScrapeId } from '../src/kernel/ids.ts'
+import type { FundsHeld, HoldCaptured, HoldReleased } from '../src/money/ledger/events.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
+import { holdIdOf, type ScrapeEvent, tryOf } from '../src/scrapers/calls/events.ts'
+import type { ReadModel, Rows, Table } from './engine/read-model.ts'
+import { ownerOf } from './stream-owner.ts'
+
+/** A try of a scrape that is not over: it runs, or its hold is open. */
+export type OpenScrapeRow = {
+  readonly hold_id: string
+  readonly scrape_id: string
+  readonly account_id: string
+  readonly attempt: number
+  readonly running: boolean
+  readonly held: boolean
+  /** Until then it belongs to the process that is at work for it. */
+  readonly lease_until: string
+}
+
+const openScrapesTable: Table<OpenScrapeRow> = {
+  name: 'open_scrapes',
+  columns: {
+    hold_id: { type: 'text' },
+    scrape_id: { type: 'text' },
+    account_id: { type: 'text' },
+    attempt: { type: 'bigint' },
+    running: { type: 'boolean' },
+    held: { type: 'boolean' },
+    lease_until: { type: 'timestamptz' },
+  },
+  key: ['hold_id'],
+  indexes: ['lease_until'],
+}
+
+type Told = RecordedEvent<ScrapeEvent | FundsHeld | HoldCaptured | HoldReleased>
+
+/** The hold of the try that an event is about; null for every other event. */
+const holdIn = (recorded: RecordedEvent): string | null => {
+  const event = recorded as Told
+  switch (event.type) {
+    case 'ScrapeStarted':
+    case 'ScrapeFinished':
+      return holdIdOf(event.data.scrapeId, event.data.attempt)
+    case 'FundsHeld':
+    case 'HoldCaptured':
+    case 'HoldReleased':
+      return tryOf(event.data.holdId) === null ? null : event.data.holdId
+    default:
+      return null
+  }
+}
+
+const keep = (rows: Rows, row: OpenScrapeRow): void => {
+  if (row.running || row.held) rows.put(openScrapesTable, row)
+  else rows.remove(openScrapesTable, [row.hold_id])
+}
+
+/** A hold whose try is over already: a log that can lose the end of a decision may bring it late. */
+const lateHold = (event: Told, holdId: string): OpenScrapeRow => {
+  const { scrapeId, attempt } = tryOf(holdId)!
+  return {
+    hold_id: holdId,
+    scrape_id: scrapeId satisfies ScrapeId,
+    account_id: ownerOf(event.stream) as AccountId,
+    attempt,
+    running: false,
+    held: true,
+    lease_until: event.metadata.recordedAt,
+  }
+}
+
+/**
+ * What the sweeper of scrapes looks at: tries whose process has gone, and holds that outlived their try. Start and hold,
+ * and end and hold, land together on Postgres, so what comes and goes within one batch is never written.
+ */
+export const openScrapes: ReadModel = {
+  name: 'open-scrapes',
+  version: 1,
+  tables: [openScrapesTable],
+  reads: (event) => {
+    const holdId = holdIn(event)
+    return holdId === null ? [] : [{ table: openScrapesTable.name, key: [holdId] }]
+  },
+  apply: (recorded, rows) => {
+    const holdId = holdIn(recorded)
+    if (holdId === null) return
+    const event = recorded as Told
+    const row = rows.get(openScrapesTable, [holdId])
+    switch (event.type) {
+      case 'ScrapeStarted': {
+        const { scrapeId, accountId, attempt, leaseUntil } = event.data
+        return rows.put(openScrapesTable, {
+          hold_id: holdId,
+          scrape_id: scrapeId,
+          account_id: accountId,
+          attempt,
+          running: true,
+          held: false,
+          lease_until: leaseUntil,
+        })
+      }
+      case 'FundsHeld':
+        return rows.put(openScrapesTable, row ? { ...row, held: true } : lateHold(event, holdId))
+      case 'ScrapeFinished':
+        return row && keep(rows, { ...row, running: false })
+      case 'HoldCaptured':
+      case 'HoldReleased':
+        return row && keep(rows, { ...row, held: false })
+    }
+  },
+}

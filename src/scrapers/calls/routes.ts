@@ -1,0 +1,125 @@
+import { z } from 'zod'
+import { ApiError, refuse } from '../../platform/http/errors.ts'
+import { JsonBytes } from '../../platform/http/json-bytes.ts'
+import { ownToAccount, type Route, route } from '../../platform/http/route.ts'
+import { scraperOf } from '../catalog/table.ts'
+import { billingHeaders, withHeaders } from './answers.ts'
+import type { TakeScrape } from './rate.ts'
+import type { Scrapes } from './service.ts'
+
+export const ScrapeAnswer = z
+  .object({
+    platform: z.string(),
+    operation: z.string(),
+    requestId: z.string().meta({ description: 'The X-Request-Id of the call, yours or the one that was made.' }),
+    data: z.json().meta({ description: 'What the platform shows; its fields are those of the scraper.' }),
+    nextCursor: z.string().nullable().meta({
+      description:
+        'Where the next page begins: send it in `cursor` (in `page`, where the scraper has that). Null on the last page.',
+    }),
+    billing: z.object({
+      priceUsd: z
+        .string()
+        .meta({ description: 'The price of the scraper, in dollars with four decimals.', example: '0.0030' }),
+      billed: z.boolean().meta({ description: 'Whether this call was charged.' }),
+    }),
+    fetchedAt: z.string().meta({ format: 'date-time' }),
+    cached: z.boolean().meta({ description: 'Whether it comes from a cache instead of the platform.' }),
+  })
+  .meta({ id: 'ScrapeAnswer' })
+
+const example = {
+  platform: 'reddit',
+  operation: 'subreddit',
+  requestId: 'scrape-1',
+  data: { display_name: 'askreddit', subscribers: 57_000_000 },
+  nextCursor: null,
+  billing: { priceUsd: '0.0030', billed: true },
+  fetchedAt: '2026-11-21T02:30:00.000Z',
+  cached: false,
+} as const
+
+/** Of each answer of a call, and of its refusals once the scraper is known. */
+const headers = {
+  'X-Price-Usd': 'The price of the scraper, in dollars with four decimals.',
+  'X-Billed': '`true` when the call was charged.',
+  'X-Replayed': '`true`: the answer of an earlier request under this X-Request-Id.',
+}
+
+/** Refusals of calls tell of the bill too. */
+const tellingBill = async <Value>(priceMicros: number, work: () => Promise<Value>): Promise<Value> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.headers?.['x-billed'] !== undefined) throw error
+    throw withHeaders(error, billingHeaders({ priceMicros, billed: false, replayed: false }))
+  }
+}
+
+/** Calls of scrapers: docs/scrapers.md. */
+export const scrapeRoutes = (deps: {
+  readonly scrapes: Scrapes
+  /** Null where limits are switched off. */
+  readonly rate: TakeScrape | null
+}): readonly Route[] => {
+  const { scrapes, rate } = deps
+  return [
+    route({
+      method: 'POST',
+      path: '/v1/scrape/{platform}/{operation}',
+      operationId: 'scrape',
+      summary: 'Call a scraper',
+      description:
+        'Fetches public data of a platform and charges the wallet the price of the scraper: when there is a result, and when the platform says that the target does not exist. Nothing else is charged. A retry with the same `X-Request-Id` and body gets the first answer again, byte for byte, for 24 hours, and is never charged twice; a call that failed is tried anew. `GET /v1/scrape` lists the scrapers with their fields and prices.',
+      tag: 'Scrapers',
+      access: 'scrape',
+      writes: true,
+      customer: ownToAccount('what a scraper costs is paid from the wallet, which is'),
+      requestIdIsKey: true,
+      params: z.object({ platform: z.string(), operation: z.string() }),
+      body: z.record(z.string(), z.json()).meta({
+        description: 'The fields of the scraper.',
+        override: { type: 'object', additionalProperties: true },
+      }),
+      examples: {
+        params: { platform: example.platform, operation: example.operation },
+        body: { subreddit: 'AskReddit' },
+      },
+      ...(rate && { limit: { per: 'account' as const, take: rate } }),
+      responses: {
+        200: { description: 'What was found, or that nothing was.', body: ScrapeAnswer, example, headers },
+      },
+      errors: [
+        'unknown_scraper',
+        'bad_input',
+        'idempotency_conflict',
+        'result_expired',
+        'insufficient_balance',
+        'target_not_found',
+        'target_restricted',
+        'provider_failed',
+        'upstream_credits_exhausted',
+        'upstream_auth_rejected',
+        'scraper_unavailable',
+      ],
+      handler: async ({ caller, requestId, params: { platform, operation }, body, headers: sent }) => {
+        const row = scraperOf(platform, operation)
+        if (row === null)
+          throw refuse('unknown_scraper', 'no scraper has this platform and operation; GET /v1/scrape lists them')
+        const { accountId, keyId } = caller
+        const fresh = sent['x-request-id'] === undefined
+        return tellingBill(row.priceMicros, async () => {
+          const { bytes, headers, position } = await scrapes.call({
+            accountId,
+            keyId,
+            requestId,
+            fresh,
+            row,
+            body,
+          })
+          return { status: 200, body: JsonBytes.again<z.input<typeof ScrapeAnswer>>(bytes), headers, position }
+        })
+      },
+    }),
+  ]
+}
