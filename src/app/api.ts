@@ -64,11 +64,13 @@ import { checkTarget, createResolve, type TargetRules } from '../platform/outgoi
 import { createKysely } from '../platform/postgres/kysely.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
+import { scrapeRoutes } from '../scrapers/calls/routes.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createCheckTarget } from './gateway/check-target.ts'
 import type { LivePrices } from './live-prices.ts'
 import type { Payments } from './open-payments.ts'
+import type { Scrapers } from './open-scraping.ts'
 import type { Projecting } from './projecting.ts'
 import { readinessProbes } from './readiness.ts'
 
@@ -78,6 +80,7 @@ export type ApiParts = {
   readonly prices: LivePrices
   readonly reads: Reads
   readonly payments: Payments
+  readonly scrapers: Scrapers
   /** Told that a payment callback waits in the inbox. */
   readonly callbackStored: () => void
   readonly registry: Registry
@@ -239,6 +242,7 @@ export const createApi = (parts: ApiParts): Api => {
       deposits: payments.deposits,
       returnUrls,
     }),
+    ...scrapeRoutes(parts.scrapers),
   ]
   const probes = readinessProbes(core, projecting, prices, parts.starting)
   const common = {

@@ -19,6 +19,7 @@ import { listen, urlOf } from './listen.ts'
 import { createLivePrices } from './live-prices.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
 import { openPayments } from './open-payments.ts'
+import { openScrapers } from './open-scraping.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
 import { warmFolds } from './warm-folds.ts'
@@ -105,8 +106,9 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     monotonicMs,
     hooks,
   })
+  const scrapers = openScrapers(core, closing, { hooks })
   const reactors = has('reactors')
-    ? startReactors(core, projecting, payments, { prices, monotonicMs, registry })
+    ? startReactors(core, projecting, payments, { prices, scrapers, monotonicMs, registry })
     : null
   if (reactors) {
     closing.add(reactors.stop)
@@ -136,6 +138,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
       prices,
       reads,
       payments,
+      scrapers,
       callbackStored: () => reactors?.callbackStored(),
       registry,
       monotonicMs,

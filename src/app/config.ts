@@ -64,6 +64,9 @@ export const settings = {
   FAREBOX_RATE_ADDRESS: rate
     .prefault('600/100')
     .describe('Requests of one client address: at once, and a second in the long run.'),
+  FAREBOX_RATE_SCRAPES: rate
+    .prefault('100/20')
+    .describe('Calls of scrapers of one account, over all processes: at once, and a second in the long run.'),
   FAREBOX_CONNECTIONS: whole(16, 1_000_000)
     .prefault('10000')
     .describe('Open connections of one process; one more cuts the one that waits longest for its client.'),
@@ -143,7 +146,7 @@ export type Config = {
   readonly logLevel: Values['LOG_LEVEL']
   readonly logFormat: Values['FAREBOX_LOG_FORMAT']
   /** Null: no limits. */
-  readonly rates: { readonly key: Rate; readonly address: Rate } | null
+  readonly rates: { readonly key: Rate; readonly address: Rate; readonly scrapes: Rate } | null
   readonly connections: ConnectionLimits
   /** Null: none. */
   readonly trustedProxies: TrustedProxies | null
@@ -215,7 +218,11 @@ const configOf = (values: Values): Config => ({
   logLevel: values.LOG_LEVEL,
   logFormat: values.FAREBOX_LOG_FORMAT,
   rates: values.FAREBOX_RATE_LIMIT
-    ? { key: values.FAREBOX_RATE_KEY, address: values.FAREBOX_RATE_ADDRESS }
+    ? {
+        key: values.FAREBOX_RATE_KEY,
+        address: values.FAREBOX_RATE_ADDRESS,
+        scrapes: values.FAREBOX_RATE_SCRAPES,
+      }
     : null,
   connections: { total: values.FAREBOX_CONNECTIONS, perAddress: values.FAREBOX_CONNECTIONS_ADDRESS },
   trustedProxies: values.FAREBOX_TRUSTED_PROXY ?? null,

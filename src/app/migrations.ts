@@ -25,6 +25,7 @@ import type { Migrations } from '../platform/postgres/migrate.ts'
 import { migrations as keys } from '../platform/vault/keys.ts'
 import { migrations as queues } from '../platform/work/migrations.ts'
 import { migrations as sandbox } from '../sandbox/records.ts'
+import { migrations as scrapes } from '../scrapers/calls/migrations.ts'
 import { migrations as demo } from './demo/migrations.ts'
 
 const schemas: Migrations = {
@@ -91,6 +92,7 @@ const rooms: readonly Migrations[] = [
   exitHealth,
   lines,
   freeProxies,
+  scrapes,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

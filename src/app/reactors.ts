@@ -17,9 +17,11 @@ import { createBots } from '../outbound/messaging/bots.ts'
 import { startMessageWorker } from '../outbound/messaging/worker.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { createWorkers } from '../platform/work/queue/workers.ts'
+import { startScrapeSweeper } from '../scrapers/calls/sweeper.ts'
 import type { Core } from './core.ts'
 import type { LivePrices } from './live-prices.ts'
 import type { Payments } from './open-payments.ts'
+import type { Scrapers } from './open-scraping.ts'
 import { type Projecting, tablesMade } from './projecting.ts'
 import { startSubscriptions } from './start-subscriptions.ts'
 import { startWebhooks } from './start-webhooks.ts'
@@ -36,6 +38,7 @@ export const startReactors = (
   payments: Payments,
   parts: {
     readonly prices: LivePrices
+    readonly scrapers: Pick<Scrapers, 'results'>
     readonly monotonicMs: MonotonicClock
     readonly registry: Registry
   },
@@ -81,6 +84,7 @@ export const startReactors = (
           startDisputeReactor({ ...payments, workers, pool, clock, logger, firstLookMs }),
           startTrafficSweep({ meter: createMeter(core), clock, logger }),
           startSubscriptions(core, parts.prices),
+          startScrapeSweeper({ ...core, results: parts.scrapers.results }),
         ]
       : [],
   )

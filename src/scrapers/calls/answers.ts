@@ -57,9 +57,7 @@ const failure = (
   const error = refuse(code, message)
   // Of each 503 the time is told, as everywhere.
   const waitS = retryAfterS ?? (error.status === 503 ? 1 : null)
-  return waitS === null
-    ? error
-    : withHeaders(error, { 'retry-after': String(Math.max(1, Math.ceil(waitS))) })
+  return waitS === null ? error : withHeaders(error, { 'retry-after': String(Math.max(1, Math.ceil(waitS))) })
 }
 
 /** The refusal that an outcome without a body is. */

@@ -99,7 +99,9 @@ const endHold = (
   if (ended.outcome === 'decided') return ended.events
   const { refusal } = ended
   if (refusal.code === 'hold_resolved' && refusal.resolution !== (billed ? 'captured' : 'released'))
-    throw new Error(`hold ${holdId} was ${refusal.resolution} though its call was ${billed ? '' : 'not '}billed`)
+    throw new Error(
+      `hold ${holdId} was ${refusal.resolution} though its call was ${billed ? '' : 'not '}billed`,
+    )
   return []
 }
 

@@ -11,7 +11,9 @@ export const ScrapeAnswer = z
   .object({
     platform: z.string(),
     operation: z.string(),
-    requestId: z.string().meta({ description: 'The X-Request-Id of the call, yours or the one that was made.' }),
+    requestId: z
+      .string()
+      .meta({ description: 'The X-Request-Id of the call, yours or the one that was made.' }),
     data: z.json().meta({ description: 'What the platform shows; its fields are those of the scraper.' }),
     nextCursor: z.string().nullable().meta({
       description:
@@ -105,7 +107,10 @@ export const scrapeRoutes = (deps: {
       handler: async ({ caller, requestId, params: { platform, operation }, body, headers: sent }) => {
         const row = scraperOf(platform, operation)
         if (row === null)
-          throw refuse('unknown_scraper', 'no scraper has this platform and operation; GET /v1/scrape lists them')
+          throw refuse(
+            'unknown_scraper',
+            'no scraper has this platform and operation; GET /v1/scrape lists them',
+          )
         const { accountId, keyId } = caller
         const fresh = sent['x-request-id'] === undefined
         return tellingBill(row.priceMicros, async () => {
@@ -117,7 +122,12 @@ export const scrapeRoutes = (deps: {
             row,
             body,
           })
-          return { status: 200, body: JsonBytes.again<z.input<typeof ScrapeAnswer>>(bytes), headers, position }
+          return {
+            status: 200 as const,
+            body: JsonBytes.again<z.input<typeof ScrapeAnswer>>(bytes),
+            headers,
+            position,
+          }
         })
       },
     }),

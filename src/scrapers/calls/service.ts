@@ -11,8 +11,15 @@ import { readStreamState } from '../../platform/eventstore/read-state.ts'
 import { refuse, refuseUntil } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
 import { scrapeStream } from '../../terms/streams.ts'
+import { checkInput, type InputRefusal } from '../catalog/check.ts'
 import type { ScraperRow } from '../catalog/row.ts'
-import { type Admission, type CacheDays, isRefused, type ScrapeInput, type Scraping } from '../provider/port.ts'
+import {
+  type Admission,
+  type CacheDays,
+  isRefused,
+  type ScrapeInput,
+  type Scraping,
+} from '../provider/port.ts'
 import { answerOf, type Ended, priceText, refusalOf, type Scraped } from './answers.ts'
 import { createScrapeCommands, endingOf } from './commands.ts'
 import { type Ending, maxAttempts } from './decide.ts'
@@ -69,6 +76,9 @@ const conflict = () =>
     'this X-Request-Id was used before with another scraper or body; send a new one for a new call',
   )
 
+const refuseInput = ({ code, message, details }: InputRefusal) =>
+  code === 'unknown_field' ? refuse(code, message) : refuse(code, message, { details })
+
 /** A request with what its id comes to. */
 type Asked = {
   readonly request: ScrapeRequest
@@ -82,12 +92,10 @@ export const createScrapes = (deps: {
   readonly log: EventLog
   readonly results: Results
   readonly scraping: Pick<Scraping, 'admit' | 'longestMs'>
-  /** Checks a body. @throws ApiError bad_input or unknown_field, with what is accepted */
-  readonly readInput: (row: ScraperRow, body: Readonly<Record<string, unknown>>) => ScrapeInput
   readonly clock: Clock
   readonly hooks: CrashHooks
 }): Scrapes => {
-  const { log, results, scraping, readInput, clock, hooks } = deps
+  const { log, results, scraping, clock, hooks } = deps
   const commands = createScrapeCommands(deps)
   const stopping = new AbortController()
   const running = new Map<ScrapeId, { readonly fingerprint: string; readonly ended: Promise<Ended> }>()
@@ -204,10 +212,11 @@ export const createScrapes = (deps: {
 
   /** Checks a request and gives it a place. @throws ApiError; then nothing was held and nothing fetched */
   const prepare = ({ request: { row, body } }: Asked): { input: ScrapeInput; place: Admission } => {
-    const input = readInput(row, body)
+    const checked = checkInput(row, body)
+    if (!checked.ok) throw refuseInput(checked.refusal)
+    const { input } = checked
     const place = scraping.admit(row)
-    if (isRefused(place))
-      throw refusalOf(place.code, { details: null, retryAfterS: place.retryAfterSeconds })
+    if (isRefused(place)) throw refusalOf(place.code, { details: null, retryAfterS: place.retryAfterSeconds })
     return { input, place }
   }
 

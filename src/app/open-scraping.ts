@@ -1,0 +1,38 @@
+import type { Closing } from '../kernel/closing.ts'
+import type { CrashHooks } from '../kernel/crash.ts'
+import { createScrapeRate, type TakeScrape } from '../scrapers/calls/rate.ts'
+import { createResults, type Results } from '../scrapers/calls/results.ts'
+import { createScrapes, type Scrapes } from '../scrapers/calls/service.ts'
+import type { Scraping } from '../scrapers/provider/port.ts'
+import type { Core } from './core.ts'
+
+/** The scrapers, as this process has them. */
+export type Scrapers = {
+  readonly scrapes: Scrapes
+  readonly results: Results
+  /** Null where limits are switched off. */
+  readonly rate: TakeScrape | null
+}
+
+/** Nobody is configured to be asked. */
+const noProvider: Pick<Scraping, 'admit' | 'longestMs'> = {
+  admit: () => ({ kind: 'failed', code: 'upstream_auth_rejected', retryAfterSeconds: null }),
+  longestMs: ({ source }) => source.timeoutMs,
+}
+
+/** Opens what makes calls of scrapers; they are over before it is closed. */
+export const openScrapers = (
+  core: Core,
+  closing: Closing,
+  { hooks }: { readonly hooks: CrashHooks },
+): Scrapers => {
+  const { config, pool, log, clock } = core
+  const results = createResults({ pool, clock, isLogHere: config.eventStoreUrl === null })
+  const scrapes = createScrapes({ ...core, log, results, scraping: noProvider, hooks })
+  closing.add(scrapes.stop)
+  return {
+    scrapes,
+    results,
+    rate: config.rates && createScrapeRate(pool, config.rates.scrapes),
+  }
+}
