@@ -1,5 +1,5 @@
 import { compactUuid } from '../src/kernel/ids.ts'
-import type { LedgerEvent } from '../src/money/ledger/events.ts'
+import type { HeldFor, LedgerEvent } from '../src/money/ledger/events.ts'
 import { movementOf } from '../src/money/ledger/movement.ts'
 import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './engine/read-model.ts'
@@ -47,6 +47,8 @@ export type TransactionRow = {
   customer_id: string | null
   order_id: string | null
   deposit_id: string | null
+  /** What a hold, a capture or a release is for, e.g. `tiktok/profile`. */
+  scraper: string | null
   reference: string | null
   created_at: string
 }
@@ -78,6 +80,7 @@ const transactionsTable: Table<TransactionRow> = {
     customer_id: { type: 'text', nullable: true },
     order_id: { type: 'text', nullable: true },
     deposit_id: { type: 'text', nullable: true },
+    scraper: { type: 'text', nullable: true },
     reference: { type: 'text', nullable: true },
     created_at: { type: 'timestamptz' },
   },
@@ -88,16 +91,30 @@ const transactionsTable: Table<TransactionRow> = {
   appendOnly: true,
 }
 
-type Described = Pick<TransactionRow, 'type' | 'customer_id' | 'order_id' | 'deposit_id' | 'reference'>
+type Described = Pick<
+  TransactionRow,
+  'type' | 'customer_id' | 'order_id' | 'deposit_id' | 'scraper' | 'reference'
+>
+
+/** A hold by what it is for; a call is known to its client by its request id. */
+const ofHold = ({
+  platform,
+  operation,
+  requestId,
+  holdId,
+}: HeldFor & { readonly holdId: string }): Pick<Described, 'scraper' | 'reference'> => ({
+  scraper: operation === undefined ? platform : `${platform}/${operation}`,
+  reference: requestId ?? holdId,
+})
 
 /** Null: the event moves a customer's credit, not the wallet. */
 const describe = (event: RecordedEvent<LedgerEvent>): Described | null => {
-  const none = { customer_id: null, order_id: null, deposit_id: null, reference: null }
+  const none = { customer_id: null, order_id: null, deposit_id: null, scraper: null, reference: null }
   switch (event.type) {
     case 'WalletCredited': {
       const { source, orderId, depositId, reference } = event.data
       const type = source === 'manual' ? 'credit' : source
-      return { type, customer_id: null, order_id: orderId, deposit_id: depositId, reference }
+      return { ...none, type, order_id: orderId, deposit_id: depositId, reference }
     }
     case 'WalletAdjusted': {
       const { reason, depositId = null, reference } = event.data
@@ -106,11 +123,11 @@ const describe = (event: RecordedEvent<LedgerEvent>): Described | null => {
     case 'WalletDebited':
       return { ...none, type: 'order', order_id: event.data.order.orderId }
     case 'FundsHeld':
-      return { ...none, type: 'hold', reference: event.data.holdId }
+      return { ...none, type: 'hold', ...ofHold(event.data) }
     case 'HoldCaptured':
-      return { ...none, type: 'capture', reference: event.data.holdId }
+      return { ...none, type: 'capture', ...ofHold(event.data) }
     case 'HoldReleased':
-      return { ...none, type: 'release', reference: event.data.holdId }
+      return { ...none, type: 'release', ...ofHold(event.data) }
     case 'CustomerCharged': {
       const { customerId, order } = event.data
       return { ...none, type: 'order', customer_id: customerId, order_id: order.orderId }
@@ -173,7 +190,7 @@ const foldMoney = (event: RecordedEvent<LedgerEvent>, rows: Rows): void => {
 /** What every account owns, and how it came to it. */
 export const balances: ReadModel = {
   name: 'balances',
-  version: 6,
+  version: 7,
   tables: [balancesTable, transactionsTable],
   reads: (event) => {
     if (!isMoney(event)) return []

@@ -19,13 +19,10 @@ import { decideExpiry } from '../../src/market/stock/decide.ts'
 import { stockFold } from '../../src/market/stock/fold.ts'
 import { decideReplacement } from '../../src/market/stock/replace.ts'
 import { decideStocking } from '../../src/market/stock/stocking.ts'
-import { decideCapture, decideHold, decideRelease } from '../../src/money/ledger/decide-hold.ts'
-import { ledgerFold } from '../../src/money/ledger/fold.ts'
 import {
   accountStream,
   addressStream,
   catalogStream,
-  ledgerStream,
   planStream,
   stockStream,
 } from '../../src/terms/streams.ts'
@@ -36,6 +33,7 @@ import { makeDeposits } from './deposits.ts'
 import { createHistory, type GoldenEvent } from './history.ts'
 import { makeOperations } from './operations.ts'
 import { makeResale } from './resale.ts'
+import { makeScrapes } from './scrapes.ts'
 import { makeSubscriptions } from './subscriptions.ts'
 import { makeWebhooks } from './webhooks.ts'
 
@@ -173,16 +171,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   complete('ord_golden_late')
   fact(isp, ...decideExpiry(state(isp, stockFold), rentals(), now()))
 
-  const hold = (holdId: string) => ({ holdId, keyId, platform: 'tiktok', amountMicros: 3_000 })
-  const onLedger = (decide: typeof decideCapture | typeof decideRelease, holdId: string): void => {
-    const held = decideHold(state(ledgerStream(buyer), ledgerFold), hold(holdId))
-    if (held.outcome === 'decided') fact(ledgerStream(buyer), ...held.events)
-    const ended = decide(state(ledgerStream(buyer), ledgerFold), { holdId })
-    if (ended.outcome === 'decided') fact(ledgerStream(buyer), ...ended.events)
-  }
-  onLedger(decideCapture, 'billed')
-  onLedger(decideRelease, 'not-billed')
-
+  makeScrapes(history, buyer)
   makeResale(history, acts)
   makeDeposits(history, buyer)
   makeSubscriptions(history, acts, buyer)

@@ -48,10 +48,13 @@ const Transaction = z
       .string()
       .nullable()
       .meta({ description: 'Of a deposit, and of a chargeback that takes one back.' }),
-    reference: z
+    scraper: z
       .string()
       .nullable()
-      .meta({ description: 'Of a payment, a refund, a hold, or what an operator wrote.' }),
+      .meta({ description: 'Of a hold, a capture and a release: platform/operation.' }),
+    reference: z.string().nullable().meta({
+      description: 'Of a payment, a refund, or what an operator wrote; of a hold, the X-Request-Id of its call.',
+    }),
     createdAt: z.string().meta({ format: 'date-time' }),
   })
   .meta({ id: 'Transaction' })
@@ -70,6 +73,7 @@ const transactionExample = {
   customerId: null,
   orderId: 'ord_6c0f4e7d2b1a5c3e8f9d0a1b2c3d4e5f',
   depositId: null,
+  scraper: null,
   reference: null,
   createdAt: '2026-11-21T02:30:00.000Z',
 } as const
@@ -86,6 +90,7 @@ const publicTransaction = (row: TransactionRow): z.input<typeof Transaction> => 
     customerId: row.customer_id,
     orderId: row.order_id,
     depositId: row.deposit_id,
+    scraper: row.scraper,
     reference: row.reference,
     createdAt: row.created_at,
   }
