@@ -64,7 +64,6 @@ import { checkTarget, createResolve, type TargetRules } from '../platform/outgoi
 import { createKysely } from '../platform/postgres/kysely.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
-import { scrapeRoutes } from '../scrapers/calls/routes.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { createCheckTarget } from './gateway/check-target.ts'
@@ -242,7 +241,6 @@ export const createApi = (parts: ApiParts): Api => {
       deposits: payments.deposits,
       returnUrls,
     }),
-    ...scrapeRoutes(parts.scrapers),
   ]
   const probes = readinessProbes(core, projecting, prices, parts.starting)
   const common = {

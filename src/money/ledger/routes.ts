@@ -53,7 +53,8 @@ const Transaction = z
       .nullable()
       .meta({ description: 'Of a hold, a capture and a release: platform/operation.' }),
     reference: z.string().nullable().meta({
-      description: 'Of a payment, a refund, or what an operator wrote; of a hold, the X-Request-Id of its call.',
+      description:
+        'Of a payment, a refund, or what an operator wrote; of a hold, the X-Request-Id of its call.',
     }),
     createdAt: z.string().meta({ format: 'date-time' }),
   })
