@@ -6,7 +6,7 @@ import { JsonBytes, jsonText } from './json-bytes.ts'
 import type { Answer, Route } from './route.ts'
 
 /** On every answer. The policy forbids everything: an API answer is never a page (the docs page sets its own). */
-const securityHeaders = {
+export const securityHeaders = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
@@ -35,7 +35,8 @@ export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, an
   reply.code(answer.status).headers(baseHeaders(requestId))
   ownHeaders(reply, route, answer)
   if ('text' in answer) {
-    const mediaType = route.responses[answer.status]?.text?.mediaType ?? 'text/plain'
+    const mediaType =
+      ('mediaType' in answer ? answer.mediaType : undefined) ?? route.responses[answer.status]?.text?.mediaType ?? 'text/plain'
     reply.header('content-type', `${mediaType}; charset=utf-8`).send(answer.text)
   } else if (answer.body === undefined) reply.send()
   else reply.header('content-type', json).send(jsonOf(answer.body))

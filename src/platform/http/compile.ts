@@ -4,7 +4,7 @@ import type { Scope } from '../../terms/holder.ts'
 import type { CustomerIdOf } from '../../terms/own-id.ts'
 import type { ApiError } from './errors.ts'
 import { refuse, refuseUnknownPath } from './errors.ts'
-import type { CompiledRoute, HttpRequest } from './exchange.ts'
+import { type CompiledRoute, goneSignal, type HttpRequest } from './exchange.ts'
 import { customerQueryOf, customerRefOf, idempotencyKeyOf, positionOf } from './header-forms.ts'
 import type { Answer, Route } from './route.ts'
 import type { Checked, ShapeCheck } from './shape.ts'
@@ -135,6 +135,7 @@ const run = async (
     headers: request.headers,
     raw: request.body?.raw ?? noBytes,
     log,
+    gone: () => goneSignal(exchange),
   }) as Promise<Answer>
 }
 

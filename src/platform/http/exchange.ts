@@ -44,6 +44,15 @@ export type Exchange = {
   heldMs: number
   /** Whether its end was logged and measured. */
   ended: boolean
+  /** Made for a handler that asks whether its client is still there. */
+  gone: AbortController | null
+}
+
+/** Aborted when the client of the request has left, or has its answer. */
+export const goneSignal = (exchange: Exchange): AbortSignal => {
+  exchange.gone ??= new AbortController()
+  if (exchange.ended) exchange.gone.abort()
+  return exchange.gone.signal
 }
 
 declare module 'fastify' {

@@ -54,6 +54,8 @@ export const createNodeServer = (
     socket.destroySoon = () => hangUp.end(socket)
   })
   server.on('request', (request, response) => {
+    // It was ready (`ready-answers.ts`): nothing is owed any more.
+    if (response.writableEnded) return
     unanswered.add(request, response)
     response.once('finish', () => {
       if (request.complete) return

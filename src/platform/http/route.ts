@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Readable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { z } from 'zod'
 import type { Scope } from '../../terms/holder.ts'
@@ -114,6 +115,8 @@ export type ApiRequest<
    * holds the request until the old generation is collected.
    */
   readonly log: () => Logger
+  /** Aborted when the client has left, or has its whole answer: what is done for this request alone is to stop then. */
+  readonly gone: () => AbortSignal
 }
 
 type Frozen<T> = T extends readonly (infer Item)[]
@@ -128,21 +131,35 @@ type AnswerExtras = {
   readonly position?: number | null | undefined
 }
 
+/**
+ * Sent as it is, under the declared media type or the one that stands beside it. Bytes, where it is encoded; a stream, where
+ * it comes bit by bit: it is destroyed when the client leaves.
+ */
+type PlainText = { readonly text: string | Buffer | Readable; readonly mediaType?: string }
+
 type BodyOf<Declaration> = Declaration extends { readonly body: infer Body extends z.ZodType }
   ?
       | { readonly body: Frozen<z.input<Body>> | JsonBytes<Frozen<z.input<Body>>> }
-      | (Declaration extends { readonly text: object } ? { readonly text: string | Buffer } : never)
+      | (Declaration extends { readonly text: object } ? PlainText : never)
   : Declaration extends { readonly text: object }
-    ? { readonly text: string | Buffer }
+    ? PlainText
     : { readonly body?: undefined }
 
-/** One of the declared answers. `text` is sent as it is, under the declared media type; its bytes, where it is encoded. */
+/** One of the declared answers. */
 export type Answer<Declared extends Responses = Responses> = {
   [Status in keyof Declared & number]: { readonly status: Status } & BodyOf<Declared[Status]> & AnswerExtras
 }[keyof Declared & number]
 
 /** How many requests may be in work at once, in all and from one address; and as many may have their bodies on the way. */
 export type AtOnce = { readonly total: number; readonly perAddress: number }
+
+/** An answer that is there before it is asked for. */
+export type ReadyAnswer = {
+  readonly mediaType: string
+  /** One byte a character: no character is above U+00FF. */
+  readonly text: string
+  readonly etag: string
+}
 
 /** Counts one request against a limit of its own, beside those per address and per key. */
 export type RouteLimit = {
@@ -209,6 +226,11 @@ export type RouteDefinition<
   readonly unlimited?: true
   /** Its requests have places of their own, and count neither among those of all others nor against their limits. */
   readonly atOnce?: AtOnce
+  /**
+   * For a public GET that is asked thousands of times a second: the answer to this query, as it stands in the URL, where it
+   * is ready, else null. It is what the handler would answer. `src/platform/http/ready-answers.ts` says when it is asked.
+   */
+  ready?(rawQuery: string): ReadyAnswer | null
   handler(request: ApiRequest<Params, Query, Body, Entry>): Promise<Answer<NoInfer<Declared>>>
 }
 

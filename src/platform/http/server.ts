@@ -29,6 +29,7 @@ import { createNodeServer, defaultTimes, hangUpIdleOnClose } from './node-server
 import type { PathTable } from './path-table.ts'
 import { pathTable } from './path-table.ts'
 import { readBodies } from './read-bodies.ts'
+import { withReadyAnswers } from './ready-answers.ts'
 import { newRequestId, requestIdAsKey, requestIdFrom } from './request-id.ts'
 import type { Route } from './route.ts'
 import { createUnanswered } from './unanswered.ts'
@@ -150,7 +151,13 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     return503OnClosing: false,
     forceCloseConnections: 'idle',
     clientErrorHandler: answerBrokenRequest(hangUp, unanswered),
-    serverFactory: (handle) => createNodeServer(handle, times, connections, hangUp, unanswered),
+    serverFactory: (handle) => {
+      const listener = withReadyAnswers(
+        { routes, limits, trusted, connections, metrics, logger, monotonicMs },
+        handle,
+      )
+      return createNodeServer(listener, times, connections, hangUp, unanswered)
+    },
     frameworkErrors: (_error, request, reply) =>
       sendRefusal(
         reply as HttpReply,
@@ -192,6 +199,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     arriving.leave(request.exchange)
     if (!request.exchange.atWork) inFlight.leave(request.exchange)
     end(request, clientClosed)
+    request.exchange.gone?.abort()
   }
 
   const takePlace = (exchange: Exchange): void => {
@@ -239,6 +247,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
       atWork: false,
       heldMs: 0,
       ended: false,
+      gone: null,
     }
     reply.raw.once('close', () => closed(request))
     enter(request.exchange)

@@ -1,0 +1,103 @@
+import { createReadStream } from 'node:fs'
+
+/** The network that announces an address: its AS number, and who runs it. */
+export type Network = { readonly asn: number; readonly org: string }
+
+/** Whole ranges of addresses in rising order, each with its AS number. */
+export type AsRanges<Address> = {
+  /** Null: no network announces the address. */
+  of(address: Address): Network | null
+  readonly count: number
+}
+
+/** The names of networks, shared by both families: most networks have addresses of both. */
+export type NetworkNames = Map<number, string>
+
+/** The fourth field: quoted where it holds a comma, with its own quotes doubled (RFC 4180). */
+const nameOf = (field: string): string =>
+  field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field
+
+type Line = { readonly first: string; readonly last: string; readonly asn: number; readonly name: string }
+
+const lineOf = (text: string): Line => {
+  const a = text.indexOf(',')
+  const b = text.indexOf(',', a + 1)
+  const c = text.indexOf(',', b + 1)
+  return {
+    first: text.slice(0, a),
+    last: text.slice(a + 1, b),
+    asn: Number(text.slice(b + 1, c)),
+    name: nameOf(text.slice(c + 1)),
+  }
+}
+
+/**
+ * Reads a file line by line, a small part at a time: other work of the process has its turn between two parts.
+ * @throws what the file system throws
+ */
+const eachLine = async (file: string, take: (line: Line) => void): Promise<void> => {
+  let rest = ''
+  for await (const part of createReadStream(file, { encoding: 'utf8', highWaterMark: 65_536 })) {
+    const lines = (rest + part).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) if (line !== '') take(lineOf(line.trimEnd()))
+  }
+  if (rest !== '') take(lineOf(rest.trimEnd()))
+}
+
+/** The last of the rising `starts` that is not above the address; -1: all are. */
+const lastNotAbove = <Address extends number | bigint>(
+  starts: ArrayLike<Address>,
+  address: Address,
+): number => {
+  let low = 0
+  let high = starts.length - 1
+  while (low <= high) {
+    const middle = (low + high) >> 1
+    if (starts[middle]! <= address) low = middle + 1
+    else high = middle - 1
+  }
+  return high
+}
+
+const networkOf = (names: NetworkNames, asn: number): Network => ({ asn, org: names.get(asn) ?? `AS${asn}` })
+
+/** @param file `asn-ipv4-num.csv`: first and last address as whole numbers, AS number, name */
+export const readAsRanges4 = async (file: string, names: NetworkNames): Promise<AsRanges<number>> => {
+  const [firsts, lasts, asns]: [number[], number[], number[]] = [[], [], []]
+  await eachLine(file, ({ first, last, asn, name }) => {
+    firsts.push(Number(first))
+    lasts.push(Number(last))
+    asns.push(asn)
+    names.set(asn, name)
+  })
+  const starts = Uint32Array.from(firsts)
+  const ends = Uint32Array.from(lasts)
+  const numbers = Uint32Array.from(asns)
+  return {
+    count: starts.length,
+    of: (address) => {
+      const at = lastNotAbove(starts, address)
+      return at < 0 || address > ends[at]! ? null : networkOf(names, numbers[at]!)
+    },
+  }
+}
+
+/** @param file `asn-ipv6-num.csv`, as for IPv4 with numbers of 128 bits */
+export const readAsRanges6 = async (file: string, names: NetworkNames): Promise<AsRanges<bigint>> => {
+  const [firsts, lasts, asns]: [bigint[], bigint[], number[]] = [[], [], []]
+  await eachLine(file, ({ first, last, asn, name }) => {
+    firsts.push(BigInt(first))
+    lasts.push(BigInt(last))
+    asns.push(asn)
+    names.set(asn, name)
+  })
+  const numbers = Uint32Array.from(asns)
+  return {
+    count: firsts.length,
+    of: (address) => {
+      const at = lastNotAbove(firsts, address)
+      return at < 0 || address > lasts[at]! ? null : networkOf(names, numbers[at]!)
+    },
+  }
+}
