@@ -66,6 +66,7 @@ import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
+import { freeToolRoutes } from './freelist/open-tools.ts'
 import { createCheckTarget } from './gateway/check-target.ts'
 import type { LivePrices } from './live-prices.ts'
 import type { Payments } from './open-payments.ts'
@@ -240,6 +241,14 @@ export const createApi = (parts: ApiParts): Api => {
       ...shared,
       deposits: payments.deposits,
       returnUrls,
+    }),
+    ...freeToolRoutes({
+      pool,
+      clock,
+      monotonicMs,
+      logger,
+      rates: config.rates === null ? null : config.freeTools,
+      sandbox: config.payments.sandbox !== null,
     }),
   ]
   const probes = readinessProbes(core, projecting, prices, parts.starting)

@@ -11,6 +11,7 @@ import {
 import type { TrustedProxies } from '../platform/http/client-address.ts'
 import type { ConnectionLimits } from '../platform/http/connections.ts'
 import type { Rate } from '../platform/http/rate-limit.ts'
+import { type FreeToolConfig, freeToolConfigOf, freeToolSettings } from './freelist/tool-settings.ts'
 import { type GatewayConfig, gatewayConfigOf, gatewayProblems, gatewaySettings } from './gateway/settings.ts'
 import {
   crashAt,
@@ -98,6 +99,7 @@ export const settings = {
   FAREBOX_SEAL_SECONDS: whole(1, 86_400)
     .prefault('300')
     .describe('New events are sealed after this time at the latest.'),
+  ...freeToolSettings,
   ...gatewaySettings,
   ...paymentSettings,
   FAREBOX_POOL_SIZE: whole(4, 500).prefault('20').describe('Connections to Postgres of one process at most.'),
@@ -160,6 +162,7 @@ export type Config = {
   readonly sealKey: Buffer | null
   /** New events are sealed when there are this many, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
+  readonly freeTools: FreeToolConfig
   readonly gateway: GatewayConfig
   readonly payments: PaymentConfig
   readonly poolSize: number
@@ -232,6 +235,7 @@ const configOf = (values: Values): Config => ({
   masterKey: values.FAREBOX_MASTER_KEY ?? null,
   sealKey: values.FAREBOX_SEAL_KEY ?? null,
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
+  freeTools: freeToolConfigOf(values),
   gateway: gatewayConfigOf(values),
   payments: paymentConfigOf(values, values.FAREBOX_DEMO),
   poolSize: values.FAREBOX_POOL_SIZE,

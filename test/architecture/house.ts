@@ -73,6 +73,9 @@ export const house = [
       'scrapers/calls',
       'freelist/record',
       'freelist/probe',
+      'freelist/ip-data',
+      'freelist/list',
+      'freelist/lookup',
     ],
   },
   {
@@ -101,6 +104,8 @@ export const house = [
       'gateway/exits',
       'gateway/lines',
       'scrapers/calls',
+      'freelist/list',
+      'freelist/lookup',
     ],
   },
   { floor: 'app', rooms: ['app', 'entry points'] },

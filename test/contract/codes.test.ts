@@ -6,6 +6,7 @@ import type { AccountId } from '../../src/kernel/ids.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { declaredOf, httpClient } from '../support/http.ts'
 import { type Case, orderlyCases, play } from './cases.ts'
+import { keylessBlind, keylessCases, keylessLimited } from './keyless.ts'
 import { goodRequests } from './requests.ts'
 import { done, openStage, operator, type Stage } from './stage.ts'
 
@@ -182,6 +183,23 @@ test('every answer that the interface description declares is given', async (t) 
     }
     const placed = (await log.readAll(before, 1_000)).filter(({ type }) => type === 'OrderCompleted')
     assert.equal(placed.length, ordered, 'a request that was refused was processed')
+  })
+
+  await playAll(t, keylessCases(client), played)
+
+  const limits = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LIST: '1/1', FAREBOX_RATE_LOOKUP: '1/1' }
+  await playAll(t, keylessLimited(await beside(t, stage, limits)), played)
+
+  await t.test('503: each free tool, while its record is locked', async (t) => {
+    const hurried = await beside(t, stage, { FAREBOX_STATEMENT_TIMEOUT_MS: '100' })
+    const locking = await farebox.core.pool.connect()
+    try {
+      await locking.query('begin; lock table work.free_proxies in access exclusive mode')
+      await playAll(t, keylessBlind(hurried), played)
+    } finally {
+      await locking.query('rollback')
+      locking.release()
+    }
   })
 
   await t.test('and nothing is declared that no case gives', () => {

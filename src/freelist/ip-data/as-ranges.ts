@@ -3,11 +3,15 @@ import { createReadStream } from 'node:fs'
 /** The network that announces an address: its AS number, and who runs it. */
 export type Network = { readonly asn: number; readonly org: string }
 
+/** The first and the last address of a range. */
+export type Range<Address> = { readonly first: Address; readonly last: Address }
+
 /** Whole ranges of addresses in rising order, each with its AS number. */
 export type AsRanges<Address> = {
   /** Null: no network announces the address. */
   of(address: Address): Network | null
-  readonly count: number
+  /** The ranges that a network announces, in rising order. */
+  announcedBy(asn: number): readonly Range<Address>[]
 }
 
 /** The names of networks, shared by both families: most networks have addresses of both. */
@@ -60,7 +64,25 @@ const lastNotAbove = <Address extends number | bigint>(
   return high
 }
 
-const networkOf = (names: NetworkNames, asn: number): Network => ({ asn, org: names.get(asn) ?? `AS${asn}` })
+const rangesOver = <Address extends number | bigint>(
+  firsts: ArrayLike<Address>,
+  lasts: ArrayLike<Address>,
+  asns: Uint32Array,
+  names: NetworkNames,
+): AsRanges<Address> => ({
+  of: (address) => {
+    const at = lastNotAbove(firsts, address)
+    if (at < 0 || address > lasts[at]!) return null
+    const asn = asns[at]!
+    return { asn, org: names.get(asn) ?? `AS${asn}` }
+  },
+  announcedBy: (asn) => {
+    const found: Range<Address>[] = []
+    for (let at = asns.indexOf(asn); at >= 0; at = asns.indexOf(asn, at + 1))
+      found.push({ first: firsts[at]!, last: lasts[at]! })
+    return found
+  },
+})
 
 /** @param file `asn-ipv4-num.csv`: first and last address as whole numbers, AS number, name */
 export const readAsRanges4 = async (file: string, names: NetworkNames): Promise<AsRanges<number>> => {
@@ -71,16 +93,7 @@ export const readAsRanges4 = async (file: string, names: NetworkNames): Promise<
     asns.push(asn)
     names.set(asn, name)
   })
-  const starts = Uint32Array.from(firsts)
-  const ends = Uint32Array.from(lasts)
-  const numbers = Uint32Array.from(asns)
-  return {
-    count: starts.length,
-    of: (address) => {
-      const at = lastNotAbove(starts, address)
-      return at < 0 || address > ends[at]! ? null : networkOf(names, numbers[at]!)
-    },
-  }
+  return rangesOver(Uint32Array.from(firsts), Uint32Array.from(lasts), Uint32Array.from(asns), names)
 }
 
 /** @param file `asn-ipv6-num.csv`, as for IPv4 with numbers of 128 bits */
@@ -92,12 +105,5 @@ export const readAsRanges6 = async (file: string, names: NetworkNames): Promise<
     asns.push(asn)
     names.set(asn, name)
   })
-  const numbers = Uint32Array.from(asns)
-  return {
-    count: firsts.length,
-    of: (address) => {
-      const at = lastNotAbove(firsts, address)
-      return at < 0 || address > lasts[at]! ? null : networkOf(names, numbers[at]!)
-    },
-  }
+  return rangesOver(firsts, lasts, Uint32Array.from(asns), names)
 }

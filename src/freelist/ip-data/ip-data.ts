@@ -1,12 +1,10 @@
-import { readFile } from 'node:fs/promises'
 import { isIPv4 } from 'node:net'
-import { join } from 'node:path'
 import timeZoneOf from '@photostructure/tz-lookup'
 import ipaddr from 'ipaddr.js'
-import { type CityResponse, Reader, type Response } from 'maxmind'
 import { isAlpha2 } from '../../terms/countries.ts'
-import { type AsRanges, type NetworkNames, readAsRanges4, readAsRanges6 } from './as-ranges.ts'
+import type { Network, NetworkNames, Range } from './as-ranges.ts'
 import { type DataFolders, missingNote } from './packages.ts'
+import { type Family, openTables, type Tables } from './tables.ts'
 
 /** What is known of an address. Null: not known. */
 export type IpFacts = {
@@ -14,7 +12,7 @@ export type IpFacts = {
   readonly countryCode: string | null
   readonly state: string | null
   readonly city: string | null
-  /** Degrees. */
+  /** Degrees, to four digits: eleven metres. */
   readonly latitude: number | null
   readonly longitude: number | null
   /** Of the tz database, by the coordinates. */
@@ -34,65 +32,22 @@ export const nothingKnown: IpFacts = {
   asnOrg: null,
 }
 
+/** A network with all addresses that it announces, of both families. */
+export type AnnouncedNetwork = Network & { readonly ranges: readonly Range<string>[] }
+
 export type IpData = {
   /**
    * What is known of an IPv4 or IPv6 address; an IPv4 address in IPv6 form is read as what it is. The first question of
    * a family opens its files, which takes a second and up to 100 MB of memory; every further one waits for nothing.
-   * @throws what the file system throws
+   * Rejects with what the file system gives.
    */
   of(address: string): Promise<IpFacts>
+  /** The same, of its network alone. */
+  networkOf(address: string): Promise<Network | null>
+  /** Null: no network of this number announces an address. */
+  announced(asn: number): Promise<AnnouncedNetwork | null>
   /** What every answer lacks because its data is not installed, for people; null: nothing. */
   readonly note: string | null
-}
-
-/** A record of `dbip-city-mmdb`: an empty text where nothing is known. */
-type CityRecord = {
-  readonly country_code: string
-  readonly state1: string
-  readonly city: string
-  readonly latitude: number
-  readonly longitude: number
-}
-
-type Family = 4 | 6
-/** The tables of one family of addresses. */
-type Tables = {
-  city(address: string): CityRecord | null
-  country(address: string): string | null
-  network(address: string): { readonly asn: number; readonly org: string } | null
-}
-
-const none = (): null => null
-
-const readerOf = async <Record extends object>(
-  folder: string | null,
-  file: string,
-): Promise<(address: string) => Record | null> => {
-  if (folder === null) return none
-  // Only `get` is used, and what it returns is whatever the file holds.
-  const reader = new Reader<Response>(await readFile(join(folder, file)))
-  return (address) => reader.get(address) as CityResponse as unknown as Record | null
-}
-
-const number4 = (address: string): number =>
-  ipaddr.IPv4.parse(address).octets.reduce((sum, octet) => sum * 256 + octet, 0)
-
-const number6 = (address: string): bigint =>
-  ipaddr.IPv6.parse(address).parts.reduce((sum, part) => (sum << 16n) | BigInt(part), 0n)
-
-const networkOf = async (
-  folder: string | null,
-  family: Family,
-  names: NetworkNames,
-): Promise<Tables['network']> => {
-  if (folder === null) return none
-  const file = join(folder, `asn-ipv${family}-num.csv`)
-  if (family === 6) {
-    const ranges: AsRanges<bigint> = await readAsRanges6(file, names)
-    return (address) => ranges.of(number6(address))
-  }
-  const ranges: AsRanges<number> = await readAsRanges4(file, names)
-  return (address) => ranges.of(number4(address))
 }
 
 /** Texts of the tables as answers show them: an empty one says that nothing is known. */
@@ -103,44 +58,40 @@ const lowerCountry = (code: string | null | undefined): string | null => {
   return isAlpha2(alpha2) ? alpha2 : null
 }
 
+const degrees = (value: number): number => Math.round(value * 10_000) / 10_000
+
 /**
  * The country is that of the city where one is known, so that the two never contradict each other; registries name the
  * country of the rest.
  */
-const factsOf = ({ city, country, network }: Tables, address: string): IpFacts => {
+const factsOf = ({ city, country, networks }: Tables, address: string): IpFacts => {
   const place = city(address)
-  const announced = network(address)
+  const network = networks.of(address)
   const located = place !== null && known(place.city) !== null
   return {
     countryCode: lowerCountry(place?.country_code) ?? lowerCountry(country(address)),
     state: known(place?.state1),
     city: known(place?.city),
-    latitude: located ? place.latitude : null,
-    longitude: located ? place.longitude : null,
+    latitude: located ? degrees(place.latitude) : null,
+    longitude: located ? degrees(place.longitude) : null,
     timeZone: located ? timeZoneOf(place.latitude, place.longitude) : null,
-    asn: announced?.asn ?? null,
-    asnOrg: announced?.org ?? null,
+    asn: network?.asn ?? null,
+    asnOrg: network?.org ?? null,
   }
 }
+
+const familyOf = (plain: string): Family => (isIPv4(plain) ? 4 : 6)
+const plainOf = (address: string): string => ipaddr.process(address).toString()
 
 /** Facts about addresses from the files of the data packages. Nothing is opened before the first question. */
 export const createIpData = (folders: DataFolders): IpData => {
   const names: NetworkNames = new Map()
   const opening = new Map<Family, Promise<Tables>>()
 
-  const read = async (family: Family): Promise<Tables> => {
-    const [city, country, network] = await Promise.all([
-      readerOf<CityRecord>(folders.city, `dbip-city-ipv${family}.mmdb`),
-      readerOf<{ country_code: string }>(folders.country, `geo-whois-asn-country-ipv${family}.mmdb`),
-      networkOf(folders.network, family, names),
-    ])
-    return { city, country: (address) => country(address)?.country_code ?? null, network }
-  }
-
   const open = (family: Family): Promise<Tables> => {
     const open = opening.get(family)
     if (open !== undefined) return open
-    const reading = read(family)
+    const reading = openTables(folders, family, names)
     opening.set(family, reading)
     // A fault of the disk may pass: the next question tries again.
     reading.catch(() => opening.delete(family))
@@ -150,8 +101,17 @@ export const createIpData = (folders: DataFolders): IpData => {
   return {
     note: missingNote(folders),
     of: async (address) => {
-      const plain = ipaddr.process(address).toString()
-      return factsOf(await open(isIPv4(plain) ? 4 : 6), plain)
+      const plain = plainOf(address)
+      return factsOf(await open(familyOf(plain)), plain)
+    },
+    networkOf: async (address) => {
+      const plain = plainOf(address)
+      return (await open(familyOf(plain))).networks.of(plain)
+    },
+    announced: async (asn) => {
+      const tables = await Promise.all([open(4), open(6)])
+      const ranges = tables.flatMap(({ networks }) => networks.announcedBy(asn))
+      return ranges.length === 0 ? null : { asn, org: names.get(asn) ?? `AS${asn}`, ranges }
     },
   }
 }

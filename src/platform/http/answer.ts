@@ -36,7 +36,9 @@ export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, an
   ownHeaders(reply, route, answer)
   if ('text' in answer) {
     const mediaType =
-      ('mediaType' in answer ? answer.mediaType : undefined) ?? route.responses[answer.status]?.text?.mediaType ?? 'text/plain'
+      ('mediaType' in answer ? answer.mediaType : undefined) ??
+      route.responses[answer.status]?.text?.mediaType ??
+      'text/plain'
     reply.header('content-type', `${mediaType}; charset=utf-8`).send(answer.text)
   } else if (answer.body === undefined) reply.send()
   else reply.header('content-type', json).send(jsonOf(answer.body))

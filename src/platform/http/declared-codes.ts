@@ -34,12 +34,16 @@ const headerCodes = (route: Route): readonly ErrorCode[] => [
   ...(route.requestIdIsKey ? (['bad_input'] as const) : []),
 ]
 
+/** Whether a value of the query may be bad that has no code of its own. */
+const hasUncodedQuery = ({ query, codes }: Route): boolean =>
+  Object.keys(query?.shape ?? {}).some((name) => typeof codes?.query?.[name] !== 'string')
+
 /**
  * Every operation with a key takes `X-Farebox-Position`, and every query value may be bad: all of them can answer 400
  * (docs/http-api.md, "Requests").
  */
 const parameterCodes = (route: Route): readonly ErrorCode[] => [
-  ...(route.query !== undefined || route.access !== 'public' ? (['invalid_parameter'] as const) : []),
+  ...(hasUncodedQuery(route) || route.access !== 'public' ? (['invalid_parameter'] as const) : []),
   ...fieldCodes(route.codes?.query),
   ...(route.params === undefined ? [] : (['not_found'] as const)),
 ]

@@ -24,6 +24,8 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Proxies: 'Rented addresses: credentials, labels, extensions.',
   Webhooks:
     'Where to send events, and what became of what was sent. Every event stands under Webhooks below.',
+  'Free tools':
+    'Live public proxies, a check of any proxy, look-ups of addresses and the networks behind them. They need no key and ignore one.',
   Finance: 'The books, for finance: read-only, with a token of its own.',
   Resellers: 'Customers of resellers, what was earned with them, and statements that lead back to the log.',
   Service: 'The service itself.',
