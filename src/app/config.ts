@@ -11,6 +11,14 @@ import {
 import type { TrustedProxies } from '../platform/http/client-address.ts'
 import type { ConnectionLimits } from '../platform/http/connections.ts'
 import type { Rate } from '../platform/http/rate-limit.ts'
+import {
+  hasScraperKey,
+  type ScraperConfig,
+  scraperConfigOf,
+  scraperProblems,
+  scraperSecrets,
+  scraperSettings,
+} from '../scrapers/provider/settings.ts'
 import { type FreeToolConfig, freeToolConfigOf, freeToolSettings } from './freelist/tool-settings.ts'
 import { type GatewayConfig, gatewayConfigOf, gatewayProblems, gatewaySettings } from './gateway/settings.ts'
 import {
@@ -102,6 +110,7 @@ export const settings = {
   ...freeToolSettings,
   ...gatewaySettings,
   ...paymentSettings,
+  ...scraperSettings,
   FAREBOX_POOL_SIZE: whole(4, 500).prefault('20').describe('Connections to Postgres of one process at most.'),
   FAREBOX_STATEMENT_TIMEOUT_MS: whole(100, 3_600_000)
     .prefault('30000')
@@ -134,6 +143,7 @@ export const hiddenSettings: ReadonlySet<string> = new Set([
   'FAREBOX_SEAL_KEY',
   'FAREBOX_METRICS_TOKEN',
   ...paymentSecrets,
+  ...scraperSecrets,
 ])
 
 export type Config = {
@@ -165,6 +175,7 @@ export type Config = {
   readonly freeTools: FreeToolConfig
   readonly gateway: GatewayConfig
   readonly payments: PaymentConfig
+  readonly scrapers: ScraperConfig
   readonly poolSize: number
   readonly statementTimeoutMs: number
   readonly shutdownTimeoutMs: number
@@ -207,7 +218,13 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
     const name = String(issue.path[0])
     return `${name}: expected ${issue.message}, got ${shown(name, env[name])}`
   })
-  const problems = [...wrong, ...requiredKeys(env), ...paymentProblems(env), ...gatewayProblems(env)]
+  const problems = [
+    ...wrong,
+    ...requiredKeys(env),
+    ...paymentProblems(env, hasScraperKey(env)),
+    ...scraperProblems(env),
+    ...gatewayProblems(env),
+  ]
   if (!parsed.success || problems.length > 0) throw new SettingsRefused(problems)
   return configOf(parsed.data)
 }
@@ -238,6 +255,7 @@ const configOf = (values: Values): Config => ({
   freeTools: freeToolConfigOf(values),
   gateway: gatewayConfigOf(values),
   payments: paymentConfigOf(values, values.FAREBOX_DEMO),
+  scrapers: scraperConfigOf(values),
   poolSize: values.FAREBOX_POOL_SIZE,
   statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
   shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,

@@ -14,6 +14,7 @@ import { after, refusal, type SandboxInvoice } from './invoice.ts'
 import { nowpaymentsStandIn } from './nowpayments.ts'
 import { payPageRoutes } from './pay-pages.ts'
 import type { Records } from './records.ts'
+import { scrapersPath, scrapersStandIn } from './scrapers/stand-in.ts'
 import { stripeStandIn } from './stripe.ts'
 import { calm, type Switches } from './switches.ts'
 import { telegramStandIn } from './telegram.ts'
@@ -29,7 +30,7 @@ export type Sandbox = {
 
 /**
  * The stand-ins of the payment providers on one loopback port: their APIs, a pay page for each invoice, `/` with all of
- * them, and `/_sandbox/` to pay by HTTP and to make callbacks fail. Nothing here is ever real, and it says so.
+ * them, the stand-in of the scrapers' provider, and `/_sandbox/` to pay by HTTP and to make callbacks fail. Nothing here is ever real, and it says so.
  */
 export const startSandbox = async (options: {
   readonly records: Records
@@ -108,6 +109,7 @@ export const startSandbox = async (options: {
   /** Whether the call is one of an API whose faults are switched: never a hand at the controls or a payer. */
   const isFaulty = ({ url }: FastifyRequest): boolean => {
     if (url === '/' || url.startsWith('/_sandbox/') || url.startsWith('/pay/')) return false
+    if (url.startsWith(`${scrapersPath}/`)) return false
     const provider = /^\/(btcpay|nowpayments)\//.exec(url)?.[1] ?? 'stripe'
     return switches.apiOf === null || switches.apiOf === provider
   }
@@ -131,6 +133,7 @@ export const startSandbox = async (options: {
   })
   for (const standIn of Object.values(standIns)) standIn.routes(app)
   telegramStandIn(app, till)
+  scrapersStandIn(app, clock)
   const hands = createHands(till, standIns)
   const knobs: Knobs = {
     now: () => switches,

@@ -51,7 +51,9 @@ export const paymentSettings = {
   FAREBOX_SANDBOX: z
     .enum(['auto', 'off'], { error: 'auto or off' })
     .prefault('auto')
-    .describe('auto: stand-ins of the payment providers, on the demo and where no real credential is set.'),
+    .describe(
+      "auto: stand-ins of the payment providers and of the scrapers' provider, on the demo and where no real credential is set.",
+    ),
   FAREBOX_SANDBOX_PORT: text(port)
     .regex(/^\d{1,5}$/, port)
     .transform(Number)
@@ -123,8 +125,11 @@ const given = (provider: Provider, env: Environment): Record<string, string> =>
     ),
   )
 
-/** What is wrong with the settings as a whole: half a provider's credentials, a sandbox or a setting of development beside real ones. */
-export const paymentProblems = (env: Environment): string[] => {
+/**
+ * What is wrong with the settings as a whole: half a provider's credentials, a sandbox or a setting of development beside real ones.
+ * @param hasOther Whether another part of the service has real credentials, beside which those are refused, too
+ */
+export const paymentProblems = (env: Environment, hasOther: boolean): string[] => {
   const problems = providers.flatMap((provider) => {
     const credentials = given(provider, env)
     if (Object.keys(credentials).length === 0) return []
@@ -137,11 +142,12 @@ export const paymentProblems = (env: Environment): string[] => {
     })
   })
   const real = providers.some((provider) => Object.keys(given(provider, env)).length > 0)
-  if (real && env.FAREBOX_SANDBOX_URL !== undefined)
+  const isReal = real || hasOther
+  if (isReal && env.FAREBOX_SANDBOX_URL !== undefined)
     problems.push('FAREBOX_SANDBOX_URL is refused beside credentials of a real provider')
   if (real && !env.FAREBOX_PUBLIC_URL?.startsWith('https://'))
     problems.push("FAREBOX_PUBLIC_URL is required with a provider's credentials: https, for its callbacks")
-  return real ? [...problems, ...besideReal(env)] : problems
+  return isReal ? [...problems, ...besideReal(env)] : problems
 }
 
 /** What would have real money run on settings of development, or behind secrets that can be guessed. */

@@ -9,14 +9,22 @@ export type Send = (
     readonly method?: string
     readonly headers?: Readonly<Record<string, string>>
     readonly body?: string
+    /** Ends it early, in the middle of its answer too. */
+    readonly signal?: AbortSignal
   },
 ) => Promise<{ readonly status: number; readonly headers: Headers; text(): Promise<string> }>
 
 export type Outgoing = { readonly send: Send; close(): Promise<void> }
 
-const requestTimeoutMs = 10_000
-const connectTimeoutMs = 5_000
-const maxResponseBytes = 2_097_152
+/** How long a connection and a whole request may take, and how much an answer may hold once it is unpacked. */
+export type SendLimits = {
+  readonly connectMs: number
+  readonly requestMs: number
+  readonly responseBytes: number
+}
+
+/** Of payment servers and bots. */
+const usual: SendLimits = { connectMs: 5_000, requestMs: 10_000, responseBytes: 2_097_152 }
 
 /** Its `code` is what a log says of it. */
 class AnswerTooLarge extends Error {
@@ -27,30 +35,35 @@ class AnswerTooLarge extends Error {
 /**
  * The body as text, counted as it is unpacked: a few hundred packed bytes may hold gigabytes, and the agent's own bound
  * counts those that came over the wire.
- * @throws AnswerTooLarge above 2 MiB, before more of it is read
+ * @throws AnswerTooLarge above the limit, before more of it is read
  */
-const textOf = async ({ body }: Pick<Response, 'body'>): Promise<string> => {
+const textOf = async ({ body }: Pick<Response, 'body'>, maxBytes: number): Promise<string> => {
   const chunks: Uint8Array[] = []
   let size = 0
   // Leaving the loop ends the connection.
   for await (const chunk of body ?? []) {
     size += chunk.length
-    if (size > maxResponseBytes) throw new AnswerTooLarge(`an answer of more than ${maxResponseBytes} bytes`)
+    if (size > maxBytes) throw new AnswerTooLarge(`an answer of more than ${maxBytes} bytes`)
     chunks.push(chunk)
   }
   return new TextDecoder().decode(Buffer.concat(chunks))
 }
 
-const sender = (agent: Agent, check: (url: string) => unknown): Outgoing => ({
-  send: async (url, init = {}) => {
+const sender = (agent: Agent, limits: SendLimits, check: (url: string) => unknown): Outgoing => ({
+  send: async (url, { signal, ...init } = {}) => {
     check(url)
+    const late = AbortSignal.timeout(limits.requestMs)
     const response = await fetch(url, {
       ...init,
       dispatcher: agent,
       redirect: 'error',
-      signal: AbortSignal.timeout(requestTimeoutMs),
+      signal: signal === undefined ? late : AbortSignal.any([late, signal]),
     })
-    return { status: response.status, headers: response.headers as Headers, text: () => textOf(response) }
+    return {
+      status: response.status,
+      headers: response.headers as Headers,
+      text: () => textOf(response, limits.responseBytes),
+    }
   },
   close: () => agent.destroy(),
 })
@@ -62,23 +75,26 @@ const sender = (agent: Agent, check: (url: string) => unknown): Outgoing => ({
 export const publicOutgoing = ({
   resolve = createResolve(),
   rules = { allowLoopback: false },
+  limits = usual,
 }: {
   readonly resolve?: Resolve
   readonly rules?: TargetRules
+  readonly limits?: SendLimits
 } = {}): Outgoing =>
   sender(
     new Agent({
-      connect: guardedConnector({ resolve, rules, timeoutMs: connectTimeoutMs }),
+      connect: guardedConnector({ resolve, rules, timeoutMs: limits.connectMs }),
       allowH2: false,
-      maxResponseSize: maxResponseBytes,
+      maxResponseSize: limits.responseBytes,
     }),
+    limits,
     (url) => parseTarget(url, rules),
   )
 
 /** To the stand-ins of this installation, and nowhere else. */
-export const sandboxOutgoing = (baseUrl: string): Outgoing => {
+export const sandboxOutgoing = (baseUrl: string, limits: SendLimits = usual): Outgoing => {
   const { origin } = new URL(baseUrl)
-  return sender(new Agent({ connect: { timeout: connectTimeoutMs } }), (url) => {
+  return sender(new Agent({ connect: { timeout: limits.connectMs } }), limits, (url) => {
     if (new URL(url).origin !== origin) throw new Error(`${url} is not the sandbox at ${origin}`)
   })
 }

@@ -42,10 +42,13 @@ export type ScrapeOutcome =
 /** Billed to whom called, exactly when it is one of these. */
 export const isBilled = ({ kind }: ScrapeOutcome): boolean => kind === 'found' || kind === 'target_not_found'
 
+/** Our own names for the providers: theirs are told to nobody. */
+export type ProviderName = 'first' | 'second' | 'sandbox'
+
 /** What we know of the call, for the books and for nobody else. */
 export type ScrapeCost = {
-  /** Which provider answered last, by our own name for it; null when none was asked. */
-  readonly provider: 'first' | 'second' | 'sandbox' | null
+  /** Which provider answered last. */
+  readonly provider: ProviderName
   /** What it says that it charged us, in its credits; null where it did not say. */
   readonly creditsCharged: number | null
   /** How long the providers took, in milliseconds. */

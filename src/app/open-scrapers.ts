@@ -1,0 +1,60 @@
+import type { Registry } from 'prom-client'
+import type { MonotonicClock } from '../kernel/clock.ts'
+import type { Closing } from '../kernel/closing.ts'
+import { publicOutgoing, type SendLimits, sandboxOutgoing } from '../platform/outgoing/send.ts'
+import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
+import { createScraperMetrics } from '../scrapers/provider/metrics.ts'
+import type { Scraping } from '../scrapers/provider/port.ts'
+import { createProvider, type ProviderAccess, usualLimits } from '../scrapers/provider/provider.ts'
+import { createScraping } from '../scrapers/provider/scraping.ts'
+import type { Core } from './core.ts'
+
+/** Answers of half a megabyte are common; sixty seconds are given to rows that listen to speech. */
+const sendLimits: SendLimits = { connectMs: 3_000, requestMs: 65_000, responseBytes: 16_777_216 }
+
+/** The key of the stand-in, which takes any. */
+const sandboxKey = 'sandbox'
+
+const sandboxProvider = (url: string): ProviderAccess => {
+  const baseUrl = `${url}${scrapersPath}`
+  return {
+    name: 'sandbox',
+    baseUrl,
+    apiKey: sandboxKey,
+    serves: () => true,
+    outgoing: sandboxOutgoing(baseUrl, sendLimits),
+  }
+}
+
+/**
+ * Opens the providers of the scrapers: those that are configured; else the stand-in where one runs; else none, and every
+ * call answers `upstream_auth_rejected`.
+ */
+export const openScrapers = (
+  { config, logger }: Core,
+  closing: Closing,
+  parts: {
+    /** Where the stand-ins answer; null where none run. */
+    readonly sandboxUrl: string | null
+    readonly monotonicMs: MonotonicClock
+    readonly registry: Registry
+  },
+): Scraping => {
+  const { monotonicMs, registry, sandboxUrl } = parts
+  const { providers, lowCredits } = config.scrapers
+  const metrics = createScraperMetrics(registry)
+  const real = providers.map(
+    (one): ProviderAccess => ({ ...one, outgoing: publicOutgoing({ limits: sendLimits }) }),
+  )
+  const used = real.length > 0 || sandboxUrl === null ? real : [sandboxProvider(sandboxUrl)]
+  const limits = { ...usualLimits, lowCredits }
+  const scraping = createScraping({
+    providers: used.map((access) =>
+      createProvider(access, { limits, monotonicMs, random: Math.random, logger, metrics }),
+    ),
+    monotonicMs,
+    metrics,
+  })
+  closing.add(scraping.stop)
+  return scraping
+}

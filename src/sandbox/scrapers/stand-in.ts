@@ -1,0 +1,299 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { ScraperRow } from '../../scrapers/catalog/row.ts'
+import { scrapers } from '../../scrapers/catalog/table.ts'
+import { answer } from '../till.ts'
+import { type Asked, type Parameters, readAsked } from './asked.ts'
+import { bodyOf, pages } from './bodies.ts'
+import { createJournal } from './journal.ts'
+import { type Trigger, triggerOf, triggers } from './triggers.ts'
+
+/** Where the stand-in of the scrapers' provider answers, below the sandbox's address. */
+export const scrapersPath = '/scrapecreators'
+
+/** Credits of a key that nobody set. */
+const firstCredits = 1_000_000
+
+const KeyShape = z.strictObject({
+  key: z.string().min(1).max(200),
+  credits: z.int().min(0).max(1_000_000_000),
+})
+
+/** An answer of the protocol. */
+type Said = {
+  readonly status: number
+  readonly body: unknown
+  readonly charged: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const no = (status: number, error: string, message: string): Said => ({
+  status,
+  charged: 0,
+  body: { success: false, error, errorStatus: status, message: `STAND-IN: ${message}` },
+})
+
+type Call = {
+  readonly row: ScraperRow
+  readonly asked: Exclude<Asked, { wrong: string }>
+  readonly parameters: Parameters
+  readonly trigger: Trigger | null
+}
+
+/** A row costs its most where the option that costs so much is switched on. */
+const creditsOf = ({ row, parameters, trigger }: Call): number => {
+  if (trigger?.name === 'dear') return 40
+  const isDear = parameters.download_media === 'true' || parameters.use_ai_as_fallback === 'true'
+  return isDear ? row.source.maxCredits : row.source.credits
+}
+
+const usual = (call: Call, isEmpty = false): Said => ({
+  status: 200,
+  charged: creditsOf(call),
+  body: bodyOf(call.row, call.asked.call, call.asked.page, isEmpty || call.asked.page > pages),
+})
+
+const withoutSpeech = (call: Call): Said => {
+  const said = usual(call)
+  const name = call.row.nothingWhenNull
+  return name === null ? said : { ...said, charged: 0, body: { ...(said.body as object), [name]: null } }
+}
+
+/** What the trigger of a call makes of it; null where it is answered as usual. Waiting and broken connections are elsewhere. */
+const triggered = (call: Call, timesBefore: number): Said | null => {
+  const { row, trigger } = call
+  const { credits } = row.source
+  switch (trigger?.name) {
+    case 'missing':
+      return no(404, 'not_found', 'nothing is there')
+    case 'fb-missing':
+      return { status: 404, charged: 0, body: { success: true, data: { accountDoesNotExist: true } } }
+    case 'private':
+    case 'gated':
+      return {
+        status: 200,
+        charged: credits,
+        body: {
+          success: true,
+          account_status: trigger.name === 'private' ? 'private' : 'age-restricted',
+          ...(call.parameters.include_gated_profile === 'true' && { name: 'stand-in gated page' }),
+        },
+      }
+    case 'agegate':
+      return no(403, 'forbidden', 'This video is age restricted')
+    case 'refused':
+      return {
+        status: 200,
+        charged: 0,
+        body: {
+          success: false,
+          error: trigger.number === 404 ? 'not_found' : 'refused',
+          ...(trigger.number !== null && { errorStatus: trigger.number }),
+          message: 'STAND-IN: refused',
+        },
+      }
+    case 'flaky':
+      return timesBefore < (trigger.number ?? 1) ? no(503, 'unavailable', 'not just now') : null
+    case 'throttle':
+      return {
+        ...no(429, 'too_many_requests', 'slower'),
+        headers: { 'retry-after': String(trigger.number ?? 1) },
+      }
+    case 'empty':
+      return usual(call, true)
+    case 'unsaid':
+      return { status: 200, charged: credits, body: { success: true, something_else: 'stand-in' } }
+    case 'speechless':
+      return withoutSpeech(call)
+    case 'withdrawn':
+      return { status: 404, charged: 0, body: 'Not Found' }
+    case 'status':
+      return no(trigger.number ?? 500, 'failed', 'as asked')
+    case 'invalid':
+      return no(400, 'bad_request', 'a parameter is not taken')
+    case 'nokey':
+      return no(401, 'unauthorized', 'the key is not known')
+    case 'barred':
+      return no(403, 'forbidden', 'this API key may not call')
+    case 'broke':
+      return no(402, 'payment_required', "Looks like you're out of credits")
+    default:
+      return null
+  }
+}
+
+/** A search past its last page, or without a hit, is not found. */
+const orNotFound = (call: Call, said: Said): Said =>
+  call.row.isSearch && call.asked.page > pages ? no(404, 'not_found', 'no hit') : said
+
+const parametersOf = (request: FastifyRequest): Parameters => {
+  const given = { ...(request.query as object), ...(request.body as object | null) }
+  return Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]))
+}
+
+/**
+ * The stand-in of the scrapers' provider: every row of the table at its path, with keys, credits, pages and the provider's own
+ * words around each answer, all invented and saying so. `GET /_sandbox/scrapers/journal` shows what was asked; words in a
+ * target make it misbehave (`GET /_sandbox/scrapers/triggers`).
+ */
+export const scrapersStandIn = (app: FastifyInstance, clock: () => number): void => {
+  const journal = createJournal()
+  const credits = new Map<string, number>()
+  const times = new Map<string, number>()
+  const cached = new Map<string, number>()
+
+  const leftOf = (key: string): number => credits.get(key) ?? firstCredits
+
+  const timesBefore = (trigger: Trigger | null): number => {
+    if (trigger === null) return 0
+    const before = times.get(trigger.target) ?? 0
+    times.set(trigger.target, before + 1)
+    return before
+  }
+
+  /** A cached answer costs nothing. What was answered is remembered, the latest thousand. */
+  const fromCache = (call: Call): string | null => {
+    const id = `${call.row.source.path} ${call.asked.call} ${call.asked.page}`
+    const at = cached.get(id)
+    const { maxAgeDays } = call.asked
+    if (at !== undefined && maxAgeDays !== null && clock() - at < maxAgeDays * 86_400_000)
+      return new Date(at).toISOString()
+    if (cached.size >= 1_000) cached.delete(cached.keys().next().value ?? '')
+    cached.set(id, clock())
+    return null
+  }
+
+  const said = (call: Call): Said => {
+    const special = triggered(call, timesBefore(call.trigger))
+    if (special) return special
+    const made = orNotFound(call, usual(call))
+    const cachedAt = made.status === 200 ? fromCache(call) : null
+    if (cachedAt === null || Array.isArray(made.body)) return made
+    return { ...made, charged: 0, body: { ...(made.body as object), cached: true, cached_at: cachedAt } }
+  }
+
+  /** The provider's words around an object. */
+  const wrapped = (key: string, { body, charged }: Said): unknown => {
+    if (Array.isArray(body) || typeof body !== 'object') return body
+    return { success: true, credits_remaining: leftOf(key), credits_charged: charged, ...body }
+  }
+
+  const breakOff = (reply: FastifyReply): FastifyReply => {
+    reply.hijack()
+    reply.raw.socket?.destroy()
+    return reply
+  }
+
+  /** Answers that are no JSON of the protocol; null for all others. */
+  const misshapen = async ({ trigger }: Call, reply: FastifyReply): Promise<FastifyReply | null> => {
+    switch (trigger?.name) {
+      case 'slow':
+        await sleep(trigger.number ?? 0)
+        return null
+      case 'reset':
+        return breakOff(reply)
+      case 'cut':
+        reply.hijack()
+        reply.raw.writeHead(200, { 'content-type': 'application/json' })
+        reply.raw.write('{"success": true, "stand_in": "', () => reply.raw.socket?.destroy())
+        return reply
+      case 'html':
+        return reply.code(200).header('content-type', 'text/html').send('<!doctype html><p>STAND-IN</p>')
+      case 'huge':
+        return endless(reply)
+      default:
+        return null
+    }
+  }
+
+  const answered = async (request: FastifyRequest, reply: FastifyReply, row: ScraperRow) => {
+    const key = String(request.headers['x-api-key'] ?? '')
+    const parameters = parametersOf(request)
+    const note = (status: number | null, charged: number): void =>
+      journal.add({
+        at: clock(),
+        method: request.method,
+        path: row.source.path,
+        parameters,
+        key: key.slice(0, 8),
+        status,
+        creditsCharged: charged,
+      })
+    const say = (what: Said): FastifyReply => {
+      if (what.charged > 0) credits.set(key, leftOf(key) - what.charged)
+      note(what.status, what.charged)
+      void reply.headers(what.headers ?? {})
+      if (typeof what.body === 'string') return reply.code(what.status).type('text/plain').send(what.body)
+      return answer(reply, what.status, wrapped(key, what))
+    }
+    if (key === '' || key.startsWith('revoked')) return say(no(401, 'unauthorized', 'the key is not known'))
+    if (leftOf(key) < row.source.credits)
+      return say(no(402, 'payment_required', "Looks like you're out of credits"))
+    const asked = readAsked(row, parameters)
+    if ('wrong' in asked) return say(no(400, 'bad_request', asked.wrong))
+    const call: Call = { row, asked, parameters, trigger: triggerOf(asked.texts) }
+    journal.begin()
+    try {
+      const shapeless = await misshapen(call, reply)
+      if (shapeless === null) return say(said(call))
+      note(null, 0)
+      return shapeless
+    } finally {
+      journal.end()
+    }
+  }
+
+  app.register(
+    async (api) => {
+      for (const row of scrapers)
+        api.route({
+          method: row.source.takesPost ? ['GET', 'POST'] : ['GET'],
+          url: row.source.path,
+          handler: (request, reply) => answered(request, reply, row),
+        })
+      api.get('/v1/account/credit-balance', async (request, reply) => {
+        const key = String(request.headers['x-api-key'] ?? '')
+        if (key === '' || key.startsWith('revoked')) return answer(reply, 401, { success: false })
+        return answer(reply, 200, { success: true, creditCount: leftOf(key) })
+      })
+    },
+    { prefix: scrapersPath },
+  )
+  app.get('/_sandbox/scrapers/journal', async (_request, reply) => answer(reply, 200, journal.read()))
+  app.delete('/_sandbox/scrapers/journal', async (_request, reply) => {
+    journal.clear()
+    return answer(reply, 200, journal.read())
+  })
+  app.get('/_sandbox/scrapers/triggers', async (_request, reply) => answer(reply, 200, triggers))
+  app.put('/_sandbox/scrapers/keys', async (request, reply) => {
+    const given = KeyShape.safeParse(request.body)
+    if (!given.success) return answer(reply, 400, { error: z.prettifyError(given.error) })
+    credits.set(given.data.key, given.data.credits)
+    return answer(reply, 200, given.data)
+  })
+}
+
+const chunk = 'x'.repeat(65_536)
+const hugeChunks = 1_024
+
+/** Sends until the reader leaves, or 64 MiB have gone. */
+const endless = (reply: FastifyReply): FastifyReply => {
+  reply.hijack()
+  const { raw } = reply
+  raw.writeHead(200, { 'content-type': 'application/json' })
+  raw.write('{"success": true, "stand_in": "')
+  let sent = 0
+  const more = (): void => {
+    while (!raw.destroyed && sent < hugeChunks) {
+      sent += 1
+      if (!raw.write(chunk)) {
+        raw.once('drain', more)
+        return
+      }
+    }
+    if (!raw.destroyed) raw.end('"}')
+  }
+  more()
+  return reply
+}
