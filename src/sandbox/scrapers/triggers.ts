@@ -28,22 +28,17 @@ export const triggers = {
 export type TriggerName = keyof typeof triggers
 export type Trigger = { readonly name: TriggerName; readonly number: number | null; readonly target: string }
 
-const form = new RegExp(
-  `(?:^|[/@=#.])(${Object.keys(triggers)
-    .sort((one, other) => other.length - one.length)
-    .join('|')})-(?:(\\d{1,6})-)?`,
-)
+/** A word at the beginning of a text, or of a part of a link. */
+const form = /(?:^|[/@=#.])([a-z]{1,3}-)?([a-z]{1,12})-(?:(\d{1,6})-)?/g
+
+const isTrigger = (name: string): name is TriggerName => Object.hasOwn(triggers, name)
 
 /** The trigger in the texts of a call, the first there is. */
 export const triggerOf = (values: readonly string[]): Trigger | null => {
-  for (const target of values) {
-    const match = form.exec(target)
-    if (match)
-      return {
-        name: match[1] as TriggerName,
-        number: match[2] === undefined ? null : Number(match[2]),
-        target,
-      }
-  }
+  for (const target of values)
+    for (const [, before = '', word = '', number] of target.matchAll(form)) {
+      const name = `${before}${word}`
+      if (isTrigger(name)) return { name, number: number === undefined ? null : Number(number), target }
+    }
   return null
 }
