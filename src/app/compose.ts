@@ -19,6 +19,7 @@ import { listen, urlOf } from './listen.ts'
 import { createLivePrices } from './live-prices.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
 import { openPayments } from './open-payments.ts'
+import { openProviders } from './open-providers.ts'
 import { openScrapers } from './open-scraping.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
@@ -106,7 +107,9 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     monotonicMs,
     hooks,
   })
-  const scrapers = openScrapers(core, closing, { hooks })
+  const { sandboxUrl } = payments
+  const scraping = openProviders(core, closing, { sandboxUrl, monotonicMs, registry })
+  const scrapers = openScrapers(core, closing, { hooks, scraping })
   const reactors = has('reactors')
     ? startReactors(core, projecting, payments, { prices, scrapers, monotonicMs, registry })
     : null

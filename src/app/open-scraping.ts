@@ -14,21 +14,15 @@ export type Scrapers = {
   readonly rate: TakeScrape | null
 }
 
-/** Nobody is configured to be asked. */
-const noProvider: Pick<Scraping, 'admit' | 'longestMs'> = {
-  admit: () => ({ kind: 'failed', code: 'upstream_auth_rejected', retryAfterSeconds: null }),
-  longestMs: ({ source }) => source.timeoutMs,
-}
-
 /** Opens what makes calls of scrapers; they are over before it is closed. */
 export const openScrapers = (
   core: Core,
   closing: Closing,
-  { hooks }: { readonly hooks: CrashHooks },
+  { hooks, scraping }: { readonly hooks: CrashHooks; readonly scraping: Scraping },
 ): Scrapers => {
   const { config, pool, log, clock } = core
   const results = createResults({ pool, clock, isLogHere: config.eventStoreUrl === null })
-  const scrapes = createScrapes({ ...core, log, results, scraping: noProvider, hooks })
+  const scrapes = createScrapes({ ...core, log, results, scraping, hooks })
   closing.add(scrapes.stop)
   return {
     scrapes,

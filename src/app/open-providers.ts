@@ -30,7 +30,7 @@ const sandboxProvider = (url: string): ProviderAccess => {
  * Opens the providers of the scrapers: those that are configured; else the stand-in where one runs; else none, and every
  * call answers `upstream_auth_rejected`.
  */
-export const openScrapers = (
+export const openProviders = (
   { config, logger }: Core,
   closing: Closing,
   parts: {
