@@ -65,6 +65,7 @@ const expectedSeconds: Readonly<Record<string, number>> = {
   'test/exports/agreement.test.ts': 20,
   'test/model/model.test.ts': 20,
   'test/backup/postgres-tools.test.ts': 20,
+  'test/audit/damaged.test.ts': 12,
   'test/audit/mutations.test.ts': 15,
   'test/boot/terminal.test.ts': 15,
   'test/boot/where.test.ts': 12,

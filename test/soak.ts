@@ -15,6 +15,7 @@ const expectedMinutes: Readonly<Record<string, number>> = {
   'test/webhooks/fan-out.test.ts': 7,
   'test/subscriptions/renewals.test.ts': 3.5,
   'test/contract/fuzz.test.ts': 2.5,
+  'test/audit/damaged.test.ts': 2,
   'test/audit/mutations.test.ts': 2,
   'test/crash/customers.test.ts': 1.5,
   'test/orders/prefix-races.test.ts': 1,

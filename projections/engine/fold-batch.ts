@@ -2,6 +2,7 @@ import { type GiveWay, goOn, turnEach } from '../../src/kernel/lulls.ts'
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import type { ReadModel, Rows, Table } from './read-model.ts'
 import type { RowCache } from './row-cache.ts'
+import { keyProblem, rowProblem } from './row-problem.ts'
 import { keyOf, keyText, type Row } from './table-sql.ts'
 
 /**
@@ -58,6 +59,11 @@ export type FoldOptions = {
   readonly models: readonly ReadModel[]
   readonly cache: RowCache
   readonly load: LoadRows
+  /**
+   * Is told of each event that a model cannot take. The event then passes that model by, whole, and the rest goes on; rows that
+   * Postgres would refuse are such a case. Left out, the fold ends with the first.
+   */
+  readonly onPoison?: (poison: PoisonEvent) => void
 }
 
 /** Events folded in one step: about half a millisecond of work. */
@@ -76,8 +82,8 @@ type Named = {
   readonly poison: PoisonEvent | null
 }
 
-/** What events read, as far as they alone tell. */
-const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[]): Named => {
+/** What events read, as far as they alone tell. @param goOn past a model that throws, whose rows are loaded one by one */
+const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[], goOn: boolean): Named => {
   const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
   const rows: NamedRow[] = []
   for (const event of events)
@@ -86,10 +92,11 @@ const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[]
         for (const { table: name, key } of model.reads(event)) {
           const table = tables.get(name)
           if (!table) throw new Error(`no read model of the group has a table ${name}`)
+          if (goOn && keyProblem(table, key) !== null) continue
           rows.push({ table, key, text: keyText(table, key) })
         }
       } catch (cause) {
-        return { rows, poison: new PoisonEvent(event, model.name, cause) }
+        if (!goOn) return { rows, poison: new PoisonEvent(event, model.name, cause) }
       }
   return { rows, poison: null }
 }
@@ -111,8 +118,12 @@ class RowNotLoaded extends Error {
   }
 }
 
+const refuse = (problem: string | null): void => {
+  if (problem !== null) throw new Error(problem)
+}
+
 /** Rows as of the event that is folded: changed by the batch, else loaded for it, else cached. Undefined: not known. */
-const createOverlay = (cache: RowCache) => {
+const createOverlay = (cache: RowCache, checksRows: boolean) => {
   const loaded = new Map<string, Row | null>()
   const changed = new Map<Table, Map<string, Change>>()
   const added = new Map<Table, Row[]>()
@@ -129,6 +140,7 @@ const createOverlay = (cache: RowCache) => {
     return row === undefined ? cache.find(table.name, text) : row
   }
   const record = (table: Table, key: Key, row: Row | null, isNew: boolean): void => {
+    if (checksRows) refuse(row === null ? keyProblem(table, key) : rowProblem(table, row))
     let changes = changed.get(table)
     if (!changes) {
       changes = new Map()
@@ -144,6 +156,7 @@ const createOverlay = (cache: RowCache) => {
   const rows: Rows = {
     get: <R extends object>(typed: Table<R>, key: Key): R | undefined => {
       const table = typed as Table
+      if (checksRows) refuse(keyProblem(table, key))
       const text = keyText(table, key)
       const row = find(table, text)
       if (row === undefined) throw new RowNotLoaded({ table, key, text })
@@ -155,6 +168,7 @@ const createOverlay = (cache: RowCache) => {
     add: (typed, row) => {
       const table = typed as Table
       if (!table.appendOnly) throw new Error(`rows of ${table.name} are put, not added`)
+      if (checksRows) refuse(rowProblem(table, row as Row))
       let list = added.get(table)
       if (!list) {
         list = []
@@ -186,12 +200,14 @@ const createOverlay = (cache: RowCache) => {
     beginEvent: (): void => {
       journal = []
     },
-    undoEvent: (): void => {
-      for (const entry of journal.reverse())
+    /** How much the event at hand has changed so far. */
+    mark: (): number => journal.length,
+    /** Takes back what the event at hand changed since a mark. */
+    undoTo: (mark: number): void => {
+      for (const entry of journal.splice(mark).reverse())
         if ('list' in entry) entry.list.pop()
         else if (entry.former) entry.changes.set(entry.text, entry.former)
         else entry.changes.delete(entry.text)
-      journal = []
     },
   }
 }
@@ -201,8 +217,9 @@ const createOverlay = (cache: RowCache) => {
  * loaded when the first event asks for one, then for all events at hand at once: mostly one select a table, or none.
  * Which rows an event reads is therefore not asked while every row is known.
  */
-export const startFold = ({ models, cache, load }: FoldOptions): Fold => {
-  const { holds, before, rows, keepLoaded, changed, added, beginEvent, undoEvent } = createOverlay(cache)
+export const startFold = ({ models, cache, load, onPoison }: FoldOptions): Fold => {
+  const overlay = createOverlay(cache, onPoison !== undefined)
+  const { holds, before, rows, keepLoaded, changed, added, beginEvent, mark, undoTo } = overlay
   let taken = 0
   let last: RecordedEvent | null = null
 
@@ -222,17 +239,27 @@ export const startFold = ({ models, cache, load }: FoldOptions): Fold => {
     }
   }
 
-  /** The row that it asked for and that is not loaded, or null when every model has taken the event. */
+  /** The row that it asked for and that is not loaded, or null when every model has taken the event or passed it by. */
   const applyEvent = (event: RecordedEvent): NamedRow | null => {
+    const poisons: PoisonEvent[] = []
     beginEvent()
-    for (const model of models)
+    for (const model of models) {
+      const since = mark()
       try {
         model.apply(event, rows)
       } catch (cause) {
-        undoEvent()
-        if (!(cause instanceof RowNotLoaded)) throw new PoisonEvent(event, model.name, cause)
-        return cause.row
+        if (cause instanceof RowNotLoaded) {
+          undoTo(0)
+          return cause.row
+        }
+        const poison = new PoisonEvent(event, model.name, cause)
+        undoTo(onPoison === undefined ? 0 : since)
+        if (onPoison === undefined) throw poison
+        poisons.push(poison)
       }
+    }
+    // Only now: the event may have been applied several times, until all of its rows were loaded.
+    for (const poison of poisons) onPoison?.(poison)
     return null
   }
 
@@ -245,7 +272,7 @@ export const startFold = ({ models, cache, load }: FoldOptions): Fold => {
       for (let row = applyEvent(event); row; row = applyEvent(event)) {
         if (event === named?.poison?.event) throw named.poison
         const isFirst = named === null
-        named ??= nameRows(models, events.slice(index))
+        named ??= nameRows(models, events.slice(index), onPoison !== undefined)
         await loadRows(isFirst ? [row, ...named.rows] : [row])
       }
       taken += 1

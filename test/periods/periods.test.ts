@@ -3,6 +3,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { createFindings } from '../../src/books/audit/verify/finding.ts'
 import { createPeriodCheck } from '../../src/books/audit/verify/period-check.ts'
+import { createEventReader } from '../../src/books/audit/verify/read-events.ts'
 import { closedOf, createPeriodFold, differenceOf, reportCsv } from '../../src/books/periods/report.ts'
 import { createPeriods, PeriodDiffers, PeriodRefused } from '../../src/books/periods/service.ts'
 import { type AccountId, type NoticeId, newEventId } from '../../src/kernel/ids.ts'
@@ -300,7 +301,7 @@ test('verification makes the report of each month anew, and names the closing th
     id: `00000000-0000-7000-8000-${String(position).padStart(12, '0')}`,
     type,
     data: JSON.stringify(data),
-    metadata: JSON.stringify({ recordedAt }),
+    metadata: JSON.stringify({ correlationId: 'x', causationId: null, actor: cause.actor, recordedAt }),
     stream: type === 'WalletCredited' ? ledgerStream(account) : periodStream(month('2026-11')),
     revision: position - 1,
     position,
@@ -319,7 +320,7 @@ test('verification makes the report of each month anew, and names the closing th
   const closed = closedOf(report ?? assert.fail('no report'))
   const problems = (events: readonly ReturnType<typeof event>[]) => {
     const findings = createFindings()
-    createPeriodCheck(findings).take(events, events.map(codec.decode), 1)
+    createPeriodCheck(findings).take(createEventReader().read(events, 1))
     return findings
       .list()
       .map((finding) => `${finding.check} ${'event' in finding ? finding.event.ordinal : ''}`)

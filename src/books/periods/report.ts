@@ -34,6 +34,8 @@ const byteOrder = (a: PeriodLine, b: PeriodLine): number =>
 export type PeriodFold = {
   /** The next event in log order. Gives the reports of the months that were over before it, the oldest first. */
   take(event: RecordedEvent): readonly PeriodReport[]
+  /** The next event is counted and not booked: it cannot be read, or not be booked. */
+  passBy(eventId: string): void
   /** The month that the last event was booked in, as far as it goes; null before the first event. */
   current(): PeriodReport | null
 }
@@ -107,6 +109,11 @@ export const createPeriodFold = (): PeriodFold => {
     return report
   }
 
+  const count = (eventId: string): void => {
+    ordinal += 1
+    lastEventId = eventId
+  }
+
   return {
     take: (event) => {
       const entry = entryStream.next(event)
@@ -114,11 +121,11 @@ export const createPeriodFold = (): PeriodFold => {
       if (period === null) enter(periodOf(at))
       const over: PeriodReport[] = []
       while (period !== null && at >= endsAt) over.push(roll(period))
-      ordinal += 1
-      lastEventId = event.id
+      count(event.id)
       if (entry !== null) book(entry)
       return over
     },
+    passBy: count,
     current: () => (period === null ? null : reportOf(period)),
   }
 }

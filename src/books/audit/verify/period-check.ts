@@ -1,22 +1,35 @@
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
-import type { StoredEvent } from '../../../platform/eventstore/port.ts'
 import type { PeriodClosed } from '../../periods/events.ts'
-import { closedOf, createPeriodFold, differenceOf } from '../../periods/report.ts'
+import { closedOf, createPeriodFold, differenceOf, type PeriodReport } from '../../periods/report.ts'
 import { type Findings, placeOf } from './finding.ts'
+import type { ReadEvent } from './read-events.ts'
 
 /** Makes the report of every month anew and holds each closing against it (docs/periods.md). */
 export const createPeriodCheck = (findings: Findings) => {
   const fold = createPeriodFold()
   const closings = new Map<string, PeriodClosed['data']>()
-  let stopped = false
 
   const problemOf = ({ data }: PeriodClosed): string | null => {
     const made = closings.get(data.period)
     return made === undefined ? `${data.period} was closed before it was over` : differenceOf(data, made)
   }
 
-  const takeOne = (stored: StoredEvent, event: RecordedEvent, ordinal: number): void => {
-    for (const report of fold.take(event)) closings.set(report.period, closedOf(report))
+  const reportsUpTo = (event: RecordedEvent): readonly PeriodReport[] => {
+    try {
+      return fold.take(event)
+    } catch {
+      // It cannot be booked: the check of the postings says why. What it would have moved is missing from its month.
+      fold.passBy(event.id)
+      return []
+    }
+  }
+
+  const takeOne = ({ stored, event, ordinal }: ReadEvent): void => {
+    if (event === null) {
+      fold.passBy(stored.id)
+      return
+    }
+    for (const report of reportsUpTo(event)) closings.set(report.period, closedOf(report))
     if (event.type !== 'PeriodClosed') return
     const problem = problemOf(event as RecordedEvent<PeriodClosed>)
     if (problem !== null)
@@ -24,15 +37,9 @@ export const createPeriodCheck = (findings: Findings) => {
   }
 
   return {
-    /** The next events of the log and what they were read as; `firstOrdinal` is that of the first. */
-    take(page: readonly StoredEvent[], events: readonly RecordedEvent[], firstOrdinal: number): void {
-      if (stopped) return
-      try {
-        for (const [at, event] of events.entries()) takeOne(page[at] as StoredEvent, event, firstOrdinal + at)
-      } catch {
-        // An event that cannot be booked: the check of the postings says which and why.
-        stopped = true
-      }
+    /** The next events of the log, and what they were read as. */
+    take(page: readonly ReadEvent[]): void {
+      for (const read of page) takeOne(read)
     },
   }
 }

@@ -2,14 +2,13 @@ import { createCodec } from '../../../platform/eventstore/codec.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { StoredEvent } from '../../../platform/eventstore/port.ts'
 
-/** An event whose texts are not those of an event of ours. */
-export class UnreadableEvent extends Error {
-  override readonly name = 'UnreadableEvent'
-  readonly event: StoredEvent
-  constructor(event: StoredEvent, problem: string) {
-    super(`event ${event.id} cannot be read: ${problem}`)
-    this.event = event
-  }
+/** An event of the log with its ordinal, and what it was read as. */
+export type ReadEvent = {
+  readonly stored: StoredEvent
+  readonly ordinal: number
+  /** Null: it cannot be read, and `problem` says why. */
+  readonly event: RecordedEvent | null
+  readonly problem: string | null
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -28,39 +27,31 @@ const metadataProblem = (metadata: unknown): string | null => {
   return null
 }
 
-/** Reads events until the first that cannot be read. */
 export type EventReader = {
-  read(events: readonly StoredEvent[]): {
-    readonly events: readonly RecordedEvent[]
-    readonly unreadable: UnreadableEvent | null
-  }
+  /** @param firstOrdinal that of the first of them */
+  read(events: readonly StoredEvent[], firstOrdinal: number): readonly ReadEvent[]
 }
 
+/** Reads events, those too that are none of ours: of each of these it says why. */
 export const createEventReader = (): EventReader => {
   const { decode } = createCodec()
-  const readOne = (stored: StoredEvent): RecordedEvent => {
-    let event: RecordedEvent
+  const decoded = (stored: StoredEvent): RecordedEvent | string => {
     try {
-      event = decode(stored)
+      return decode(stored)
     } catch (error) {
-      throw new UnreadableEvent(stored, `its texts are no JSON (${(error as Error).message})`)
+      return `its texts are no JSON (${(error as Error).message})`
     }
-    if (!isObject(event.data)) throw new UnreadableEvent(stored, 'its data is no JSON object')
+  }
+  const readOne = (stored: StoredEvent, ordinal: number): ReadEvent => {
+    const event = decoded(stored)
+    const unreadable = (problem: string): ReadEvent => ({ stored, ordinal, event: null, problem })
+    if (typeof event === 'string') return unreadable(event)
+    if (!isObject(event.data)) return unreadable('its data is no JSON object')
     const problem = metadataProblem(event.metadata)
-    if (problem !== null) throw new UnreadableEvent(stored, problem)
-    return event
+    return problem === null ? { stored, ordinal, event, problem } : unreadable(problem)
   }
-  return {
-    read(events) {
-      const read: RecordedEvent[] = []
-      for (const stored of events)
-        try {
-          read.push(readOne(stored))
-        } catch (error) {
-          if (error instanceof UnreadableEvent) return { events: read, unreadable: error }
-          throw error
-        }
-      return { events: read, unreadable: null }
-    },
-  }
+  return { read: (events, firstOrdinal) => events.map((event, at) => readOne(event, firstOrdinal + at)) }
 }
+
+export const readable = (events: readonly ReadEvent[]): readonly RecordedEvent[] =>
+  events.map(({ event }) => event).filter((event) => event !== null)

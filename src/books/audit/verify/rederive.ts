@@ -2,6 +2,7 @@ import type pg from 'pg'
 import { readCheckpoint } from '../../../../projections/engine/checkpoint.ts'
 import { compareTables } from '../../../../projections/engine/compare.ts'
 import { definitionOf } from '../../../../projections/engine/definition.ts'
+import type { PoisonEvent } from '../../../../projections/engine/fold-batch.ts'
 import type { ReadModelGroup } from '../../../../projections/engine/read-model.ts'
 import { qualified } from '../../../../projections/engine/table-sql.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
@@ -9,7 +10,7 @@ import type { EventLog } from '../../../platform/eventstore/port.ts'
 import { transact } from '../../../platform/postgres/transaction.ts'
 import { createDerivation } from './derive.ts'
 import type { Findings } from './finding.ts'
-import { createEventReader, type UnreadableEvent } from './read-events.ts'
+import { createEventReader, readable } from './read-events.ts'
 import type { Scratch } from './scratch.ts'
 
 export type GroupSummary = {
@@ -24,7 +25,6 @@ export type GroupSummary = {
 export type Rederivation = {
   readonly group: string
   take(events: readonly RecordedEvent[]): Promise<void>
-  stop(error: UnreadableEvent): void
   /** Follows the live tables to where they stand, and compares the two in one snapshot; told of each table. */
   compare(onTable: () => void): Promise<GroupSummary>
 }
@@ -48,11 +48,13 @@ export const createRederivation = async (options: {
   readonly log: EventLog
   readonly group: ReadModelGroup
   readonly findings: Findings
+  /** Is told of each event that a model of the group cannot take. */
+  readonly onPoison: (poison: PoisonEvent) => void
 }): Promise<Rederivation> => {
-  const { scratch, log, group, findings } = options
+  const { scratch, log, group, findings, onPoison } = options
   const session = await scratch.session()
   const { client } = session
-  const derived = await createDerivation(session, scratch.schema, group.models)
+  const derived = await createDerivation(session, scratch.schema, group.models, onPoison)
   // Where the live tables stand now: nothing past it is folded before they are seen to be past it.
   let bound = (await readCheckpoint(client, group.name))?.position ?? 0
   let position = 0
@@ -69,12 +71,11 @@ export const createRederivation = async (options: {
   }
 
   const follow = async (): Promise<void> => {
-    while (position < bound && derived.stopped() === null) {
+    while (position < bound) {
       scratch.signal.throwIfAborted()
       const page = await log.readAll(position, pageSize)
-      const { events, unreadable } = reader.read(page)
-      await take(events)
-      if (unreadable !== null) derived.stop(unreadable)
+      await take(readable(reader.read(page, 0)))
+      position = Math.max(position, Math.min(bound, page.at(-1)?.position ?? bound))
       if (page.length < pageSize) break
     }
     await derived.written()
@@ -150,15 +151,13 @@ export const createRederivation = async (options: {
         )
       const problems = await liveStanding(present, logId)
       await follow()
-      const stopped = derived.stopped()
       for (const problem of problems) say(problem)
-      if (stopped !== null) say(`it cannot be made anew: ${stopped.message}`)
-      const rows = problems.length === 0 && stopped === null ? await compareAll(onTable) : 0
+      const rows = problems.length === 0 ? await compareAll(onTable) : 0
       const tables = group.models.flatMap((model) => model.tables).length
       return { group: group.name, position: bound, tables, rows }
     }
     return transact(client, inOneMoment, 'isolation level repeatable read')
   }
 
-  return { group: group.name, take, stop: derived.stop, compare }
+  return { group: group.name, take, compare }
 }

@@ -1,5 +1,4 @@
 import type pg from 'pg'
-import { PoisonEvent } from '../../../../projections/engine/fold-batch.ts'
 import type { ReadModelGroup } from '../../../../projections/engine/read-model.ts'
 import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts'
 import { createDigestStore } from '../digest-store.ts'
@@ -9,12 +8,13 @@ import { checkAppendOnly } from './append-only-check.ts'
 import { createDerivation } from './derive.ts'
 import { createFindings, type Finding, placeOf } from './finding.ts'
 import { createPeriodCheck } from './period-check.ts'
-import { createEventReader } from './read-events.ts'
+import { createPoisons } from './poisons.ts'
+import { createEventReader, readable } from './read-events.ts'
 import { createRederivation, type GroupSummary, type Rederivation } from './rederive.ts'
 import { openScratch } from './scratch.ts'
 import { createSealCheck, type SealSummary } from './seal-check.ts'
 import { createSequenceCheck } from './sequence-check.ts'
-import { placeAt, readViolations } from './violations.ts'
+import { readViolations } from './violations.ts'
 
 export type VerifyPhase = 'log' | 'order' | 'projections'
 
@@ -88,29 +88,39 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       gapless: logInPostgres,
     })
     const rulesSession = await scratch.session()
-    const kept = await createDerivation(rulesSession, schema, rules)
+    const poisons = createPoisons()
+    const kept = await createDerivation(rulesSession, schema, rules, (poison) => poisons.ofRules(poison))
     const rederived: Rederivation[] = []
-    for (const group of groups) rederived.push(await createRederivation({ scratch, log, group, findings }))
+    for (const group of groups)
+      rederived.push(
+        await createRederivation({
+          scratch,
+          log,
+          group,
+          findings,
+          onPoison: (poison) => poisons.ofModels(poison),
+        }),
+      )
     const periods = createPeriodCheck(findings)
     const reader = createEventReader()
-    let unreadable = false
     let events = 0
     let position = 0
     let target = await log.head()
 
     const takeContent = async (page: readonly StoredEvent[]): Promise<void> => {
-      if (unreadable) return
-      const read = reader.read(page)
-      periods.take(page, read.events, events + 1)
-      await kept.take(read.events)
-      for (const group of rederived) await group.take(read.events)
-      if (read.unreadable === null) return
-      unreadable = true
-      const { event, message } = read.unreadable
-      const ordinal = events + page.indexOf(event) + 1
-      findings.add({ where: 'event', check: 'content', event: placeOf(event, ordinal), problem: message })
-      kept.stop(read.unreadable)
-      for (const group of rederived) group.stop(read.unreadable)
+      const read = reader.read(page, events + 1)
+      for (const { stored, ordinal, problem } of read)
+        if (problem !== null)
+          findings.add({
+            where: 'event',
+            check: 'content',
+            event: placeOf(stored, ordinal),
+            problem: `it cannot be read: ${problem}`,
+          })
+      periods.take(read)
+      const known = readable(read)
+      await kept.take(known)
+      for (const group of rederived) await group.take(known)
     }
 
     const tables = groups.flatMap(({ models }) => models.flatMap((model) => model.tables)).length
@@ -150,16 +160,12 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     const { streams } = await sequence.end(events)
     await kept.written()
     await readViolations(placesSession.client, schema, findings)
-    const stopped = kept.stopped()
-    if (stopped instanceof PoisonEvent) {
-      const event = await placeAt(placesSession.client, schema, stopped.event.position)
-      const problem = `it is no ${stopped.event.type} that the rules can read: ${stopped.message}`
-      findings.add({ where: 'event', check: 'content', event, problem })
-    }
     if (logInPostgres) await checkAppendOnly(pool, findings)
     report('projections', 0, 0, tables)
     const compared: GroupSummary[] = []
     for (const group of rederived) compared.push(await group.compare(reportTable))
+    // Those of the read tables are known only now: they were folded to where the live ones stand.
+    await poisons.report(placesSession.client, schema, findings)
     return {
       logId,
       position,

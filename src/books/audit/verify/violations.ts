@@ -1,18 +1,8 @@
 import type pg from 'pg'
-import type { Check, EventPlace, Findings } from './finding.ts'
+import type { Check, Findings } from './finding.ts'
 import { type PlaceRow, toPlace } from './places.ts'
 
 type Row = PlaceRow & { rule: string; problem: string }
-
-/** Where the event of a position stands; it was seen by the sequence check. */
-export const placeAt = async (client: pg.Client, schema: string, position: number): Promise<EventPlace> => {
-  const { rows } = await client.query<PlaceRow>(
-    `select * from ${schema}.event_places where position = $1::bigint limit 1`,
-    [position],
-  )
-  if (rows[0] === undefined) throw new Error(`no event of position ${position} was seen`)
-  return toPlace(rows[0])
-}
 
 const limit = 100
 

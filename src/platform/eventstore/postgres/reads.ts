@@ -30,6 +30,13 @@ type Reads = Pick<
  * The reading half of the log: one prepared statement each, over the pool. Rows travel as arrays: less to parse. A read
  * that fails throws LogUnavailable with the driver's error as its cause.
  */
+/** Nothing of ours removes it: a trigger refuses that. */
+const headIsGone = (): never => {
+  throw new Error(
+    'the row of log.head is gone, which names the log and its end: somebody changed the database by hand. Restore a backup, or put the row back: its log_id is the one in engine.checkpoints',
+  )
+}
+
 export const createReads = (pool: pg.Pool, seen: Pick<NewestSeen, 'read'>): Reads => {
   const rows = async <Row extends unknown[]>(
     name: string,
@@ -127,12 +134,12 @@ export const createReads = (pool: pg.Pool, seen: Pick<NewestSeen, 'read'>): Read
 
     async head() {
       const [head] = await rows<[number]>('head', 'select last_position from log.head', [])
-      return Number(head![0])
+      return Number((head ?? headIsGone())[0])
     },
 
     async logId() {
       const [head] = await rows<[string]>('log-id', 'select log_id from log.head', [])
-      return head![0]
+      return (head ?? headIsGone())[0]
     },
   }
 }
