@@ -14,8 +14,8 @@ const importsOf = (file: string): readonly string[] =>
     to.startsWith('.') ? relative(root, resolve(root, dirname(file), to)) : to,
   )
 
-/** Heavy, or one that measures how long something takes: it would hold up all others of one process. */
-const apart: readonly string[] = ['test/architecture/regexes.test.ts']
+/** Heavy, waiting on sockets that the sources open, or one that measures how long something takes: it would hold up all others. */
+const apart: readonly string[] = ['test/architecture/regexes.test.ts', 'test/freelist/probe.test.ts']
 
 /** Whether a test file and what it uses of the tests start nothing: hundreds of such tests run in one process in a second. */
 export const isPure = (file: string): boolean => {

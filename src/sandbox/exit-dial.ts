@@ -28,8 +28,8 @@ export const whoamiHost = 'whoami.sandbox'
 export const createExitDial = (options: {
   readonly own: string
   readonly allowLoopback: boolean
-  /** Where `whoami.sandbox` answers on this machine, whatever else may be reached. */
-  readonly whoamiPort: number
+  /** Where `whoami.sandbox` answers on this machine, whatever else may be reached; null: nowhere. */
+  readonly whoamiPort: number | null
 }): ExitDial => {
   const { own, allowLoopback, whoamiPort } = options
   const allowed = async (host: string): Promise<readonly string[]> => {
@@ -54,7 +54,7 @@ export const createExitDial = (options: {
     })
   return {
     tcp: async (host, port) => {
-      if (host === whoamiHost && port === 80) return fromOwn('127.0.0.1', whoamiPort)
+      if (host === whoamiHost && port === 80 && whoamiPort !== null) return fromOwn('127.0.0.1', whoamiPort)
       let failed: unknown = new TargetForbidden('the sandbox reaches no address of this host')
       for (const address of await allowed(host))
         try {

@@ -21,7 +21,8 @@ export type ExitProxy = {
   slow(ms: number): void
 }
 
-const tunnel = (client: Socket, target: Socket): void => {
+/** Passes bytes both ways until one side ends. */
+export const tunnel = (client: Socket, target: Socket): void => {
   const end = (): void => {
     client.destroy()
     target.destroy()
@@ -43,7 +44,8 @@ const hopByHop = new Set([
   'upgrade',
 ])
 
-const onward = (headers: IncomingMessage['rawHeaders']): string[] =>
+/** The header lines that a proxy passes on. */
+export const onward = (headers: IncomingMessage['rawHeaders']): string[] =>
   headers.flatMap((name, at) =>
     at % 2 === 0 && !hopByHop.has(name.toLowerCase()) ? [name, headers[at + 1] ?? ''] : [],
   )

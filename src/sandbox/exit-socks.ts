@@ -24,14 +24,16 @@ export const piecewise = (socket: Socket): Piecewise => ({
 
 type Target = { readonly host: string; readonly port: number }
 
-const hostOf = async (kind: number, take: (bytes: number) => Promise<Buffer>): Promise<string> => {
+/** The host of a SOCKS5 request, by the kind that it names (RFC 1928, section 4). */
+export const hostOf = async (kind: number, take: (bytes: number) => Promise<Buffer>): Promise<string> => {
   if (kind === 1) return [...(await take(4))].join('.')
   if (kind === 3) return (await take((await take(1))[0] ?? 0)).toString('latin1')
   const bytes = await take(16)
   return Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(2 * at).toString(16)).join(':')
 }
 
-const reply = (code: number, { host, port }: Target): Buffer =>
+/** An answer of SOCKS5. */
+export const reply = (code: number, { host, port }: Target): Buffer =>
   Buffer.of(
     5,
     code,
@@ -42,7 +44,7 @@ const reply = (code: number, { host, port }: Target): Buffer =>
     port & 255,
   )
 
-const nowhere: Target = { host: '0.0.0.0', port: 0 }
+export const nowhere: Target = { host: '0.0.0.0', port: 0 }
 
 const codeOf = (error: unknown): number => {
   if (error instanceof TargetForbidden) return 2

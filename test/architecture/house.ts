@@ -30,6 +30,7 @@ export const house = [
       'outbound/webhooks',
       'gateway/lines',
       'gateway/exits',
+      'freelist/record',
       'scrapers/catalog',
       'scrapers/calls',
       'books/finance',
@@ -72,7 +73,9 @@ export const house = [
       'scrapers/provider',
       'scrapers/calls',
       'freelist/record',
+      'freelist/judge',
       'freelist/probe',
+      'freelist/checker',
       'freelist/ip-data',
       'freelist/list',
       'freelist/lookup',
@@ -120,6 +123,7 @@ const factName =
 /** Facts under names of their own. */
 const moreFacts: Readonly<Record<string, readonly string[]>> = {
   'books/finance': ['entries'],
+  'freelist/record': ['endpoint'],
   'gateway/lines': ['targeting', 'slug', 'targeting-rules', 'username'],
   'market/catalog': [
     'availability',

@@ -11,7 +11,7 @@ export type CheckResult = {
   readonly exitIp: string | null
   /** Whether it put a certificate of its own in the judge's place; null when no tunnel to the judge's TLS came about. */
   readonly interceptsTls: boolean | null
-  /** From dialling it to the judge's whole answer, by the quickest protocol; whole milliseconds. Null when none passed. */
+  /** From dialling it to the judge's whole answer, by the quickest protocol that passed; whole milliseconds. Null when none passed. */
   readonly latencyMs: number | null
   /** Until it took the connection, whole milliseconds; null when it did not. */
   readonly connectMs: number | null
@@ -26,6 +26,8 @@ export type CheckOptions = {
   readonly protocols?: readonly Protocol[]
   /** For the whole check. */
   readonly timeoutMs: number
+  /** Until it took the first connection; left out: as long as the whole check may take. */
+  readonly connectTimeoutMs?: number
   /** Sent to the proxy as it asks for it: Basic, or RFC 1929. SOCKS4 has no password and gets the username alone. */
   readonly login?: { readonly username: string; readonly password: string }
 }

@@ -1,5 +1,5 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import type { Deadlines } from './deadlines.ts'
+import type { Deadlines } from '../../kernel/deadlines.ts'
 import type { Dial } from './dial/dial.ts'
 import type { Limits } from './limits.ts'
 import type { ProxyMetrics } from './metrics.ts'

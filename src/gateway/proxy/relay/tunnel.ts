@@ -1,4 +1,4 @@
-import type { Watch } from '../deadlines.ts'
+import type { Watch } from '../../../kernel/deadlines.ts'
 import type { Failure } from '../failures.ts'
 import type { Spending } from '../ports.ts'
 import { type Hand, reset, type Wire } from '../wire.ts'

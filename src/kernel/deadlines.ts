@@ -1,4 +1,4 @@
-import type { MonotonicClock } from '../../kernel/clock.ts'
+import type { MonotonicClock } from './clock.ts'
 
 /** The time limit of one connection. */
 export type Watch = {

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import type pg from 'pg'
+import { pino } from 'pino'
+import { type Checker, type CheckerLimits, createChecker } from '../../src/freelist/checker/checker.ts'
+import { createRecordStore } from '../../src/freelist/checker/store.ts'
+import { judgeKeys } from '../../src/freelist/judge/keys.ts'
+import { makeNonce } from '../../src/freelist/judge/nonce.ts'
+import { startJudge } from '../../src/freelist/judge/server.ts'
+import { askDirectly } from '../../src/freelist/probe/direct.ts'
+import { createProber, type Prober } from '../../src/freelist/probe/prober.ts'
+import type { JudgePlace } from '../../src/freelist/probe/speak.ts'
+import { masterKey } from '../../src/platform/vault/master-key.ts'
+import type { PlannedProxy } from '../../src/sandbox/freelist/plan.ts'
+import { startFreeProxies } from '../../src/sandbox/freelist/proxies.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { memoryRecords } from '../support/memory-records.ts'
+
+export const keys = judgeKeys(masterKey(randomBytes(32)))
+const draw = (): string => randomBytes(9).toString('base64url')
+
+/** A judge on this machine and a prober that asks it. */
+export const startProber = async (t: TestContext, clock: () => number = Date.now) => {
+  const listen = { host: '127.0.0.1', httpPort: 0, tlsPort: 0 }
+  const judge = await startJudge({ keys, listen, clock })
+  const place = { host: '127.0.0.1', ip: '127.0.0.1', httpPort: judge.httpPort, tlsPort: judge.tlsPort }
+  const inForce = { place, ours: new Set(['127.0.0.1']) }
+  const prober = createProber({
+    judge: () => inForce,
+    keys,
+    clock,
+    monotonicMs: () => performance.now(),
+    draw,
+  })
+  atEnd(t, async () => {
+    prober.stop()
+    await judge.close()
+  })
+  return { prober, judge, place }
+}
+
+/** Proxies of the sandbox, with their truths. */
+export const startWorld = async (
+  t: TestContext,
+  planned: readonly PlannedProxy[],
+  clock: () => number = Date.now,
+) => {
+  const proxies = await startFreeProxies({ planned, records: memoryRecords(), clock })
+  atEnd(t, proxies.close)
+  return proxies.running
+}
+
+/** A checker whose pauses are the middle ones, on a given clock. */
+export const startChecker = (
+  t: TestContext,
+  parts: {
+    readonly pool: pg.Pool
+    readonly prober: Prober
+    readonly place: JudgePlace
+    readonly clock: () => number
+    readonly limits?: Partial<CheckerLimits>
+    readonly judgeAnswers?: () => Promise<boolean>
+  },
+): Checker => {
+  const { pool, prober, place, clock } = parts
+  const monotonicMs = (): number => performance.now()
+  const ask = async (): Promise<boolean> => {
+    const nonce = makeNonce(keys.nonces, clock(), draw())
+    return askDirectly(place, keys, nonce, { timeoutMs: 5_000, monotonicMs }).then(
+      () => true,
+      () => false,
+    )
+  }
+  const checker = createChecker({
+    store: createRecordStore(pool),
+    check: prober.check,
+    openSockets: prober.openSockets,
+    judgeAnswers: parts.judgeAnswers ?? ask,
+    mayBegin: () => true,
+    limits: { sockets: 240, connectTimeoutMs: 4_000, timeoutMs: 5_000, ...parts.limits },
+    clock,
+    monotonicMs,
+    random: () => 0.5,
+    logger: pino({ level: 'silent' }),
+  })
+  atEnd(t, checker.stop)
+  return checker
+}
