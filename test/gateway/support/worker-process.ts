@@ -1,0 +1,53 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { readConfig } from '../../../src/app/config.ts'
+import { gatewayPort, type WorkerReady } from '../../../src/app/gateway/supervise.ts'
+import { atEnd } from '../../support/cleanup.ts'
+import { surroundings } from '../../support/farebox.ts'
+import type { Service } from '../../support/service.ts'
+
+export type WorkerProcess = {
+  readonly pid: number
+  readonly port: number
+  /** As its leases name it. */
+  readonly worker: string
+  /** SIGKILL, and waits for the end. */
+  kill(): Promise<void>
+  /** SIGTERM, and waits for the end. */
+  stop(): Promise<void>
+}
+
+const entry = join(import.meta.dirname, '../../../src/gateway-worker.ts')
+
+/** A gateway worker in a process of its own, as the supervisor starts it, on a port of its own; ended with the test. */
+export const startWorkerProcess = async (
+  t: TestContext,
+  { env }: Pick<Service, 'env'>,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<WorkerProcess> => {
+  const all = {
+    LOG_LEVEL: 'fatal',
+    FAREBOX_SHUTDOWN_TIMEOUT_MS: '100',
+    FAREBOX_GATEWAY_WORKERS: '1',
+    ...env,
+    FAREBOX_GATEWAY_PORT: '0',
+    ...settings,
+  }
+  const port = await gatewayPort(readConfig(all))
+  const child: ChildProcess = fork(entry, ['0'], {
+    env: { ...surroundings(), ...all, FAREBOX_GATEWAY_PORT: String(port) },
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const gone = once(child, 'exit')
+  const end = (signal: NodeJS.Signals) => async () => {
+    child.kill(signal)
+    await gone
+  }
+  atEnd(t, end('SIGKILL'))
+  const ready = once(child, 'message').then(([message]) => message as WorkerReady)
+  const first = await Promise.race([ready, gone.then(() => null)])
+  if (first === null) throw new Error('the gateway worker ended at its start')
+  return { pid: child.pid!, port, worker: first.worker, kill: end('SIGKILL'), stop: end('SIGTERM') }
+}
