@@ -20,8 +20,8 @@ const startArguments = (): readonly string[] => {
 export const metricsToken = randomBytes(16).toString('hex')
 
 /**
- * The settings of a server to measure: the demo catalogue, no rate limit, keys of its own. The gateway is a process apart,
- * with a benchmark of its own.
+ * The settings of a server to measure: the demo catalogue, no rate limit, keys of its own. Gateway and checker are processes apart,
+ * with benchmarks of their own.
  */
 export const serverSettings = (database: string, dataDir: string) => ({
   PATH: process.env.PATH,
@@ -32,6 +32,7 @@ export const serverSettings = (database: string, dataDir: string) => ({
   FAREBOX_DEMO: 'on',
   FAREBOX_RATE_LIMIT: 'off',
   FAREBOX_GATEWAY_WORKERS: '0',
+  FAREBOX_FREELIST_CHECKER: 'off',
   FAREBOX_METRICS_TOKEN: metricsToken,
   FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
   FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),

@@ -19,6 +19,7 @@ import {
   scraperSecrets,
   scraperSettings,
 } from '../scrapers/provider/settings.ts'
+import { type FreelistConfig, freelistConfigOf, freelistSettings } from './freelist/settings.ts'
 import { type FreeToolConfig, freeToolConfigOf, freeToolSettings } from './freelist/tool-settings.ts'
 import { type GatewayConfig, gatewayConfigOf, gatewayProblems, gatewaySettings } from './gateway/settings.ts'
 import {
@@ -109,6 +110,7 @@ export const settings = {
     .describe('New events are sealed after this time at the latest.'),
   ...freeToolSettings,
   ...gatewaySettings,
+  ...freelistSettings,
   ...paymentSettings,
   ...scraperSettings,
   FAREBOX_POOL_SIZE: whole(4, 500).prefault('20').describe('Connections to Postgres of one process at most.'),
@@ -174,6 +176,7 @@ export type Config = {
   readonly seal: { readonly events: number; readonly seconds: number }
   readonly freeTools: FreeToolConfig
   readonly gateway: GatewayConfig
+  readonly freelist: FreelistConfig
   readonly payments: PaymentConfig
   readonly scrapers: ScraperConfig
   readonly poolSize: number
@@ -254,6 +257,7 @@ const configOf = (values: Values): Config => ({
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
   freeTools: freeToolConfigOf(values),
   gateway: gatewayConfigOf(values),
+  freelist: freelistConfigOf(values),
   payments: paymentConfigOf(values, values.FAREBOX_DEMO),
   scrapers: scraperConfigOf(values),
   poolSize: values.FAREBOX_POOL_SIZE,

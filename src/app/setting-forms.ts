@@ -80,6 +80,17 @@ export const addresses = text(addressesExpected).transform((value, context): rea
   return z.NEVER
 })
 
+const portsExpected = 'two ports with a slash between, e.g. 80/443'
+export const ports = text(portsExpected)
+  .regex(/^\d{1,5}\/\d{1,5}$/, portsExpected)
+  .transform((value, context): readonly [number, number] => {
+    const [first = 0, second = 0] = value.split('/').map(Number)
+    if ([first, second].every((port) => port >= 1 && port <= 65_535) && first !== second)
+      return [first, second]
+    context.addIssue(portsExpected)
+    return z.NEVER
+  })
+
 const crashExpected = `<point>:<n>, with one of the points ${crashPoints.join(', ')}`
 export const crashAt = text(crashExpected).transform((value, context): CrashAt => {
   const parsed = parseCrashAt(value)

@@ -22,8 +22,9 @@ const environment = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
   ...surroundings(),
   PORT: '0',
   LOG_LEVEL: 'warn',
-  // A gateway has processes of its own; the tests of the gateway ask for them.
+  // They have processes of their own; the tests of both ask for them.
   FAREBOX_GATEWAY_WORKERS: '0',
+  FAREBOX_FREELIST_CHECKER: 'off',
   ...env,
 })
 

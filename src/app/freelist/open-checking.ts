@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import { judgeKeys } from '../../freelist/judge/keys.ts'
+import { type JudgeAccess, openJudge } from '../../freelist/probe/judge.ts'
+import { oneOffCheck } from '../../freelist/probe/one-off.ts'
+import { type Check, CheckUnavailable } from '../../freelist/probe/port.ts'
+import { createProber, type Prober } from '../../freelist/probe/prober.ts'
+import type { CandidateRules } from '../../freelist/record/candidate.ts'
+import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
+import type { Closing } from '../../kernel/closing.ts'
+import { createResolve } from '../../platform/outgoing/target.ts'
+import type { Keys } from '../../platform/vault/keys.ts'
+import type { Config } from '../config.ts'
+
+export type Checking = {
+  readonly judge: JudgeAccess
+  readonly prober: Prober
+  /** What may be dialled. The addresses that this side is seen with join it as they are learnt. */
+  readonly rules: CandidateRules
+}
+
+type Parts = {
+  readonly config: Pick<Config, 'freelist' | 'payments'>
+  readonly keys: Keys
+  readonly clock: Clock
+  readonly monotonicMs: MonotonicClock
+  readonly logger: Logger
+}
+
+/** Whether only proxies of the sandbox are checked here, through a judge on loopback. */
+export const isSandboxed = ({ freelist, payments }: Parts['config']): boolean =>
+  freelist.judge === null && payments.sandbox !== null
+
+const draw = (): string => randomBytes(12).toString('base64url')
+
+/**
+ * Opens what checks of proxies need. Null where there is no judge: none is configured, and no sandbox runs.
+ * @param serves whether this process is to serve a configured judge
+ */
+export const openChecking = async (
+  { config, keys, clock, monotonicMs, logger }: Parts,
+  closing: Closing,
+  { serves }: { readonly serves: boolean },
+): Promise<Checking | null> => {
+  const sandbox = isSandboxed(config)
+  const { judge: configured } = config.freelist
+  if (configured === null && !sandbox) return null
+  const secrets = judgeKeys(keys.master)
+  const judge = await openJudge({
+    address: configured?.address ?? null,
+    listen: serves ? (configured?.listen ?? null) : null,
+    keys: secrets,
+    resolve: createResolve(),
+    draw,
+    clock,
+    monotonicMs,
+    logger,
+  })
+  closing.add(judge.close)
+  const prober = createProber({ judge: judge.inForce, keys: secrets, clock, monotonicMs, draw })
+  closing.add(prober.stop)
+  return {
+    judge,
+    prober,
+    rules: {
+      sandbox,
+      get own() {
+        const inForce = judge.inForce()
+        return inForce === null ? new Set<string>() : new Set([...inForce.ours, inForce.place.ip])
+      },
+    },
+  }
+}
+
+/**
+ * The check that people ask for over HTTP. What it needs is opened with the first one: most processes never check.
+ * It refuses with CheckUnavailable where no judge is configured and no sandbox runs.
+ */
+export const openOneOffChecks = (
+  parts: Parts,
+  closing: Closing,
+): { readonly check: Check; readonly rules: CandidateRules } => {
+  let opened: Promise<Checking | null> | null = null
+  let known: Checking | null = null
+  const open = async (): Promise<Checking | null> => {
+    opened ??= openChecking(parts, closing, { serves: false }).catch((error) => {
+      opened = null
+      throw error
+    })
+    known = await opened
+    return known
+  }
+  return {
+    check: async (endpoint, options, signal) => {
+      const checking = await open()
+      if (checking === null)
+        throw new CheckUnavailable('no judge is configured: FAREBOX_FREELIST_JUDGE_HOST names one')
+      return oneOffCheck(checking.prober.check, checking.judge)(endpoint, options, signal)
+    },
+    rules: {
+      sandbox: isSandboxed(parts.config),
+      get own() {
+        return known?.rules.own ?? new Set<string>()
+      },
+    },
+  }
+}
