@@ -17,6 +17,7 @@ import { orders } from './orders.ts'
 import { plans } from './plans.ts'
 import { proxies } from './proxies.ts'
 import { resellerTerms } from './reseller-terms.ts'
+import { scrapeUsage } from './scrape-usage.ts'
 import { stock } from './stock.ts'
 import { subscriptions } from './subscriptions.ts'
 import { webhookCauses } from './webhook-causes.ts'
@@ -53,7 +54,7 @@ export const hot: ReadModelGroup = {
 /** What finance reads: it may lag, and never holds up the hot group. Nearly all rows are new: large batches cost least. */
 export const books: ReadModelGroup = {
   name: 'books',
-  models: [journal, margins],
+  models: [journal, margins, scrapeUsage],
   gatherMs: 75,
   maxBatch: 5000,
 }

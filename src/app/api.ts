@@ -64,6 +64,7 @@ import { checkTarget, createResolve, type TargetRules } from '../platform/outgoi
 import { createKysely } from '../platform/postgres/kysely.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
+import { scrapeUsageRoutes } from '../scrapers/usage/usage-routes.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { freeToolRoutes } from './freelist/open-tools.ts'
@@ -179,6 +180,7 @@ export const createApi = (parts: ApiParts): Api => {
     clock,
   }
 
+  const booksReads = createReads({ progress: projecting.progress, log, group: books.name })
   const askedByChecks = createCheckTarget({
     checkUrl: config.gateway.checkUrl,
     allowLoopback: config.gatewayAllowLoopback,
@@ -220,10 +222,8 @@ export const createApi = (parts: ApiParts): Api => {
       limited: config.rates !== null,
     }),
     ...resellerCustomerRoutes(shared),
-    ...resellerFinanceRoutes({
-      pool,
-      reads: createReads({ progress: projecting.progress, log, group: books.name }),
-    }),
+    ...resellerFinanceRoutes({ pool, reads: booksReads }),
+    ...scrapeUsageRoutes({ pool, reads: booksReads }),
     ...noticeRoutes(shared),
     ...financeRoutes({ pool, log, clock, progress: projecting.progress }),
     ...auditRoutes({ pool, log }),

@@ -47,6 +47,13 @@ export const instantQuery = (description: string) =>
       },
     })
 
+/** A day in a query string, as it is written: `2026-11-21`. */
+export const dayQuery = (description: string) =>
+  z.iso.date().meta({
+    description: `${description} It is a date such as 2026-11-21, in UTC.`,
+    words: 'a date such as 2026-11-21',
+  })
+
 const latestMs = Date.parse('9999-12-30T00:00:00Z')
 
 /**
