@@ -64,6 +64,7 @@ import { checkTarget, createResolve, type TargetRules } from '../platform/outgoi
 import { createKysely } from '../platform/postgres/kysely.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
+import { scrapeFinanceRoutes } from '../scrapers/usage/finance-routes.ts'
 import { scrapeUsageRoutes } from '../scrapers/usage/usage-routes.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
@@ -226,6 +227,12 @@ export const createApi = (parts: ApiParts): Api => {
     ...scrapeUsageRoutes({ pool, reads: booksReads }),
     ...noticeRoutes(shared),
     ...financeRoutes({ pool, log, clock, progress: projecting.progress }),
+    ...scrapeFinanceRoutes({
+      pool,
+      log,
+      progress: projecting.progress,
+      creditMicros: config.scrapers.creditMicros,
+    }),
     ...auditRoutes({ pool, log }),
     ...subscriptionRoutes({
       ...shared,

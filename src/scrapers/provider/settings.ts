@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { trimEnd } from '../../kernel/trim-end.ts'
 import { parseTarget } from '../../platform/outgoing/target.ts'
+import { parseDollarsToMicros } from '../../terms/money.ts'
 import { rowName, type ScraperRow } from '../catalog/row.ts'
 import { platforms, scraperOf } from '../catalog/table.ts'
 
@@ -39,6 +40,14 @@ const rows = text(rowsExpected).transform((value, context): readonly string[] =>
 
 const creditsExpected = 'a whole number from 0 to 1000000000'
 
+const creditExpected = 'dollars above 0 with at most six decimals, e.g. 0.00188'
+const credit = text(creditExpected).transform((value, context): number => {
+  const micros = parseDollarsToMicros(value)
+  if (micros !== null && micros > 0) return micros
+  context.addIssue(creditExpected)
+  return z.NEVER
+})
+
 /** The settings of the scrapers' providers: part of the one schema in `src/app/config.ts`. */
 export const scraperSettings = {
   FAREBOX_SCRAPERS_KEY: apiKey
@@ -63,6 +72,11 @@ export const scraperSettings = {
     .transform(Number)
     .prefault('1000')
     .describe('The log gives alarm when a provider has fewer credits of yours.'),
+  FAREBOX_SCRAPERS_CREDIT_USD: credit
+    .optional()
+    .describe(
+      'What a credit costs you, in dollars: finance then sees cost and margin of the scrapers beside their revenue.',
+    ),
 } as const
 
 type Values = z.output<z.ZodObject<typeof scraperSettings>>
@@ -82,6 +96,8 @@ export type ScraperConfig = {
   /** In the order in which they are asked; none where no key is set. */
   readonly providers: readonly ConfiguredProvider[]
   readonly lowCredits: number
+  /** What a credit costs us, micro-dollars; null: not known. */
+  readonly creditMicros: number | null
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -132,5 +148,6 @@ export const scraperConfigOf = (values: Values): ScraperConfig => {
         : [{ name: 'second' as const, baseUrl: secondUrl, apiKey: secondKey, serves: hasRow }]),
     ],
     lowCredits: values.FAREBOX_SCRAPERS_LOW_CREDITS,
+    creditMicros: values.FAREBOX_SCRAPERS_CREDIT_USD ?? null,
   }
 }

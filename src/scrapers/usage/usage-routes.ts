@@ -81,7 +81,7 @@ const usageCsv = (
   )}\n`
 
 /** @throws invalid_parameter when it ends before it begins */
-const daysOf = ({ from, to }: { from?: string | undefined; to?: string | undefined }): Days => {
+export const daysOf = ({ from, to }: { from?: string | undefined; to?: string | undefined }): Days => {
   if (from !== undefined && to !== undefined && to <= from)
     throw refuse(
       'invalid_parameter',
