@@ -1,14 +1,7 @@
-import {
-  actorText,
-  type Entry,
-  entryOf,
-  laterOf,
-  ledgerOf,
-  newResellerOf,
-} from '../src/books/finance/entries.ts'
+import { type Entry, entryOf, laterOf, ledgerOf, newResellerOf } from '../src/books/finance/entries.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { Posting } from '../src/money/ledger/postings.ts'
-import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
+import { actorText, type RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, RowKey, Rows, Table } from './engine/read-model.ts'
 
 /** One entry of the journal: a money event, what it was for and who caused it. Times are accounting times. */

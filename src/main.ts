@@ -204,12 +204,12 @@ const run = async (): Promise<void> => {
     return
   }
   void farebox.failed.then(fail)
-  const { baseUrl, demo, core } = farebox
+  const { baseUrl, demo, core, console } = farebox
   const empty = (await core.log.head()) === 0
   // What is told to be tried works at once.
   if ((await takesConnections) === false) return
   const at = gateway ? `${config.gateway.host}:${config.gateway.port}` : null
-  say(greeting({ baseUrl, dataDir: config.dataDir, demo, empty, gateway: at }))
+  say(greeting({ baseUrl, dataDir: config.dataDir, demo, console, empty, gateway: at }))
 }
 
 await run().catch((error) => {

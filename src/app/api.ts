@@ -21,6 +21,7 @@ import type { AccountId } from '../kernel/ids.ts'
 import { createDirectory } from '../market/accounts/directory.ts'
 import { startKeyUses } from '../market/accounts/key-uses.ts'
 import { accountRoutes } from '../market/accounts/routes.ts'
+import { createAccounts } from '../market/accounts/service.ts'
 import { catalogRoutes } from '../market/catalog/routes.ts'
 import { createSharedStock } from '../market/catalog/shared-stock.ts'
 import { createCustomers } from '../market/customers/service.ts'
@@ -71,6 +72,7 @@ import type { Core } from './core.ts'
 import { freeToolRoutes } from './freelist/open-tools.ts'
 import { createCheckTarget } from './gateway/check-target.ts'
 import type { LivePrices } from './live-prices.ts'
+import { openConsole } from './open-console.ts'
 import type { Payments } from './open-payments.ts'
 import type { Scrapers } from './open-scraping.ts'
 import type { Projecting } from './projecting.ts'
@@ -87,6 +89,8 @@ export type ApiParts = {
   readonly callbackStored: () => void
   readonly registry: Registry
   readonly monotonicMs: MonotonicClock
+  /** Where people reach the console, e.g. `http://localhost:3000`. */
+  readonly consoleOrigin: () => string
   /** Null once the start is over, else what it waits for. */
   readonly starting: () => string | null
   /** Told of what this process cannot go on without. */
@@ -258,6 +262,20 @@ export const createApi = (parts: ApiParts): Api => {
       sandbox: config.payments.sandbox !== null,
     }),
   ]
+  const console = openConsole({
+    core,
+    customer: {
+      pool,
+      db: shared.db,
+      reads,
+      log,
+      accounts: createAccounts(core),
+      catalog: shared.catalog,
+    },
+    origin: parts.consoleOrigin,
+    sandboxSmtp: payments.sandboxSmtp,
+    monotonicMs,
+  })
   const probes = readinessProbes(core, projecting, prices, parts.starting)
   const common = {
     customerIdOf: shared.customers.idOf,
@@ -280,6 +298,7 @@ export const createApi = (parts: ApiParts): Api => {
       ...routes,
       ...callbackRoutes({ ...payments, clock, monotonicMs, stored: parts.callbackStored }),
       paidPageRoute,
+      ...console.routes,
       ...documentationRoutes(routes, webhookDeclarations),
       ...healthRoutes(probes, { registry, mayRead: byToken(config.metricsToken) }),
     ],
@@ -293,6 +312,7 @@ export const createApi = (parts: ApiParts): Api => {
     limits: limitsOf(config, monotonicMs),
     connections: config.connections,
     ...(config.trustedProxies === null ? {} : { trusted: config.trustedProxies }),
+    pages: console.refused,
   })
   // What it measures of itself is told to nobody.
   const insideServer =
@@ -329,6 +349,7 @@ export const createApi = (parts: ApiParts): Api => {
       await prices.stop()
       await exits.stop()
       askedByChecks.stop()
+      await console.stop()
     },
   }
 }

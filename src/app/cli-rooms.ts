@@ -9,6 +9,8 @@ import { registerExplain } from '../books/finance/explain-cli.ts'
 import { registerReplay } from '../books/finance/replay-cli.ts'
 import { registerFinanceTokens } from '../books/finance/tokens-cli.ts'
 import { registerPeriods } from '../books/periods/cli.ts'
+import { registerSignInLinks } from '../console/session/cli.ts'
+import { registerStaff } from '../console/staff/cli.ts'
 import { registerExits } from '../gateway/exits/cli.ts'
 import { registerAccounts } from '../market/accounts/cli.ts'
 import { registerKeys } from '../market/accounts/keys-cli.ts'
@@ -32,6 +34,7 @@ import { registerWork } from './work-cli.ts'
 /** The commands of every room, in the order in which `--help` lists them. */
 export const rooms = [
   registerAccounts,
+  registerSignInLinks,
   registerKeys,
   registerWallet,
   registerCustomers,
@@ -46,6 +49,7 @@ export const rooms = [
   registerWebhooks,
   registerReseller,
   registerNotices,
+  registerStaff,
   registerLedger,
   registerExports,
   registerReplay,

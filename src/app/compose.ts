@@ -12,9 +12,11 @@ import { shutDown } from '../platform/http/shutdown.ts'
 import { withFilesIn } from '../platform/postgres/start-refused.ts'
 import { type Api, createApi } from './api.ts'
 import type { Config } from './config.ts'
+import { consoleOriginOf } from './console-origin.ts'
 import { type Core, openCore } from './core.ts'
 import type { DemoFile } from './demo/file.ts'
 import { seedDemo } from './demo/seed.ts'
+import type { ConsoleStart } from './greeting.ts'
 import { listen, urlOf } from './listen.ts'
 import { createLivePrices } from './live-prices.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
@@ -23,6 +25,7 @@ import { openProviders } from './open-providers.ts'
 import { openScrapers } from './open-scraping.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
+import { startConsole } from './start-console.ts'
 import { warmFolds } from './warm-folds.ts'
 
 export const roles = ['http', 'projections', 'reactors'] as const
@@ -51,6 +54,8 @@ export type Farebox = {
   readonly insideUrl: string | null
   /** The demo's keys, and whether they were made at this start; null without a demo. */
   readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
+  /** The console, with links that sign the demo's accounts in once; null without the role `http`. */
+  readonly console: ConsoleStart | null
   /** Settles when something that cannot be done without ended by itself; then close and end the process. */
   readonly failed: Promise<Error>
   /** Stops accepting, finishes what runs, flushes, and closes everything in turn. */
@@ -145,6 +150,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
       callbackStored: () => reactors?.callbackStored(),
       registry,
       monotonicMs,
+      consoleOrigin: () => consoleOriginOf(config, where()),
       starting: () => starting,
       fail: failed.resolve,
     })
@@ -161,6 +167,9 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const seeding = { ...core, runner: opened.patience?.runner(core.runner) ?? core.runner }
   const places = { baseUrl: where(), sandbox: payments.sandboxUrl }
   const demo = await withFilesIn(config.dataDir, () => seedDemo(seeding, places))
+  const console = has('http')
+    ? await startConsole(core, consoleOriginOf(config, where()), demo?.demo ?? null)
+    : null
   if (has('http')) await warmFolds(core)
   await api?.caughtUp()
   starting = null
@@ -172,6 +181,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     baseUrl,
     insideUrl,
     demo,
+    console,
     failed: failed.promise,
     close: closing.close,
   }

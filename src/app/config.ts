@@ -1,5 +1,12 @@
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
+import {
+  type ConsoleConfig,
+  consoleConfigOf,
+  consoleProblems,
+  consoleSecrets,
+  consoleSettings,
+} from '../console/mail/settings.ts'
 import type { CrashAt } from '../kernel/crash.ts'
 import {
   type PaymentConfig,
@@ -113,6 +120,7 @@ export const settings = {
   ...freelistSettings,
   ...paymentSettings,
   ...scraperSettings,
+  ...consoleSettings,
   FAREBOX_POOL_SIZE: whole(4, 500).prefault('20').describe('Connections to Postgres of one process at most.'),
   FAREBOX_STATEMENT_TIMEOUT_MS: whole(100, 3_600_000)
     .prefault('30000')
@@ -146,6 +154,7 @@ export const hiddenSettings: ReadonlySet<string> = new Set([
   'FAREBOX_METRICS_TOKEN',
   ...paymentSecrets,
   ...scraperSecrets,
+  ...consoleSecrets,
 ])
 
 export type Config = {
@@ -179,6 +188,7 @@ export type Config = {
   readonly freelist: FreelistConfig
   readonly payments: PaymentConfig
   readonly scrapers: ScraperConfig
+  readonly console: ConsoleConfig
   readonly poolSize: number
   readonly statementTimeoutMs: number
   readonly shutdownTimeoutMs: number
@@ -227,6 +237,7 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
     ...paymentProblems(env, hasScraperKey(env)),
     ...scraperProblems(env),
     ...gatewayProblems(env),
+    ...consoleProblems(env),
   ]
   if (!parsed.success || problems.length > 0) throw new SettingsRefused(problems)
   return configOf(parsed.data)
@@ -260,6 +271,7 @@ const configOf = (values: Values): Config => ({
   freelist: freelistConfigOf(values),
   payments: paymentConfigOf(values, values.FAREBOX_DEMO),
   scrapers: scraperConfigOf(values),
+  console: consoleConfigOf(values, values.FAREBOX_PUBLIC_URL ?? null),
   poolSize: values.FAREBOX_POOL_SIZE,
   statementTimeoutMs: values.FAREBOX_STATEMENT_TIMEOUT_MS,
   shutdownTimeoutMs: values.FAREBOX_SHUTDOWN_TIMEOUT_MS,

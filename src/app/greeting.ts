@@ -2,6 +2,12 @@ import { join } from 'node:path'
 import type { DemoFile } from './demo/file.ts'
 import { keyLines, tour } from './demo/tour.ts'
 
+/** The console's address, and links of the demo's accounts. */
+export type ConsoleStart = {
+  readonly url: string
+  readonly links: readonly { readonly role: string; readonly url: string }[]
+}
+
 /** What a start came to. */
 export type Started = {
   /** Null without the role `http`. */
@@ -9,15 +15,26 @@ export type Started = {
   readonly dataDir: string
   /** Null without a demo; `fresh`: its keys were made by this start. */
   readonly demo: { readonly demo: DemoFile; readonly fresh: boolean } | null
+  /** Where people look at it, and (of the demo) links that sign in to it once; null without the role `http`. */
+  readonly console: ConsoleStart | null
   /** Where lines connect, e.g. `127.0.0.1:9000`; null without a gateway here. */
   readonly gateway: string | null
   /** Nothing was ever done here. */
   readonly empty: boolean
 }
 
-const places = (baseUrl: string, { dataDir, demo, gateway }: Started): string =>
+const consoleLines = (console: ConsoleStart | null): readonly (readonly [string, string])[] =>
+  console === null
+    ? []
+    : [
+        ['console', console.url],
+        ...console.links.map(({ role, url }) => ['', `${role}, signed in once: ${url}`] as const),
+      ]
+
+const places = (baseUrl: string, { dataDir, demo, gateway, console }: Started): string =>
   [
     ['API', `${baseUrl}/api/v1, described at ${baseUrl}/docs`],
+    ...consoleLines(console),
     ...(demo
       ? [
           ['demo keys', join(dataDir, 'demo.json')],

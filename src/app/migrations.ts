@@ -3,6 +3,7 @@ import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as audit } from '../books/audit/migrations.ts'
 import { migrations as finance } from '../books/finance/migrations.ts'
 import { migrations as freeProxies } from '../freelist/record/migrations.ts'
+import { migrations as consoleSessions } from '../console/session/migrations.ts'
 import { migrations as gatewayLogins } from '../gateway/access/migrations.ts'
 import { migrations as gatewayLeases } from '../gateway/budget/migrations.ts'
 import { migrations as exitHealth } from '../gateway/exits/migrations.ts'
@@ -93,6 +94,7 @@ const rooms: readonly Migrations[] = [
   lines,
   freeProxies,
   scrapes,
+  consoleSessions,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

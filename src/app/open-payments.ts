@@ -24,6 +24,8 @@ export type Payments = {
   readonly deposits: Deposits
   /** Where the stand-ins answer; null where none run. */
   readonly sandboxUrl: string | null
+  /** Where the mail server of stand-ins in this process takes letters; null where none run here. */
+  readonly sandboxSmtp: string | null
   /** Where the world reaches this service. */
   readonly publicUrl: () => string
   readonly hooks: CrashHooks
@@ -117,6 +119,7 @@ export const openPayments = async (
       hooks,
     }),
     sandboxUrl,
+    sandboxSmtp: own?.smtpUrl ?? null,
     publicUrl,
     hooks,
   }

@@ -85,6 +85,7 @@ ${Object.entries(view.switches)
   .map(field)}
 <div class="act"><button class="first" name="deed" value="set">Set</button><button name="deed" value="reset">All off</button></div>
 </form>
+<p class="note"><a href="/mail">Mailbox</a>: letters of the console, such as sign-in links.</p>
 <h2 id="messages">Messages to Telegram (${view.messages.length})</h2>
 ${list(view.messages.slice(0, shownMessages).map(messageItem), 'None yet. Bots of resellers send here when they are set up with --sandbox.')}`
   return framed({

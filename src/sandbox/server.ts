@@ -11,6 +11,7 @@ import { guardSandbox } from './guard.ts'
 import { createHands } from './hands.ts'
 import { indexRoutes } from './index-page.ts'
 import { after, refusal, type SandboxInvoice } from './invoice.ts'
+import { startMailbox } from './mailbox.ts'
 import { nowpaymentsStandIn } from './nowpayments.ts'
 import { payPageRoutes } from './pay-pages.ts'
 import type { Records } from './records.ts'
@@ -23,6 +24,8 @@ import { answer, invoiceKind, type SandboxAccount, type StandIn, type Till } fro
 export type Sandbox = {
   /** E.g. `http://127.0.0.1:40321`. */
   readonly baseUrl: string
+  /** Where its mail server takes letters, e.g. `smtp://127.0.0.1:40325`. */
+  readonly smtpUrl: string
   /** Resolves when no callback is on its way. */
   idle(): Promise<void>
   close(): Promise<void>
@@ -108,7 +111,8 @@ export const startSandbox = async (options: {
   guardSandbox(app)
   /** Whether the call is one of an API whose faults are switched: never a hand at the controls or a payer. */
   const isFaulty = ({ url }: FastifyRequest): boolean => {
-    if (url === '/' || url.startsWith('/_sandbox/') || url.startsWith('/pay/')) return false
+    if (url === '/' || url.startsWith('/_sandbox/') || url.startsWith('/pay/') || url === '/mail')
+      return false
     if (url.startsWith(`${scrapersPath}/`)) return false
     const provider = /^\/(btcpay|nowpayments)\//.exec(url)?.[1] ?? 'stripe'
     return switches.apiOf === null || switches.apiOf === provider
@@ -152,14 +156,23 @@ export const startSandbox = async (options: {
   if (options.exits) exitControls(app, options.exits)
   indexRoutes(app, till, knobs)
   payPageRoutes(app, till, hands)
-  await app.listen({ host: '127.0.0.1', port: options.port })
+  const mailbox = await startMailbox(records, clock)
+  mailbox.routes(app)
+  try {
+    await app.listen({ host: '127.0.0.1', port: options.port })
+  } catch (error) {
+    await mailbox.close()
+    throw error
+  }
   baseUrl = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`
   return {
     baseUrl,
+    smtpUrl: mailbox.url,
     idle: sender.idle,
     close: async () => {
       sender.stop()
       await options.exits?.close()
+      await mailbox.close()
       await app.close()
     },
   }

@@ -23,6 +23,8 @@ export const webhooksStream = (account: AccountId): StreamName => named(`webhook
 export const deliveryStream = (endpointId: string, event: string, resource: string): StreamName =>
   named(`delivery-${endpointId}.${event}.${resource}`)
 export const accountStream = (account: AccountId): StreamName => named(`account-${account}`)
+/** What a person may do in the console, and how they signed in: an account, or a member of the staff. */
+export const consoleStream = (subjectId: string): StreamName => named(`console-${subjectId}`)
 export const orderStream = (order: OrderId): StreamName => named(`order-${order}`)
 export const planStream = (plan: PlanId): StreamName => named(`plan-${plan}`)
 /** `country` is alpha-3, upper case. */
@@ -64,6 +66,7 @@ export type Home =
 const homes: Readonly<Record<string, Home['of']>> = {
   'ledger-': 'account',
   'account-': 'account',
+  'console-': 'account',
   'order-': 'account',
   'plan-': 'account',
   'terms-': 'account',

@@ -1,5 +1,5 @@
 import type pg from 'pg'
-import type { Actor } from '../../platform/eventstore/event.ts'
+import { type Actor, actorText } from '../../platform/eventstore/event.ts'
 import { positionToken } from '../../terms/position.ts'
 import { type Finding, findingJson } from './verify/finding.ts'
 import type { GroupSummary } from './verify/rederive.ts'
@@ -87,8 +87,6 @@ type Started = {
   readonly actor: Actor
   readonly startedAt: string
 }
-
-const actorText = (actor: Actor): string => `${actor.kind}:${actor.kind === 'key' ? actor.keyId : actor.name}`
 
 /** Puts a run on record; runs whose process is gone are put down as failed. */
 export const recordStart = async (

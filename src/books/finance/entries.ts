@@ -125,7 +125,3 @@ export const createEntryStream = (): EntryStream => {
     },
   }
 }
-
-/** Who caused an event, in one word: `key:key_…`, `operator:alice`, `system:completion`. */
-export const actorText = (actor: Actor): string =>
-  `${actor.kind}:${actor.kind === 'key' ? actor.keyId : actor.name}`

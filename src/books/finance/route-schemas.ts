@@ -109,7 +109,9 @@ const entry = {
     .nullable()
     .meta({ description: 'The deposit that was paid, or that a chargeback takes back.' }),
   reference: z.string().nullable(),
-  actor: z.string().meta({ description: 'Who caused it: `key:`, `operator:` or `system:` and a name.' }),
+  actor: z
+    .string()
+    .meta({ description: 'Who caused it: `key:`, `session:`, `operator:` or `system:` and a name.' }),
   correlationId: z.string().meta({ description: 'The request or run that caused it.' }),
 } as const
 

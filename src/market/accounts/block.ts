@@ -1,7 +1,6 @@
-import { actorText } from '../../books/finance/entries.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
-import type { RecordedEvent } from '../../platform/eventstore/event.ts'
+import { actorText, type RecordedEvent } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { accountStream } from '../../terms/streams.ts'
 import type { AccountEvent } from './events.ts'

@@ -4,28 +4,19 @@ import type { AccountId, KeyId } from '../../kernel/ids.ts'
 import { type Cli, type CliContext, listOf, wholeNumber } from '../../platform/cli/cli.ts'
 import { expiryOf, instantOption, nameOption } from '../../platform/cli/credential-options.ts'
 import { CliMisuse, type CliOutput, fields, table } from '../../platform/cli/output.ts'
-import { addressSet, listed } from '../../platform/http/address-set.ts'
 import type { Scope } from '../../terms/scope.ts'
 import { capText, done, keyColumns, messageOf, type ShownKey, shownKeys } from './cli-output.ts'
+import { networksIn } from './networks.ts'
 import { createAccounts } from './service.ts'
 import { accountsWithKeys } from './vault.ts'
 
 const capOption = wholeNumber(0, 1_000_000_000)
-const maxNetworks = 50
 
 /** Parses addresses and networks with commas between. */
 const networksOption = (text: string): readonly string[] => {
-  const networks = [...new Set(listed(text.toLowerCase()))]
-  if (networks.length === 0 || networks.length > maxNetworks)
-    throw new InvalidArgumentError(`It must be 1 to ${maxNetworks} addresses or networks.`)
-  const mapped = networks.find((network) => network.startsWith('::ffff:'))
-  if (mapped !== undefined) throw new InvalidArgumentError(`Write ${mapped} as an IPv4 address or network.`)
-  try {
-    addressSet(networks)
-  } catch (error) {
-    throw new InvalidArgumentError(`${(error as Error).message}.`)
-  }
-  return networks
+  const found = networksIn(text)
+  if ('problem' in found) throw new InvalidArgumentError(found.problem)
+  return found.networks
 }
 
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const

@@ -115,6 +115,35 @@ const countOrders = (db: Kysely<Database>, scope: Scope, filter: ListFilter) => 
     .where('account_id', '=', scope.accountId)
 }
 
+/** Where a page of a list begins: after the thing of this time and id, newest first. */
+export type After = { readonly at: string; readonly id: string }
+
+/**
+ * Up to `limit` orders within the scope, newest first, that come after one; null: from the newest on. However many there
+ * are, it reads as many rows as it gives.
+ */
+export const ordersAfter = async (
+  db: Kysely<Database>,
+  scope: Scope,
+  page: { readonly status: OrderStatus | undefined; readonly after: After | null; readonly limit: number },
+  nowMs: number,
+): Promise<readonly FoundOrder[]> => {
+  let fitting = fittingOrders(db, scope, { status: page.status, orderIds: undefined })
+  if (page.after !== null) {
+    const { at, id } = page.after
+    // The first condition is the index's; the second sorts out those of the same millisecond.
+    fitting = fitting
+      .where('o.created_at', '<=', at)
+      .where(sql<boolean>`(o.created_at, o.order_id) < (${at}::timestamptz, ${id}::text)`)
+  }
+  const rows = await fitting
+    .orderBy('o.created_at', 'desc')
+    .orderBy('o.order_id', 'desc')
+    .limit(page.limit)
+    .execute()
+  return rows.map((row) => orderOfRow(row, nowMs))
+}
+
 /** A page of the orders within the scope, newest first, and how many there are in all. */
 export const listOrders = async (
   db: Kysely<Database>,

@@ -83,3 +83,28 @@ export const listPlans = async (
   )
   return { plans: rows, total }
 }
+
+/**
+ * Up to `limit` plans within the scope, newest first, that come after one; null: from the newest on. However many there
+ * are, it reads as many rows as it gives.
+ */
+export const plansAfter = (
+  db: PlanQueries,
+  scope: Scope,
+  page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+): Promise<readonly FoundPlan[]> => {
+  let fitting = plansOf(db, scope)
+  if (page.after !== null) {
+    const { at, id } = page.after
+    fitting = fitting
+      .where('plan.started_at', '<=', at)
+      .where(sql<boolean>`(plan.started_at, plan.plan_id) < (${at}::timestamptz, ${id}::text)`)
+  }
+  return fitting
+    .selectAll('plan')
+    .select(['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds])
+    .orderBy('plan.started_at', 'desc')
+    .orderBy('plan.plan_id', 'desc')
+    .limit(page.limit)
+    .execute()
+}

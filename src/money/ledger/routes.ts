@@ -1,13 +1,12 @@
 import type { Kysely } from 'kysely'
 import { z } from 'zod'
 import { createAvailableMicros, listTransactions } from '../../../projections/balances.read.ts'
-import type { TransactionRow } from '../../../projections/balances.ts'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { Reads } from '../../../projections/engine/reads.ts'
-import { customerIdField } from '../../market/customers/named.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { ownToAccount, type Route, route } from '../../platform/http/route.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
+import { publicTransaction, Transaction } from './transaction-record.ts'
 
 const Wallet = z
   .object({
@@ -15,50 +14,6 @@ const Wallet = z
     currency: z.literal('USD'),
   })
   .meta({ id: 'Wallet' })
-
-const transactionTypes = [
-  'deposit',
-  'credit',
-  'refund',
-  'correction',
-  'goodwill',
-  'chargeback',
-  'order',
-  'hold',
-  'capture',
-  'release',
-] as const satisfies readonly TransactionRow['type'][]
-
-const Transaction = z
-  .object({
-    transactionId: z.string(),
-    type: z.enum(transactionTypes),
-    amountCents: z.int().meta({
-      description: 'How the balance in whole cents moved, signed: these amounts add up to the balance.',
-    }),
-    amountMicros: z.int().meta({
-      description:
-        'How the balance moved, signed, in micro-dollars (10,000 are a cent). A credit that paid a debt moved it by less than was paid in; a capture does not move it, the hold did.',
-    }),
-    balanceAfterCents: z.int(),
-    balanceAfterMicros: z.int(),
-    customerId: customerIdField,
-    orderId: z.string().nullable(),
-    depositId: z
-      .string()
-      .nullable()
-      .meta({ description: 'Of a deposit, and of a chargeback that takes one back.' }),
-    scraper: z
-      .string()
-      .nullable()
-      .meta({ description: 'Of a hold, a capture and a release: platform/operation.' }),
-    reference: z.string().nullable().meta({
-      description:
-        'Of a payment, a refund, or what an operator wrote; of a hold, the X-Request-Id of its call.',
-    }),
-    createdAt: z.string().meta({ format: 'date-time' }),
-  })
-  .meta({ id: 'Transaction' })
 
 const TransactionList = z
   .object({ transactions: z.array(Transaction), ...pageShape })
@@ -78,24 +33,6 @@ const transactionExample = {
   reference: null,
   createdAt: '2026-11-21T02:30:00.000Z',
 } as const
-
-const publicTransaction = (row: TransactionRow): z.input<typeof Transaction> => {
-  const balanceAfterCents = microsToCentsFloor(row.balance_after_micros)
-  return {
-    transactionId: row.transaction_id,
-    type: row.type,
-    amountCents: balanceAfterCents - microsToCentsFloor(row.balance_after_micros - row.amount_micros),
-    amountMicros: row.amount_micros,
-    balanceAfterCents,
-    balanceAfterMicros: row.balance_after_micros,
-    customerId: row.customer_id,
-    orderId: row.order_id,
-    depositId: row.deposit_id,
-    scraper: row.scraper,
-    reference: row.reference,
-    createdAt: row.created_at,
-  }
-}
 
 /** The wallet, and what moved in it. */
 export const walletRoutes = ({

@@ -15,6 +15,10 @@ export type CliSettings = KeySettings & {
   readonly databaseUrl: string | null
   /** Null: the log lives in Postgres. */
   readonly eventStoreUrl: string | null
+  /** Where people reach the console; null: wherever the server listens. */
+  readonly console: { readonly url: string | null }
+  /** The port of the server. */
+  readonly port: number
   /** What plans and rentals name as their connection. */
   readonly gateway: { readonly host: string; readonly port: number }
 }

@@ -1,8 +1,19 @@
 import type { StreamName } from '../../terms/streams.ts'
 
-/** Who caused an event: a key of an account, an operator at the command line, or the service itself. */
+/** How a person signed in: by a link that was e-mailed, by a passkey, or by a link that the command line printed. */
+export const signInMethods = ['link', 'passkey', 'cli-link'] as const
+export type SignInMethod = (typeof signInMethods)[number]
+
+/** Who caused an event: a key of an account, a person in the console, an operator at the command line, or the service itself. */
 export type Actor =
   | { readonly kind: 'key'; readonly accountId: string; readonly keyId: string }
+  /** `subjectId` is an account, or a member of the staff. */
+  | {
+      readonly kind: 'session'
+      readonly subjectId: string
+      readonly sessionId: string
+      readonly method: SignInMethod
+    }
   | { readonly kind: 'operator'; readonly name: string }
   | { readonly kind: 'system'; readonly name: string }
 
@@ -14,6 +25,18 @@ export type EventMetadata = {
   readonly actor: Actor
   /** When it was decided, ISO 8601 UTC; never less than the stream's last one. */
   readonly recordedAt: string
+}
+
+/** Who caused an event, in one word: `key:key_…`, `session:acc_…:ses_…:passkey`, `operator:alice`, `system:completion`. */
+export const actorText = (actor: Actor): string => {
+  switch (actor.kind) {
+    case 'key':
+      return `key:${actor.keyId}`
+    case 'session':
+      return `session:${actor.subjectId}:${actor.sessionId}:${actor.method}`
+    default:
+      return `${actor.kind}:${actor.name}`
+  }
 }
 
 /** Who asks, and under which request or run of a command: all events of one decision carry both. */

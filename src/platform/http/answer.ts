@@ -25,7 +25,7 @@ export const baseHeaders = (requestId: string): Readonly<Record<string, string>>
 const ownHeaders = (reply: HttpReply, route: Route | null, answer: Answer): void => {
   if (route?.cors) reply.header('access-control-allow-origin', '*')
   if (typeof answer.position === 'number') reply.header('x-farebox-position', positionToken(answer.position))
-  if (answer.headers !== undefined) reply.headers(answer.headers)
+  if (answer.headers !== undefined) reply.headers(answer.headers as Record<string, string | string[]>)
 }
 
 const jsonOf = (body: unknown): Buffer | string => (body instanceof JsonBytes ? body.bytes : jsonText(body))
@@ -42,6 +42,25 @@ export const sendAnswer = (reply: HttpReply, requestId: string, route: Route, an
     reply.header('content-type', `${mediaType}; charset=utf-8`).send(answer.text)
   } else if (answer.body === undefined) reply.send()
   else reply.header('content-type', json).send(jsonOf(answer.body))
+}
+
+/** A refusal as a page for people, with the headers that it needs beside those of every answer. */
+export type RefusalPage = {
+  readonly html: string
+  readonly headers: Readonly<Record<string, string | readonly string[]>>
+}
+
+/** Sends a refusal to somebody who looks at pages. */
+export const sendRefusalPage = (
+  reply: HttpReply,
+  requestId: string,
+  error: ApiError,
+  { html, headers }: RefusalPage,
+): void => {
+  reply.code(error.status).headers(baseHeaders(requestId))
+  if (error.headers !== undefined) reply.headers(error.headers)
+  reply.headers(headers as Record<string, string | string[]>)
+  reply.header('content-type', 'text/html; charset=utf-8').send(html)
 }
 
 /** Sends a refusal in the one form of errors (docs/http-api.md, "Errors"). */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyContentTypeParser, FastifyInstance, FastifyRequest } from 'fastify'
 import type { Reading } from './body.ts'
 import { readBody } from './body.ts'
 import { ApiError } from './errors.ts'
@@ -29,35 +29,45 @@ const parsed = (request: FastifyRequest, bytes: Buffer): ParsedJson => {
   const { compiled } = request.routeOptions.config
   if (compiled?.route.rawBody === true) return { value: undefined, overflowing: false, raw: bytes }
   try {
-    if (!isPlainUtf8(request.headers)) throw unsupportedMediaType()
+    if (compiled?.route.form === true || !isPlainUtf8(request.headers)) throw unsupportedMediaType()
     return parseJson(bytes)
   } catch (error) {
     throw error instanceof ApiError && compiled ? compiled.unread(error) : error
   }
 }
 
-/** Reads the bodies of an app: JSON only. */
+/** A form is for pages alone: no operation of the API takes one. */
+const formOf = (request: FastifyRequest, bytes: Buffer): ParsedJson => {
+  if (request.routeOptions.config.compiled?.route.form !== true || !isPlainUtf8(request.headers))
+    throw unsupportedMediaType()
+  return { value: undefined, overflowing: false, raw: bytes }
+}
+
+/** Reads the bodies of an app: JSON, and forms on the routes of pages. */
 export const readBodies = (app: FastifyInstance, door: Door): void => {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', (request, _payload, done) => {
-    const there = (bytes: Buffer): void => {
-      door.enter(request.exchange)
-      done(null, parsed(request, bytes))
-    }
-    const reading = readBody(request.raw, (error, bytes) => {
-      if (bytes === null) return done(error)
-      try {
-        door.hold(request.exchange, () => there(bytes))
-      } catch (refusal) {
-        done(refusal as Error)
+  const reader = (read: (request: FastifyRequest, bytes: Buffer) => ParsedJson) =>
+    ((request, _payload, done) => {
+      const there = (bytes: Buffer): void => {
+        door.enter(request.exchange)
+        done(null, read(request, bytes))
       }
-    })
-    if (reading.there) return
-    try {
-      door.wait(request.exchange, reading)
-    } catch (refusal) {
-      reading.fail(refusal as Error)
-    }
-  })
+      const reading = readBody(request.raw, (error, bytes) => {
+        if (bytes === null) return done(error)
+        try {
+          door.hold(request.exchange, () => there(bytes))
+        } catch (refusal) {
+          done(refusal as Error)
+        }
+      })
+      if (reading.there) return
+      try {
+        door.wait(request.exchange, reading)
+      } catch (refusal) {
+        reading.fail(refusal as Error)
+      }
+    }) satisfies FastifyContentTypeParser
+  app.addContentTypeParser('application/json', reader(parsed))
+  app.addContentTypeParser('application/x-www-form-urlencoded', reader(formOf))
   app.addContentTypeParser('*', (_request, _payload, done) => done(unsupportedMediaType()))
 }

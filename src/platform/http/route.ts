@@ -108,7 +108,7 @@ export type ApiRequest<
   /** The client's address, seen behind the trusted proxies. */
   readonly address: string
   readonly headers: IncomingHttpHeaders
-  /** The body's bytes as they came, on a route with `rawBody`; else empty. */
+  /** The body's bytes as they came, on a route with `rawBody` or `form`; else empty. */
   readonly raw: Buffer
   /**
    * Makes the request's own logger. Not an accessor: V8 gives each object with one of its own a hidden class, which then
@@ -126,7 +126,8 @@ type Frozen<T> = T extends readonly (infer Item)[]
     : T
 
 type AnswerExtras = {
-  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** A list is sent as that many headers of the name. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>> | undefined
   /** The position of the last event that the request wrote: answered as `X-Farebox-Position`. */
   readonly position?: number | null | undefined
 }
@@ -222,6 +223,8 @@ export type RouteDefinition<
   readonly hidden?: true
   /** The body, JSON by its type, is handed on as bytes and not parsed: its sender signed them. */
   readonly rawBody?: true
+  /** The body is a form of a page (`application/x-www-form-urlencoded`) and is handed on as bytes; JSON is refused. */
+  readonly form?: true
   /** Neither limits nor load shedding stop it: probes. */
   readonly unlimited?: true
   /** Its requests have places of their own, and count neither among those of all others nor against their limits. */

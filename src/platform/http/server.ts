@@ -4,7 +4,7 @@ import type { Logger } from 'pino'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import { trimEnd } from '../../kernel/trim-end.ts'
 import type { CustomerIdOf } from '../../terms/own-id.ts'
-import { baseHeaders, sendAnswer, sendRefusal } from './answer.ts'
+import { baseHeaders, type RefusalPage, sendAnswer, sendRefusal, sendRefusalPage } from './answer.ts'
 import type { ArrivingLimits } from './arriving.ts'
 import { createArriving, defaultArrivingLimits } from './arriving.ts'
 import type { Directory, FinanceDirectory } from './auth.ts'
@@ -14,7 +14,7 @@ import { clientAddress, noTrustedProxies } from './client-address.ts'
 import { compileRoute } from './compile.ts'
 import type { ConnectionLimits } from './connections.ts'
 import { createConnections, defaultConnectionLimits } from './connections.ts'
-import { refuse, refuseUnknownPath } from './errors.ts'
+import { type ApiError, refuse, refuseUnknownPath } from './errors.ts'
 import type { CompiledRoute, Exchange, HttpReply, HttpRequest } from './exchange.ts'
 import { refusalOf } from './fault.ts'
 import type { Limits } from './gate.ts'
@@ -55,6 +55,12 @@ export type HttpServerOptions = {
   /** Bodies on their way. Those of one account are not bounded where limits are switched off. */
   readonly arriving?: Partial<ArrivingLimits>
   readonly times?: Partial<Times>
+  /** Pages for people: every refusal under this path is one. Left out: there are none. */
+  readonly pages?: {
+    /** E.g. `/console`. */
+    readonly under: string
+    refused(error: ApiError, requestId: string): RefusalPage
+  }
 }
 
 const defaultMaxInFlight = 2_000
@@ -108,6 +114,12 @@ const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply
     throw refuse('method_not_allowed', `this path does not have ${request.method}; it has: ${match.allow}`)
   if (match.cors) reply.header('access-control-allow-methods', match.allow)
   return reply.code(204).headers(baseHeaders(request.exchange.requestId)).send()
+}
+
+/** Whether a URL as it was sent leads to a page. */
+const isUnder = (folder: string, url: string): boolean => {
+  const [path = ''] = url.split('?')
+  return path === folder || path.startsWith(`${folder}/`)
 }
 
 const fastifyPath = (path: string): string => path.replace(/\{([^{}]+)\}/g, ':$1')
@@ -275,7 +287,10 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     request.exchange.code = refusal.code
     arriving.leave(request.exchange)
     inFlight.leave(request.exchange)
-    sendRefusal(reply, request.exchange.requestId, request.exchange.route?.route ?? null, refusal)
+    const { requestId } = request.exchange
+    if (options.pages && isUnder(options.pages.under, request.url))
+      return sendRefusalPage(reply, requestId, refusal, options.pages.refused(refusal, requestId))
+    sendRefusal(reply, requestId, request.exchange.route?.route ?? null, refusal)
   })
 
   app.setNotFoundHandler(unrouted)

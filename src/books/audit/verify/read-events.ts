@@ -20,7 +20,7 @@ const metadataProblem = (metadata: unknown): string | null => {
   const { correlationId, causationId, actor, recordedAt } = metadata
   if (typeof correlationId !== 'string') return 'its metadata has no correlation id'
   if (causationId !== null && typeof causationId !== 'string') return 'its causation id is no text'
-  if (!isObject(actor) || !['key', 'operator', 'system'].includes(actor.kind as string))
+  if (!isObject(actor) || !['key', 'session', 'operator', 'system'].includes(actor.kind as string))
     return 'its metadata names no actor'
   if (typeof recordedAt !== 'string' || Number.isNaN(Date.parse(recordedAt)))
     return 'its metadata has no time of recording'

@@ -1,0 +1,120 @@
+import type { CustomerDeps } from '../console/customer/deps.ts'
+import { customerPages } from '../console/customer/pages.ts'
+import { createAssets } from '../console/frame/assets.ts'
+import { createMailer, type Mailer } from '../console/mail/mailer.ts'
+import { refusalPage } from '../console/pages/answer.ts'
+import type { ConsolePage } from '../console/pages/page.ts'
+import { consoleRoutes, surroundings } from '../console/pages/serve.ts'
+import { createVisitors } from '../console/pages/visitor.ts'
+import { createPeople } from '../console/people/service.ts'
+import { createCodes } from '../console/session/codes.ts'
+import { createLinks } from '../console/session/links.ts'
+import { createOnce } from '../console/session/once.ts'
+import { createPasskeys } from '../console/session/passkeys.ts'
+import { createSessions } from '../console/session/sessions.ts'
+import { confirmPages } from '../console/sign-in/confirm-pages.ts'
+import { type SignInDeps, signInRates } from '../console/sign-in/desk.ts'
+import { passkeyPages } from '../console/sign-in/passkey-pages.ts'
+import { sessionPages } from '../console/sign-in/session-pages.ts'
+import { signInPages } from '../console/sign-in/sign-in-pages.ts'
+import { staffPages } from '../console/staff/pages.ts'
+import type { MonotonicClock } from '../kernel/clock.ts'
+import type { AccountId } from '../kernel/ids.ts'
+import { accountOfEmail } from '../market/accounts/vault.ts'
+import type { ApiError } from '../platform/http/errors.ts'
+import { createRateLimiter } from '../platform/http/rate-limit.ts'
+import type { Route } from '../platform/http/route.ts'
+import type { Core } from './core.ts'
+
+export type Console = {
+  readonly pages: readonly ConsolePage[]
+  readonly routes: readonly Route[]
+  /** Every refusal of the server under the console's paths, as a page. */
+  readonly refused: {
+    readonly under: string
+    refused(error: ApiError, requestId: string): ReturnType<ReturnType<typeof refusalPage>>
+  }
+  readonly mailer: Mailer | null
+  stop(): Promise<void>
+}
+
+const sandboxSender = 'Farebox <console@sandbox.example>'
+
+/** The pages that people live in, with everything behind them. */
+export const openConsole = (parts: {
+  readonly core: Core
+  readonly customer: CustomerDeps
+  /** Where people reach the console. */
+  readonly origin: () => string
+  /** The mail server of stand-ins here; null where none run. */
+  readonly sandboxSmtp: string | null
+  readonly monotonicMs: MonotonicClock
+}): Console => {
+  const { core, customer, origin, sandboxSmtp, monotonicMs } = parts
+  const { config, pool, clock, logger } = core
+  const { accounts } = customer
+  const mail =
+    config.console.mail ?? (sandboxSmtp === null ? null : { smtp: sandboxSmtp, from: sandboxSender })
+  const mailer = mail && createMailer({ ...mail, logger })
+  const sessions = createSessions({ pool, clock })
+  const once = createOnce({ pool, clock })
+  const people = createPeople(core)
+  const assets = createAssets()
+  const name = config.payments.merchantName
+  const signIn: SignInDeps = {
+    sessions,
+    people,
+    accounts,
+    links: createLinks({ pool, clock }),
+    codes: createCodes({ pool, clock }),
+    passkeys: createPasskeys({ pool, clock, once, master: core.keys.master, origin }),
+    accountOfEmail: (email) => accountOfEmail(pool, email),
+    mailer,
+    origin,
+    name,
+    passkeyScript: assets.island('passkey'),
+    limits:
+      config.rates === null
+        ? null
+        : {
+            perEmail: createRateLimiter(signInRates.perEmail, monotonicMs),
+            perAddress: createRateLimiter(signInRates.perAddress, monotonicMs),
+          },
+  }
+  const findAccount = async (idOrEmail: string): Promise<AccountId | null> => {
+    const accountId = idOrEmail.includes('@')
+      ? await accountOfEmail(pool, idOrEmail)
+      : (idOrEmail as AccountId)
+    const cause = { actor: { kind: 'system', name: 'console' }, correlationId: 'console' } as const
+    return accountId !== null &&
+      /^acc_[0-9a-f]{32}$/.test(accountId) &&
+      (await accounts.read(accountId, cause))
+      ? accountId
+      : null
+  }
+  const pages: readonly ConsolePage[] = [
+    ...customerPages(customer),
+    ...staffPages({ people, sessions, findAccount }),
+    ...sessionPages(signIn),
+    ...passkeyPages(signIn),
+    ...confirmPages(signIn),
+    ...signInPages(signIn),
+  ]
+  return {
+    pages,
+    routes: consoleRoutes(pages, {
+      sessions,
+      visitorOf: createVisitors({ pool, people, accounts }),
+      once,
+      assets,
+      clock,
+      origin,
+      name,
+    }),
+    refused: { under: '/console', refused: refusalPage(surroundings({ assets, name })) },
+    mailer,
+    stop: async () => {
+      await mailer?.close()
+    },
+  }
+}

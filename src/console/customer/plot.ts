@@ -1,0 +1,26 @@
+import { type Html, html } from '../../platform/pages/html.ts'
+import { dollarText } from '../frame/text.ts'
+
+export type Bar = { readonly label: string; readonly cents: number }
+
+const width = 640
+const height = 120
+const bottom = 16
+
+/** Money by day as bars, drawn here; the figures stand in a table that the page shows as well. */
+export const barsOf = (title: string, bars: readonly Bar[]): Html => {
+  const most = Math.max(1, ...bars.map(({ cents }) => cents))
+  const step = width / Math.max(1, bars.length)
+  const thick = Math.max(1, step - 3)
+  const shapes = bars.map(({ label, cents }, at) => {
+    const tall = cents <= 0 ? 0 : Math.max(1, Math.round((cents / most) * (height - bottom - 8)))
+    return html`<rect x="${(at * step + 1.5).toFixed(1)}" y="${height - bottom - tall}" width="${thick.toFixed(1)}" height="${tall}" rx="1.5"><title>${label}: ${dollarText(cents)}</title></rect>`
+  })
+  const first = bars[0]?.label ?? ''
+  const last = bars.at(-1)?.label ?? ''
+  return html`<svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-label="${title}">
+<line x1="0" y1="${height - bottom}" x2="${width}" y2="${height - bottom}"></line>
+${shapes}
+<text x="0" y="${height - 3}">${first}</text><text x="${width}" y="${height - 3}" text-anchor="end">${last}</text>
+</svg>`
+}

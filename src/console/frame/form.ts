@@ -1,0 +1,140 @@
+import { isUtf8 } from 'node:buffer'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Html, html, nothing } from '../../platform/pages/html.ts'
+
+/** What was typed into a form, as it was sent. */
+export type Typed = {
+  /** The text of a field, without blanks around it; empty where it was not sent. */
+  text(name: string): string
+  all(name: string): readonly string[]
+  /** Names this sending of the form, however often it is sent: the idempotency key of what it does. */
+  readonly key: string
+}
+
+const maxFields = 300
+
+/** Nothing is typed yet. */
+export const untyped: Typed = { text: () => '', all: () => [], key: '' }
+
+/** @throws invalid_body for what no form of ours sends */
+export const readTyped = (raw: Uint8Array): Typed => {
+  if (!isUtf8(raw)) throw refuse('invalid_body', 'the form is not UTF-8')
+  const fields = new URLSearchParams(Buffer.from(raw).toString('utf8'))
+  if (fields.size > maxFields) throw refuse('invalid_body', `the form has more than ${maxFields} fields`)
+  for (const [name, value] of fields)
+    if (/\0/.test(name + value) || !(name + value).isWellFormed())
+      throw refuse('invalid_body', 'the form holds a character that no text has')
+  const text = (name: string): string => (fields.get(name) ?? '').trim()
+  const key = text('form')
+  return { text, all: (name) => fields.getAll(name), key: /^[A-Za-z0-9_-]{43}$/.test(key) ? key : '' }
+}
+
+/** What is wrong, by the name of the field; `form` is the whole form. */
+export type Problems = Readonly<Record<string, string>>
+
+export type Field = {
+  readonly name: string
+  readonly label: string
+  readonly hint?: string
+  readonly type?: 'text' | 'email' | 'number' | 'search'
+  readonly inputmode?: 'numeric' | 'decimal'
+  readonly autocomplete?: string
+  readonly required?: true
+  readonly maxlength?: number
+  readonly value?: string
+}
+
+const attribute = (name: string, value: string | number | undefined): Html =>
+  value === undefined ? nothing : html` ${{ html: name }}="${value}"`
+
+const describedBy = (name: string, hint: string | undefined, problem: string | undefined): Html => {
+  const ids = [
+    ...(hint === undefined ? [] : [`${name}-hint`]),
+    ...(problem === undefined ? [] : [`${name}-problem`]),
+  ]
+  return ids.length === 0 ? nothing : html` aria-describedby="${ids.join(' ')}"`
+}
+
+const around = (
+  name: string,
+  label: string,
+  hint: string | undefined,
+  problem: string | undefined,
+  control: Html,
+): Html =>
+  html`<div class="field">
+<label for="${name}">${label}</label>
+${hint === undefined ? null : html`<p class="hint" id="${name}-hint">${hint}</p>`}
+${control}
+${problem === undefined ? null : html`<p class="problem" id="${name}-problem">${problem}</p>`}
+</div>`
+
+/** A field with its label, its hint, what was typed, and what is wrong with it. */
+export const fieldOf = (field: Field, typed: Typed, problems: Problems = {}): Html => {
+  const { name, label, hint, type = 'text', inputmode, autocomplete, required, maxlength } = field
+  const problem = problems[name]
+  const value = typed === untyped ? (field.value ?? '') : typed.text(name)
+  return around(
+    name,
+    label,
+    hint,
+    problem,
+    html`<input id="${name}" name="${name}" type="${type}" value="${value}"${attribute('inputmode', inputmode)}${attribute('autocomplete', autocomplete)}${attribute('maxlength', maxlength)}${required ? { html: ' required' } : null}${problem === undefined ? null : { html: ' aria-invalid="true"' }}${describedBy(name, hint, problem)}>`,
+  )
+}
+
+/** Several lines. */
+export const textAreaOf = (
+  field: Pick<Field, 'name' | 'label' | 'hint' | 'value'>,
+  typed: Typed,
+  problems: Problems = {},
+): Html => {
+  const { name, label, hint } = field
+  const problem = problems[name]
+  const value = typed === untyped ? (field.value ?? '') : typed.text(name)
+  return around(
+    name,
+    label,
+    hint,
+    problem,
+    html`<textarea id="${name}" name="${name}" rows="3"${problem === undefined ? null : { html: ' aria-invalid="true"' }}${describedBy(name, hint, problem)}>\n${value}</textarea>`,
+  )
+}
+
+export type Choice = { readonly value: string; readonly label: string; readonly hint?: string }
+
+/** Boxes of which any number may be ticked, or (`one`) exactly one. */
+export const choicesOf = (
+  group: {
+    readonly name: string
+    readonly legend: string
+    readonly choices: readonly Choice[]
+    readonly chosen: readonly string[]
+    readonly one?: true
+  },
+  typed: Typed,
+  problems: Problems = {},
+): Html => {
+  const { name, legend, choices, one } = group
+  const problem = problems[name]
+  const chosen = typed === untyped ? group.chosen : typed.all(name)
+  return html`<fieldset class="field"${problem === undefined ? null : html` aria-describedby="${name}-problem"`}>
+<legend>${legend}</legend>
+${choices.map(
+  ({ value, label, hint }) =>
+    html`<label class="choice"><input type="${one ? 'radio' : 'checkbox'}" name="${name}" value="${value}"${chosen.includes(value) ? { html: ' checked' } : null}> <span>${label}${hint === undefined ? null : html` <small>${hint}</small>`}</span></label>\n`,
+)}${problem === undefined ? null : html`<p class="problem" id="${name}-problem">${problem}</p>`}
+</fieldset>`
+}
+
+/** Says above a form what is wrong in it, with links to the fields. */
+export const problemsOf = (problems: Problems): Html => {
+  const named = Object.entries(problems)
+  if (named.length === 0) return nothing
+  return html`<div class="said bad" role="alert"><p>Nothing was changed.</p><ul>${named.map(([name, text]) =>
+    name === 'form' ? html`<li>${text}</li>` : html`<li><a href="#${name}">${text}</a></li>`,
+  )}</ul></div>`
+}
+
+/** The hidden field that makes a form that is sent twice do its work once. */
+export const keyField = (key: string): Html => html`<input type="hidden" name="form" value="${key}">`

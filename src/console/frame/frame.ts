@@ -1,0 +1,131 @@
+import { type Html, html, nothing } from '../../platform/pages/html.ts'
+
+/** What is on a page. */
+export type View = {
+  /** Names the page in its heading and in the browser. */
+  readonly title: string
+  readonly body: Html
+  /** Links and buttons beside the heading. */
+  readonly acts?: Html
+  /** Calls of the API, or commands, that do the same: a line each. */
+  readonly same?: readonly string[]
+  /** Scripts of islands that the page holds. */
+  readonly scripts?: readonly string[]
+  /** A page without navigation, for whoever is not signed in yet. */
+  readonly alone?: true
+}
+
+export type Theme = 'light' | 'dark' | null
+
+export type NavItem = { readonly path: string; readonly label: string }
+export type NavGroup = { readonly label: string; readonly items: readonly NavItem[] }
+
+/** What is around a page. */
+export type Surroundings = {
+  readonly style: string
+  readonly theme: Theme
+  /** Where the page stands, for the navigation. */
+  readonly path: string
+  /** What was just done, said once. */
+  readonly flash: string | null
+  readonly navigation: readonly NavGroup[]
+  /** Who is signed in, in words; null: nobody. */
+  readonly person: string | null
+  /** The account that a member of the staff looks at; null: none. */
+  readonly viewing: string | null
+  /** The name of the service. */
+  readonly name: string
+}
+
+/** Pages load their style and scripts from the service and nothing from anywhere else; scripts write no HTML. */
+export const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+
+const isHere = (path: string, item: string): boolean =>
+  path === item || (item !== '/console' && path.startsWith(`${item}/`))
+
+const navOf = ({ navigation, path }: Surroundings): Html =>
+  navigation.length === 0
+    ? nothing
+    : html`<nav aria-label="Console">${navigation.map(
+        ({ label, items }) =>
+          html`${label === '' ? null : html`<h2>${label}</h2>`}<ul>${items.map(
+            (item) =>
+              html`<li><a href="${item.path}"${isHere(path, item.path) ? { html: ' aria-current="page"' } : null}>${item.label}</a></li>`,
+          )}</ul>`,
+      )}</nav>`
+
+const themes: readonly { readonly value: string; readonly label: string }[] = [
+  { value: 'system', label: 'System' },
+  { value: 'light', label: 'Light' },
+  { value: 'dark', label: 'Dark' },
+]
+
+const themeForm = ({ theme, path }: Surroundings): Html => html`<form method="post" action="/console/theme">
+<input type="hidden" name="to" value="${path}">
+${themes.map(
+  ({ value, label }) =>
+    html`<button class="plain" name="theme" value="${value}"${(theme ?? 'system') === value ? { html: ' aria-pressed="true"' } : { html: ' aria-pressed="false"' }}>${label}</button> `,
+)}</form>`
+
+const side = (around: Surroundings): Html => html`<div class="side"><div>
+<a class="brand" href="/console">${around.name}</a>
+${navOf(around)}
+<div class="me">${
+  around.person === null
+    ? null
+    : html`<p>${around.person}</p>
+<form method="post" action="/console/sign-out"><button class="plain">Sign out</button></form>`
+}
+${themeForm(around)}</div>
+</div></div>`
+
+const sameOf = (same: readonly string[]): Html =>
+  same.length === 0
+    ? nothing
+    : html`<section class="same" aria-labelledby="same"><h2 id="same">The same without this page</h2><pre tabindex="0">${same.join('\n')}</pre></section>`
+
+const saidOf = (flash: string | null): Html =>
+  flash === null ? nothing : html`<p class="said" role="status">${flash}</p>`
+
+const bannerOf = (viewing: string | null): Html =>
+  viewing === null
+    ? nothing
+    : html`<div class="banner" role="status"><p>You see the pages of <strong>${viewing}</strong> as it sees them. Nothing can be changed here, and the log says that you looked.</p>
+<form method="post" action="/console/view/stop"><button>Stop looking</button></form></div>`
+
+/** A whole page in its frame. */
+export const framed = (view: View, around: Surroundings): string => {
+  const { title, body, acts, same = [], scripts = [], alone } = view
+  const inside = html`<main id="main">
+<header><h1>${title}</h1>${acts === undefined ? null : html`<div class="acts">${acts}</div>`}</header>
+${saidOf(around.flash)}${body}
+${sameOf(same)}</main>`
+  return html`<!doctype html>
+<html lang="en"${around.theme === null ? null : html` data-theme="${around.theme}"`}>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title} · ${around.name}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${around.style}">
+${scripts.map((script) => html`<script type="module" src="${script}"></script>\n`)}</head>
+<body>
+<a class="skip" href="#main">To the content</a>
+${bannerOf(around.viewing)}${alone ? html`<div class="alone">${inside}</div>` : html`<div class="shell">${side(around)}${inside}</div>`}
+</body>
+</html>
+`.html
+}

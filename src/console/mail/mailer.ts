@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+
+/** A letter of the console: plain text, a few short lines. */
+export type Letter = { readonly to: string; readonly subject: string; readonly text: string }
+
+export type Mailer = {
+  /**
+   * Takes the letter and sends it beside the request, tried three times: whoever asked must not see by the time that it
+   * takes whether an address is known. A letter that does not go out is logged, and worthless ten minutes later.
+   */
+  send(letter: Letter): void
+  /** Resolves when no letter is on its way. */
+  idle(): Promise<void>
+  close(): Promise<void>
+}
+
+const attempts = 3
+const pauseMs = 2_000
+/** Letters on their way at once; one more is not taken. */
+const maxUnderWay = 200
+
+const seconds = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 } as const
+
+/**
+ * @param smtp where letters are handed over, such as `smtps://user:password@mail.example:465`
+ * @param from who they are from, such as `Farebox <console@shop.example>`
+ */
+export const createMailer = ({
+  smtp,
+  from,
+  logger,
+}: {
+  readonly smtp: string
+  readonly from: string
+  readonly logger: Logger
+}): Mailer => {
+  // Its client is read when the first letter goes out: a start need not wait for it.
+  const transport = async () => {
+    const { createTransport } = await import('nodemailer')
+    const { hostname, port, protocol, username, password } = new URL(smtp)
+    const secure = protocol === 'smtps:'
+    return createTransport({
+      ...seconds,
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: port === '' ? (secure ? 465 : 587) : Number(port),
+      secure,
+      pool: true,
+      maxConnections: 2,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+      ...(username !== '' && {
+        auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) },
+      }),
+    })
+  }
+  let opened: ReturnType<typeof transport> | null = null
+  const underWay = new Set<Promise<void>>()
+  const stopping = new AbortController()
+
+  const deliver = async (letter: Letter): Promise<void> => {
+    opened ??= transport()
+    const sender = await opened
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await sender.sendMail({ ...letter, from })
+        return
+      } catch (error) {
+        // The error of a server may quote the letter, and with it the link: its code alone is told.
+        const { code, responseCode } = error as { code?: unknown; responseCode?: unknown }
+        logger.warn({ code, responseCode, attempt }, 'the mail server did not take a letter of the console')
+        if (attempt === attempts || stopping.signal.aborted) return
+        await sleep(pauseMs * attempt, undefined, { signal: stopping.signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  return {
+    send: (letter) => {
+      if (underWay.size >= maxUnderWay) {
+        logger.warn(
+          { underWay: underWay.size },
+          'a letter of the console is not sent: too many are on their way',
+        )
+        return
+      }
+      const sending = deliver(letter)
+        .catch((err) => logger.error({ err }, 'a letter of the console failed'))
+        .finally(() => underWay.delete(sending))
+      underWay.add(sending)
+    },
+    idle: async () => {
+      await Promise.all(underWay)
+    },
+    close: async () => {
+      stopping.abort()
+      await Promise.all(underWay)
+      const sender = await opened?.catch(() => null)
+      sender?.close()
+    },
+  }
+}

@@ -1,0 +1,395 @@
+import { z } from 'zod'
+import type { Clock } from '../../kernel/clock.ts'
+import type { Cause } from '../../platform/eventstore/event.ts'
+import { ApiError } from '../../platform/http/errors.ts'
+import type { ApiRequest, Route } from '../../platform/http/route.ts'
+import { route } from '../../platform/http/route.ts'
+import { html } from '../../platform/pages/html.ts'
+import { type Assets, assetFolder } from '../frame/assets.ts'
+import { readTyped, type Typed } from '../frame/form.ts'
+import { framed, type NavGroup, type Surroundings, type Theme, type View } from '../frame/frame.ts'
+import type { Once } from '../session/once.ts'
+import { newSecret } from '../session/secret.ts'
+import type { Session, Sessions } from '../session/sessions.ts'
+import { alonePage, notAllowed, notFound, type PageAnswer, pageHeaders, pageResponses } from './answer.ts'
+import { dropCookie, flashCookie, flashOf, readCookies } from './cookies.ts'
+import { consolePath, isOwnForm, placeOf } from './origin.ts'
+import {
+  type AccountVisit,
+  type ConsolePage,
+  goTo,
+  type Outcome,
+  type PersonVisit,
+  type Visit,
+  type Visitor,
+} from './page.ts'
+
+export type ServeDeps = {
+  readonly sessions: Pick<Sessions, 'find'>
+  readonly visitorOf: (session: Session, requestId: string) => Promise<Visitor | null>
+  readonly once: Once
+  readonly assets: Assets
+  readonly clock: Clock
+  /** Where people reach the console, e.g. `https://shop.example`. */
+  readonly origin: () => string
+  /** The name of the service. */
+  readonly name: string
+}
+
+type Request = ApiRequest
+
+const dayMs = 86_400_000
+
+const formsLimit = 'the form was sent already, and was done once'
+
+const themeOf = (value: string | null): Theme => (value === 'light' || value === 'dark' ? value : null)
+
+/** What a page shows around itself. */
+export const surroundings = (
+  deps: Pick<ServeDeps, 'assets' | 'name'>,
+  more: Partial<Surroundings> = {},
+): Surroundings => ({
+  style: deps.assets.style,
+  theme: null,
+  path: '/console',
+  flash: null,
+  navigation: [],
+  person: null,
+  viewing: null,
+  name: deps.name,
+  ...more,
+})
+
+/** Whether the page is one of this visitor's. */
+export const mayVisit = (page: ConsolePage, visitor: Visitor | null): boolean => {
+  if (page.for === 'anyone') return true
+  if (visitor === null) return false
+  if (page.ofAccount && visitor.account === null) return false
+  return page.for === 'person' || page.for.some((role) => visitor.roles.has(role))
+}
+
+const navigationOf = (pages: readonly ConsolePage[], visitor: Visitor): readonly NavGroup[] => {
+  const groups = new Map<string, { path: string; label: string }[]>()
+  for (const page of pages)
+    if (page.nav && mayVisit(page, visitor)) {
+      const { label, group = '' } = page.nav
+      groups.set(group, [...(groups.get(group) ?? []), { path: page.path, label }])
+    }
+  return [...groups].map(([label, items]) => ({ label, items }))
+}
+
+/** How long a form may be filled in after its page was shown. */
+const fillingMs = 10 * 60_000
+
+/**
+ * Whether the person showed who they are for this page, or signed in, within the last minutes.
+ * @param graceMs what is added: time to fill in a form
+ */
+const isConfirmed = ({ path }: ConsolePage, { session }: Visitor, nowMs: number, graceMs = 0): boolean =>
+  session.confirmedUntil !== null &&
+  nowMs < Date.parse(session.confirmedUntil) + graceMs &&
+  (session.confirmedAct === null || session.confirmedAct === path)
+
+const isViewing = ({ session }: Visitor): boolean => session.viewing !== null
+
+const confirmPath = (page: ConsolePage, path: string): string =>
+  `/console/confirm?${new URLSearchParams({ act: page.path, to: path })}`
+
+const paramsOf = (path: string): z.ZodObject | undefined => {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+  return names.length === 0
+    ? undefined
+    : z.object(Object.fromEntries(names.map((name) => [name, z.string().max(200)])))
+}
+
+/** The query as it was asked for, whatever is in it: pages take the parts that they know. */
+const anyQuery = z.looseObject({})
+
+const queryOf = (query: unknown): URLSearchParams => {
+  const all = new URLSearchParams()
+  for (const [name, value] of Object.entries(query as Record<string, unknown>))
+    if (typeof value === 'string') all.append(name, value)
+  return all
+}
+
+const strangeHost = (deps: ServeDeps): PageAnswer => ({
+  status: 421,
+  headers: pageHeaders,
+  text: framed(
+    alonePage(
+      'The console has another address',
+      html`<p>It is at <a href="${deps.origin()}/console">${deps.origin()}/console</a>.</p>
+<p class="soft">Operators set it by FAREBOX_CONSOLE_URL.</p>`,
+    ),
+    surroundings(deps),
+  ),
+})
+
+/** Makes the HTTP routes of pages: who may see them, where forms may come from, and what their answers carry. */
+export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): readonly Route[] => {
+  const visitOf = (page: ConsolePage, request: Request, visitor: Visitor | null): Visit => {
+    const cookies = readCookies(request.headers.cookie)
+    const params = request.params as Record<string, string>
+    return {
+      path: page.path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? '')),
+      params,
+      query: queryOf(request.query),
+      visitor,
+      browser: { userAgent: request.headers['user-agent'] ?? '', address: request.address },
+      asking: cookies.asking,
+      theme: themeOf(cookies.theme),
+      requestId: request.requestId,
+      nowMs: deps.clock(),
+      formKey: newSecret(),
+    }
+  }
+
+  const answerView = (
+    view: View,
+    visit: Visit,
+    flash: string | null,
+    status: PageAnswer['status'],
+    cookies: readonly string[],
+  ): PageAnswer => {
+    const { visitor } = visit
+    const around = surroundings(deps, {
+      theme: visit.theme,
+      path: visit.path,
+      flash,
+      ...(visitor && {
+        navigation: navigationOf(pages, visitor),
+        person: visitor.name === '' ? visitor.session.subjectId : visitor.name,
+        viewing: isViewing(visitor) ? (visitor.account?.email ?? visitor.session.viewing) : null,
+      }),
+    })
+    return {
+      status,
+      headers: { ...pageHeaders, ...(cookies.length > 0 && { 'set-cookie': cookies }) },
+      text: framed(view, around),
+    }
+  }
+
+  const answerOf = (outcome: Outcome, visit: Visit, flash: string | null): PageAnswer => {
+    const cookies = [...(outcome.cookies ?? []), ...(flash === null ? [] : [dropCookie('flash')])]
+    switch (outcome.kind) {
+      case 'view':
+        return answerView(outcome.view, visit, flash, outcome.status ?? 200, cookies)
+      case 'redirect': {
+        const said =
+          outcome.flash === undefined
+            ? (outcome.cookies ?? [])
+            : [...(outcome.cookies ?? []), flashCookie(outcome.flash)]
+        return {
+          status: 303,
+          headers: { ...pageHeaders, location: outcome.to, ...(said.length > 0 && { 'set-cookie': said }) },
+        }
+      }
+      case 'file':
+        return {
+          status: 200,
+          headers: {
+            ...pageHeaders,
+            'content-disposition': `attachment; filename="${outcome.name}"`,
+            ...(cookies.length > 0 && { 'set-cookie': cookies }),
+          },
+          text: outcome.content,
+        }
+      default:
+        return outcome satisfies never
+    }
+  }
+
+  const causeOf = ({ session }: Visitor, requestId: string): Cause => ({
+    actor: {
+      kind: 'session',
+      subjectId: session.subjectId,
+      sessionId: session.sessionId,
+      method: session.method,
+    },
+    correlationId: requestId,
+  })
+
+  /** The visit with everything that the page asks for; the page's type was checked where it was made. */
+  const filled = (visit: Visit): never => {
+    const { visitor } = visit
+    const whole: Visit | PersonVisit | AccountVisit =
+      visitor === null
+        ? visit
+        : {
+            ...visit,
+            visitor,
+            cause: causeOf(visitor, visit.requestId),
+            ...(visitor.account && { account: visitor.account }),
+          }
+    return whole as never
+  }
+
+  const findVisitor = async (request: Request): Promise<Visitor | null> => {
+    const session = await deps.sessions.find(readCookies(request.headers.cookie).session)
+    return session && deps.visitorOf(session, request.requestId)
+  }
+
+  /** What stands before a page: its address, and who it is for. Null: nothing does. */
+  const barrier = (page: ConsolePage, visit: Visit): Outcome | null => {
+    if (mayVisit(page, visit.visitor)) return null
+    if (visit.visitor === null) {
+      const { size } = visit.query
+      const back = size === 0 ? visit.path : `${visit.path}?${visit.query}`
+      return { kind: 'redirect', to: `/console/sign-in?${new URLSearchParams({ to: consolePath(back) })}` }
+    }
+    return { kind: 'view', view: notAllowed, status: 403 }
+  }
+
+  const notThere = (error: unknown): Outcome => {
+    if (error instanceof ApiError && error.code === 'not_found')
+      return { kind: 'view', view: notFound, status: 404 }
+    throw error
+  }
+
+  const get = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
+    const place = placeOf(request.headers, deps.origin())
+    if (place === 'strange') return strangeHost(deps)
+    const visit = visitOf(page, request, place === 'here' ? await findVisitor(request) : null)
+    if (place === 'elsewhere') {
+      const query = visit.query.size === 0 ? '' : `?${visit.query}`
+      return { status: 307, headers: { ...pageHeaders, location: `${deps.origin()}${visit.path}${query}` } }
+    }
+    const flash = flashOf(readCookies(request.headers.cookie).flash)
+    const stopped = barrier(page, visit)
+    if (stopped !== null) return answerOf(stopped, visit, null)
+    if (
+      page.confirmed &&
+      visit.visitor &&
+      !isViewing(visit.visitor) &&
+      !isConfirmed(page, visit.visitor, visit.nowMs)
+    )
+      return answerOf({ kind: 'redirect', to: confirmPath(page, visit.path) }, visit, null)
+    return answerOf(await page.show!(filled(visit)).catch(notThere), visit, flash)
+  }
+
+  /** What stands before the work of a form. Null: nothing does. */
+  const formBarrier = async (page: ConsolePage, visit: Visit, typed: Typed): Promise<Outcome | null> => {
+    const stopped = barrier(page, visit)
+    if (stopped !== null) return stopped
+    const { visitor } = visit
+    const refused = (title: string, text: string): Outcome => ({
+      kind: 'view',
+      status: 403,
+      view: {
+        title,
+        body: html`<p class="said bad" role="alert">${text}</p><p><a href="${visit.path}">Back</a></p>`,
+      },
+    })
+    if (visitor && !page.act?.harmless) {
+      if (isViewing(visitor))
+        return refused(
+          'Nothing was changed',
+          'You only look at this account: nothing can be changed in its place.',
+        )
+      if (page.ofAccount && visitor.account?.blocked && !page.act?.whenBlocked)
+        return refused('Nothing was changed', 'The account is blocked: it may read, not write.')
+    }
+    if (page.confirmed && visitor && !isConfirmed(page, visitor, visit.nowMs, fillingMs))
+      return goTo(confirmPath(page, visit.path))
+    if (
+      page.act?.once &&
+      !(typed.key !== '' && (await deps.once.spend(`form ${page.path} ${typed.key}`, dayMs)))
+    )
+      return goTo(page.show ? visit.path : '/console', `Nothing was done: ${formsLimit}.`)
+    return null
+  }
+
+  const post = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
+    if (placeOf(request.headers, deps.origin()) !== 'here') return strangeHost(deps)
+    if (!isOwnForm(request.headers, deps.origin()))
+      return answerOf(
+        {
+          kind: 'view',
+          status: 403,
+          view: alonePage(
+            'This form came from elsewhere',
+            html`<p>Nothing was changed. Forms are taken from pages of the console alone.</p><p><a href="/console">To the console</a></p>`,
+          ),
+        },
+        visitOf(page, request, null),
+        null,
+      )
+    const visit = visitOf(page, request, await findVisitor(request))
+    const typed = readTyped(request.raw)
+    const outcome =
+      (await formBarrier(page, visit, typed)) ??
+      (await page.act!.run(filled(visit), typed as never).catch(notThere))
+    return answerOf(outcome, visit, null)
+  }
+
+  const routeOf = (
+    page: ConsolePage,
+    method: 'GET' | 'POST',
+    handle: (page: ConsolePage, request: Request) => Promise<PageAnswer>,
+  ): Route => {
+    const params = paramsOf(page.path)
+    const csv = page.path.endsWith('.csv')
+    return route({
+      method,
+      path: page.path,
+      operationId: method === 'GET' ? page.name : `${page.name}Act`,
+      summary: page.summary,
+      description: 'A page of the console.',
+      tag: 'Console',
+      access: 'public',
+      writes: false,
+      hidden: true,
+      ...(params && { params }),
+      query: anyQuery,
+      ...(method === 'POST' && { form: true as const }),
+      responses: csv
+        ? {
+            ...pageResponses,
+            200: { description: 'The file.', text: { mediaType: 'text/csv', example: '' } },
+          }
+        : pageResponses,
+      errors: [],
+      handler: async (request) => (await handle(page, request as unknown as Request)) as never,
+    })
+  }
+
+  const assetRoute = route({
+    method: 'GET',
+    path: `${assetFolder}/{file}`,
+    operationId: 'getConsoleAsset',
+    summary: 'A style or a script of the console',
+    description: 'Its name changes with what is in it.',
+    tag: 'Console',
+    access: 'public',
+    writes: false,
+    hidden: true,
+    params: z.object({ file: z.string().max(100) }),
+    responses: {
+      200: { description: 'The file.', text: { mediaType: 'text/css', example: '' } },
+      404: { description: 'There is none of this name.', text: { mediaType: 'text/html', example: '' } },
+    },
+    errors: [],
+    handler: async ({ params }) => {
+      const asset = deps.assets.find(params.file)
+      return asset === null
+        ? { status: 404, text: framed(notFound, surroundings(deps)), headers: pageHeaders }
+        : {
+            status: 200,
+            text: asset.text,
+            mediaType: asset.mediaType,
+            headers: {
+              'cache-control': 'public, max-age=31536000, immutable',
+              'cross-origin-resource-policy': 'same-origin',
+            },
+          }
+    },
+  })
+
+  return [
+    ...pages.flatMap((page) => [
+      ...(page.show ? [routeOf(page, 'GET', get)] : []),
+      ...(page.act ? [routeOf(page, 'POST', post)] : []),
+    ]),
+    assetRoute,
+  ]
+}

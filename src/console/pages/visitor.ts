@@ -1,0 +1,56 @@
+import type pg from 'pg'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { Accounts } from '../../market/accounts/service.ts'
+import { emailOf } from '../../market/accounts/vault.ts'
+import type { Cause } from '../../platform/eventstore/event.ts'
+import type { Role } from '../frame/roles.ts'
+import { isStaff } from '../people/decide.ts'
+import type { People } from '../people/service.ts'
+import { findStaff } from '../people/vault.ts'
+import type { Session } from '../session/sessions.ts'
+import type { ShownAccount, Visitor } from './page.ts'
+
+const accountRoles = ({ reseller }: ShownAccount): readonly Role[] =>
+  reseller ? ['customer', 'reseller'] : ['customer']
+
+/**
+ * Whose session it is and what they may see. Staff that came by a link of the command line has no role until a passkey
+ * is registered. Null when the person of the session is no more.
+ */
+export const createVisitors = ({
+  pool,
+  people,
+  accounts,
+}: {
+  readonly pool: pg.Pool
+  readonly people: People
+  readonly accounts: Pick<Accounts, 'read'>
+}) => {
+  // As the log has it: a block, and the end of a role, hold from the next page on.
+  const findAccount = async (accountId: AccountId, cause: Cause): Promise<ShownAccount | null> => {
+    const [state, email] = await Promise.all([accounts.read(accountId, cause), emailOf(pool, accountId)])
+    return state && { accountId, email: email ?? '', reseller: state.reseller, blocked: state.blocked }
+  }
+
+  return async (session: Session, requestId: string): Promise<Visitor | null> => {
+    const { subjectId, sessionId, method, viewing } = session
+    const cause: Cause = {
+      actor: { kind: 'session', subjectId, sessionId, method },
+      correlationId: requestId,
+    }
+    if (!isStaff(subjectId)) {
+      const account = await findAccount(subjectId as AccountId, cause)
+      return account && { session, roles: new Set(accountRoles(account)), name: account.email, account }
+    }
+    const [member, person] = await Promise.all([findStaff(pool, subjectId), people.read(subjectId, cause)])
+    if (member === null || person.roles.isEmpty()) return null
+    const own: readonly Role[] = method === 'passkey' ? [...person.roles] : []
+    const account = viewing !== null && own.includes('operator') ? await findAccount(viewing, cause) : null
+    return {
+      session,
+      roles: new Set([...own, ...(account ? accountRoles(account) : [])]),
+      name: member.email,
+      account,
+    }
+  }
+}

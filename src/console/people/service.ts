@@ -1,0 +1,78 @@
+import { isoTime } from '../../kernel/clock.ts'
+import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { handle, type Result, readState } from '../../platform/eventstore/commands/handle.ts'
+import type { Cause, SignInMethod } from '../../platform/eventstore/event.ts'
+import {
+  decideConfirmation,
+  decideGrant,
+  decideLink,
+  decidePasskey,
+  decidePasskeyRemoval,
+  decideRoleRevocation,
+  decideSessionEnd,
+  decideSignIn,
+  decideView,
+  type PersonDecision,
+  type PersonRefusal,
+} from './decide.ts'
+import type { AccountViewed, ActConfirmed, SessionEnded, StaffRole } from './events.ts'
+import { type PersonState, personRef } from './fold.ts'
+
+export type PersonResult = Result<PersonRefusal>
+
+/** Every change of who may do what in the console, and every sign-in: an event with its actor. */
+export type People = {
+  grant(staffId: string, role: StaffRole, cause: Cause): Promise<PersonResult>
+  revokeRole(staffId: string, role: StaffRole, cause: Cause): Promise<PersonResult>
+  /** Refusal: `no_role`. */
+  linkMade(subjectId: string, expiresAtMs: number, cause: Cause): Promise<PersonResult>
+  /** Refusals: `no_role`, `passkey_needed`. */
+  signIn(
+    signIn: { readonly subjectId: string; readonly sessionId: string; readonly method: SignInMethod },
+    cause: Cause,
+  ): Promise<PersonResult>
+  sessionEnded(end: SessionEnded['data'], cause: Cause): Promise<PersonResult>
+  /** Refusal: `too_many_passkeys`. */
+  passkeyAdded(subjectId: string, passkeyId: string, cause: Cause): Promise<PersonResult>
+  /** Refusal: `last_passkey`. */
+  passkeyRemoved(subjectId: string, passkeyId: string, cause: Cause): Promise<PersonResult>
+  confirmed(confirmed: ActConfirmed['data'], cause: Cause): Promise<PersonResult>
+  /** Refusal: `no_role`. */
+  viewed(viewed: AccountViewed['data'], cause: Cause): Promise<PersonResult>
+  /** The person as the log has them now. */
+  read(subjectId: string, cause: Cause): Promise<PersonState>
+}
+
+export const createPeople = ({ runner }: { readonly runner: CommandRunner }): People => {
+  const change = (
+    name: string,
+    subjectId: string,
+    cause: Cause,
+    decide: (state: PersonState) => PersonDecision,
+  ): Promise<PersonResult> => handle(runner, { ...cause, name }, personRef(subjectId), decide)
+  return {
+    grant: (staffId, role, cause) =>
+      change('grant-staff-role', staffId, cause, (state) => decideGrant(state, { staffId, role })),
+    revokeRole: (staffId, role, cause) =>
+      change('revoke-staff-role', staffId, cause, (state) => decideRoleRevocation(state, { staffId, role })),
+    linkMade: (subjectId, expiresAtMs, cause) =>
+      change('make-sign-in-link', subjectId, cause, (state) =>
+        decideLink(state, { subjectId, expiresAt: isoTime(expiresAtMs) }),
+      ),
+    signIn: (signIn, cause) =>
+      change('sign-in', signIn.subjectId, cause, (state) => decideSignIn(state, signIn)),
+    sessionEnded: (end, cause) =>
+      change('end-session', end.subjectId, cause, (state) => decideSessionEnd(state, end)),
+    passkeyAdded: (subjectId, passkeyId, cause) =>
+      change('add-passkey', subjectId, cause, (state) => decidePasskey(state, { subjectId, passkeyId })),
+    passkeyRemoved: (subjectId, passkeyId, cause) =>
+      change('remove-passkey', subjectId, cause, (state) =>
+        decidePasskeyRemoval(state, { subjectId, passkeyId }),
+      ),
+    confirmed: (confirmed, cause) =>
+      change('confirm-act', confirmed.subjectId, cause, (state) => decideConfirmation(state, confirmed)),
+    viewed: (viewed, cause) =>
+      change('view-account', viewed.staffId, cause, (state) => decideView(state, viewed)),
+    read: (subjectId, cause) => readState(runner, { ...cause, name: 'read-person' }, personRef(subjectId)),
+  }
+}

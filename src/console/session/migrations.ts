@@ -1,0 +1,75 @@
+import type { Migrations } from '../../platform/postgres/migrate.ts'
+
+/** What opens the console: hashes of secrets, keys of passkeys, and addresses. All of it may be erased with its person. */
+export const migrations: Migrations = {
+  '1510_console': `
+    create table vault.staff (
+      staff_id text collate "C" primary key,
+      email text not null,
+      created_at timestamptz not null default clock_timestamp()
+    );
+    create unique index staff_email on vault.staff (lower(email));
+
+    create table vault.console_sessions (
+      session_id text collate "C" primary key,
+      hash bytea not null unique,
+      subject_id text collate "C" not null,
+      method text not null,
+      created_at timestamptz not null,
+      seen_at timestamptz not null,
+      ends_at timestamptz not null,
+      confirmed_until timestamptz,
+      confirmed_act text,
+      viewing_account_id text collate "C",
+      user_agent text not null,
+      address text not null
+    );
+    create index console_sessions_subject on vault.console_sessions (subject_id, session_id);
+    create index console_sessions_end on vault.console_sessions (ends_at);
+
+    create table vault.console_links (
+      hash bytea primary key,
+      subject_id text collate "C",
+      recipient bytea unique,
+      browser bytea,
+      code bytea,
+      attempts integer not null default 0,
+      opened boolean not null default false,
+      expires_at timestamptz not null
+    );
+    create index console_links_browser on vault.console_links (browser);
+    create index console_links_end on vault.console_links (expires_at);
+
+    create table vault.console_codes (
+      session_id text collate "C" primary key,
+      act text not null,
+      code bytea not null,
+      attempts integer not null default 0,
+      expires_at timestamptz not null
+    );
+
+    create table vault.console_passkeys (
+      passkey_id text collate "C" primary key,
+      credential_id text not null unique,
+      subject_id text collate "C" not null,
+      name text not null,
+      public_key bytea not null,
+      sign_count bigint not null,
+      transports text[] not null,
+      created_at timestamptz not null,
+      used_at timestamptz
+    );
+    create index console_passkeys_subject on vault.console_passkeys (subject_id, passkey_id);
+
+    create table vault.console_spent (
+      hash bytea primary key,
+      expires_at timestamptz not null
+    );
+    create index console_spent_end on vault.console_spent (expires_at);
+
+    create table work.console_address (
+      single boolean primary key default true check (single),
+      origin text not null
+    );
+  `,
+}

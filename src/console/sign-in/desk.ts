@@ -1,0 +1,89 @@
+import type { AccountId } from '../../kernel/ids.ts'
+import type { Accounts } from '../../market/accounts/service.ts'
+import type { Cause, SignInMethod } from '../../platform/eventstore/event.ts'
+import { addressSubject } from '../../platform/http/client-address.ts'
+import type { RateLimiter } from '../../platform/http/rate-limit.ts'
+import type { Mailer } from '../mail/mailer.ts'
+import { dropCookie, setCookie } from '../pages/cookies.ts'
+import type { Visit } from '../pages/page.ts'
+import { isStaff } from '../people/decide.ts'
+import type { People } from '../people/service.ts'
+import type { Codes } from '../session/codes.ts'
+import type { Links } from '../session/links.ts'
+import type { Passkeys } from '../session/passkeys.ts'
+import { newSessionId, type Opened, type Sessions } from '../session/sessions.ts'
+
+/** What the pages of signing in work with. */
+export type SignInDeps = {
+  readonly sessions: Sessions
+  readonly links: Links
+  readonly codes: Codes
+  readonly passkeys: Passkeys
+  readonly people: People
+  readonly accounts: Pick<Accounts, 'read'>
+  /** The account that has this e-mail; null when nobody does. */
+  readonly accountOfEmail: (email: string) => Promise<AccountId | null>
+  /** Null where no mail is sent. */
+  readonly mailer: Mailer | null
+  readonly origin: () => string
+  readonly name: string
+  /** Where islands are. */
+  readonly passkeyScript: string
+  /** Null where limits are switched off. */
+  readonly limits: SignInLimits | null
+}
+
+/** How often somebody may try to sign in: each try costs a minute, or twenty seconds, of a bucket. */
+export type SignInLimits = { readonly perEmail: RateLimiter; readonly perAddress: RateLimiter }
+
+export const signInRates = {
+  perEmail: { burst: 300, perSecond: 1 },
+  perAddress: { burst: 600, perSecond: 1 },
+} as const
+const costs = { email: 60, address: 20 } as const
+
+/** Seconds to wait before another try from this address, or for this e-mail; 0: none. */
+export const waitS = (limits: SignInLimits | null, address: string, email?: string): number => {
+  if (limits === null) return 0
+  const ofAddress = limits.perAddress.take(addressSubject(address), costs.address)
+  if (ofAddress > 0 || email === undefined) return ofAddress
+  return limits.perEmail.take(email.toLowerCase(), costs.email)
+}
+
+/** The cookie that keeps a person signed in. */
+export const sessionCookie = ({ secret, endsAtMs }: Opened, nowMs: number): string =>
+  setCookie('session', secret, 'Lax', Math.max(0, Math.floor((endsAtMs - nowMs) / 1000)))
+
+/**
+ * Signs a person in: an event, a session with a secret of its own, and the end of the one that the browser had.
+ * @returns cookies, or null when the person may not sign in this way
+ */
+export const signIn = async (
+  { people, sessions, accounts }: SignInDeps,
+  visit: Visit,
+  subjectId: string,
+  method: SignInMethod,
+): Promise<readonly string[] | null> => {
+  const sessionId = newSessionId(subjectId)
+  const cause: Cause = {
+    actor: { kind: 'session', subjectId, sessionId, method },
+    correlationId: visit.requestId,
+  }
+  if (!isStaff(subjectId) && (await accounts.read(subjectId as AccountId, cause)) === null) return null
+  const done = await people.signIn({ subjectId, sessionId, method }, cause)
+  if (done.outcome === 'refused') return null
+  if (visit.visitor) await endSession({ people, sessions }, visit.visitor.session, 'signed_out', cause)
+  const opened = await sessions.open({ subjectId, sessionId, method }, visit.browser)
+  return [sessionCookie(opened, visit.nowMs), dropCookie('asking')]
+}
+
+/** Ends a session for good; nothing happens when it is over. */
+export const endSession = async (
+  { people, sessions }: Pick<SignInDeps, 'people' | 'sessions'>,
+  { subjectId, sessionId }: { readonly subjectId: string; readonly sessionId: string },
+  reason: 'signed_out' | 'revoked',
+  cause: Cause,
+): Promise<void> => {
+  const ended = await sessions.end(subjectId, sessionId)
+  if (ended !== null) await people.sessionEnded({ subjectId, sessionId, reason }, cause)
+}

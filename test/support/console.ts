@@ -1,0 +1,187 @@
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { newId } from '../../src/kernel/ids.ts'
+import type { Service } from './service.ts'
+import { until } from './until.ts'
+
+export type Page = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly html: string
+  /** Where a redirect leads, as a path; null for none. */
+  readonly to: string | null
+}
+
+type Sent = {
+  readonly headers?: Readonly<Record<string, string>>
+  /** False sends what no page of ours sends along. */
+  readonly own?: boolean
+}
+
+/** What a browser without script does: keeps cookies, and says where a form came from. */
+export type Browser = {
+  readonly cookies: Map<string, string>
+  get(path: string, sent?: Sent): Promise<Page>
+  /** Sends a form; `follow` goes on to where it leads. */
+  post(path: string, form?: Readonly<Record<string, string | readonly string[]>>, sent?: Sent): Promise<Page>
+  /** Follows redirects to a page. */
+  open(path: string): Promise<Page>
+}
+
+/** Where the console of a service in a test is. */
+export const consoleOrigin = ({ baseUrl }: Pick<Service, 'baseUrl'>): string =>
+  `http://localhost:${new URL(baseUrl).port}`
+
+export const consoleBrowser = (service: Pick<Service, 'baseUrl'>): Browser => {
+  const cookies = new Map<string, string>()
+  const origin = consoleOrigin(service)
+  const { port } = new URL(origin)
+
+  const keep = (lines: readonly string[] | undefined): void => {
+    for (const line of lines ?? []) {
+      const [pair = '', ...attributes] = line.split('; ')
+      const [name = '', value = ''] = pair.split('=')
+      if (attributes.includes('Max-Age=0')) cookies.delete(name)
+      else cookies.set(name, value)
+    }
+  }
+
+  const send = async (
+    method: string,
+    path: string,
+    body: string | null,
+    { headers = {}, own = true }: Sent,
+  ): Promise<Page> => {
+    const outgoing = httpRequest({
+      host: '127.0.0.1',
+      port,
+      method,
+      path,
+      headers: {
+        host: new URL(origin).host,
+        ...(cookies.size > 0 && {
+          cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '),
+        }),
+        ...(own && { 'sec-fetch-site': 'same-origin', ...(method === 'POST' && { origin }) }),
+        ...(body !== null && {
+          'content-type': 'application/x-www-form-urlencoded',
+          'content-length': String(Buffer.byteLength(body)),
+        }),
+        ...headers,
+      },
+    })
+    outgoing.end(body ?? undefined)
+    const [answer] = await once(outgoing, 'response')
+    const html = await text(answer)
+    keep(answer.headers['set-cookie'])
+    const { location } = answer.headers
+    return {
+      status: answer.statusCode,
+      headers: answer.headers,
+      html,
+      to: location === undefined ? null : location.replace(origin, ''),
+    }
+  }
+
+  const browser: Browser = {
+    cookies,
+    get: (path, sent = {}) => send('GET', path, null, sent),
+    post: (path, form = {}, sent = {}) => {
+      const fields = new URLSearchParams()
+      for (const [name, values] of Object.entries(form))
+        for (const value of Array.isArray(values) ? values : [values]) fields.append(name, String(value))
+      return send('POST', path, fields.toString(), sent)
+    },
+    open: async (path) => {
+      let page = await browser.get(path)
+      for (let steps = 0; page.to !== null && steps < 5; steps += 1) page = await browser.get(page.to)
+      return page
+    },
+  }
+  return browser
+}
+
+/** The value of a hidden field of a page. */
+export const hiddenField = ({ html }: Page, name: string): string =>
+  new RegExp(`<input type="hidden" name="${name}" value="([^"]*)">`).exec(html)?.[1] ?? ''
+
+type Letter = {
+  readonly to: readonly string[]
+  readonly subject: string
+  readonly text: string
+  readonly number: number
+}
+
+/** The newest letter to an address that the sandbox holds. */
+export const letterTo = async (
+  { demo }: Pick<Service, 'demo'>,
+  address: string,
+  after = 0,
+): Promise<Letter> => {
+  let found: Letter | undefined
+  await until(
+    async () => {
+      const answer = await fetch(`${demo.sandbox}/_sandbox/mail`)
+      const { letters } = (await answer.json()) as { letters: readonly Letter[] }
+      found = letters.find(({ to, number }) => to.includes(address) && number > after)
+      return found !== undefined
+    },
+    { what: `a letter to ${address}` },
+  )
+  return found!
+}
+
+/** The path of the link in a letter. */
+export const linkIn = ({ text: letter }: { readonly text: string }): string => {
+  const url = /http:\/\/localhost:\d+(\/console\/sign-in\/link\?link=[\w-]+)/.exec(letter)?.[1]
+  if (url === undefined) throw new Error(`no link in ${letter}`)
+  return url
+}
+
+/** Opens a sign-in link the way a person does: looks, then presses the button. */
+export const pressLink = async (browser: Browser, path: string): Promise<Page> => {
+  const page = await browser.get(path)
+  return browser.post('/console/sign-in/link', { link: hiddenField(page, 'link') })
+}
+
+/** A browser that is signed in to an account by a link of the command line. */
+export const signedIn = async (service: Service, accountId: string): Promise<Browser> => {
+  const browser = consoleBrowser(service)
+  const link = await printedLink(service, accountId)
+  const page = await pressLink(browser, link)
+  if (page.status !== 303) throw new Error(`signing in was answered ${page.status}: ${page.html}`)
+  return browser
+}
+
+/** The path of a link that signs in once, as the command line prints it. */
+export const printedLink = async (
+  { farebox }: Pick<Service, 'farebox'>,
+  subjectId: string,
+): Promise<string> => {
+  const { createLinks, printedLinkMs } = await import('../../src/console/session/links.ts')
+  const { core } = farebox
+  const link = await createLinks(core).printed(subjectId, core.clock() + printedLinkMs)
+  return `/console/sign-in/link?link=${link}`
+}
+
+/** A fresh account with money. */
+export const freshAccount = async (
+  { farebox: { core } }: Pick<Service, 'farebox'>,
+  email: string,
+  { reseller = false, cents = 10_000 } = {},
+) => {
+  const { createAccounts } = await import('../../src/market/accounts/service.ts')
+  const { createWallets } = await import('../../src/money/ledger/service.ts')
+  const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: newId<string>('run') } as const
+  const made = await createAccounts(core).create({ email, reseller }, cause)
+  if (made.outcome === 'refused') throw new Error(made.refusal.code)
+  const { accountId } = made
+  await createWallets(core).credit({ accountId, amountCents: cents, reference: email }, cause)
+  const issued = await createAccounts(core).issueKey(
+    { accountId, scopes: ['buy'], dailyCapCents: null },
+    cause,
+  )
+  if (issued.outcome === 'refused') throw new Error(issued.refusal.code)
+  return { accountId, key: issued.key as string, email }
+}
