@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { createPeople } from '../../src/console/people/service.ts'
+import { newSessionId } from '../../src/console/session/sessions.ts'
 import { type AccountId, type DepositId, homeOfId, newId, withHome } from '../../src/kernel/ids.ts'
 import { claimEmail } from '../../src/market/accounts/vault.ts'
 import { refundOrder } from '../../src/market/orders/refund-service.ts'
@@ -61,6 +63,11 @@ test('an account of another log keeps all that it does in that log; only address
     await done(client.post(`${api}/subscriptions`, { ...rental, interval: 'month' }, asked(key)))
     const { body } = await done(client.post(`${api}/webhooks`, { url: receiver.url }, asked(key)))
     await done(client.post(`${api}/webhooks/${body.id}/test`, {}, asked(key)))
+  }
+  for (const { accountId: subjectId } of [own, shop]) {
+    const sessionId = newSessionId(subjectId)
+    const signIn = { subjectId, sessionId, method: 'cli-link' } as const
+    await createPeople(stage.farebox.core).signIn(signIn, operator)
   }
   const refunded = await refundOrder(
     { ...stage.farebox.core, settleTraffic: async () => undefined },

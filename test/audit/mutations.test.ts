@@ -91,18 +91,23 @@ describe('of a sealed log', () => {
         [...declaredKinds()].sort(),
         'every kind is in the log',
       )
-      // All kinds at once: each is one finding, at its own event and nowhere else.
+      // Half of all kinds at once: each is one finding, at its own event and nowhere else; a run names a hundred at most.
       // Changed seals leave none to check the others by: they are tried alone.
       const ofSeals = kinds.filter(([kind]) => kind === 'LogSealed' || kind === 'SealKeyRotated')
       const ordinals = kinds.filter((kind) => !ofSeals.includes(kind)).map(([, ordinal]) => ordinal)
-      await tamper(pool, [`update log.events set ${change} where position = any ($1::bigint[])`, [ordinals]])
-      const together = await verified(world)
-      const located = eventFindings(together.findings)
-      assert.deepEqual(
-        located.map((finding) => finding.where === 'event' && finding.event.ordinal).sort(),
-        [...ordinals].sort(),
-        located.map(findingText).join('\n'),
-      )
+      const half = Math.ceil(ordinals.length / 2)
+      for (const some of [ordinals.slice(0, half), ordinals.slice(half)]) {
+        await tamper(pool, ...restore, [
+          `update log.events set ${change} where position = any ($1::bigint[])`,
+          [some],
+        ])
+        const located = eventFindings((await verified(world)).findings)
+        assert.deepEqual(
+          located.map((finding) => finding.where === 'event' && finding.event.ordinal).sort(),
+          [...some].sort(),
+          located.map(findingText).join('\n'),
+        )
+      }
       // And each alone; in the short run those of seals, which all hang on.
       for (const [kind, ordinal] of soak ? kinds : ofSeals) {
         await tamper(pool, ...restore, [

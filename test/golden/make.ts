@@ -29,6 +29,7 @@ import {
 import { factsOf } from '../support/decisions.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 import { createActs } from './acts.ts'
+import { makeConsole } from './console.ts'
 import { makeDeposits } from './deposits.ts'
 import { createHistory, type GoldenEvent } from './history.ts'
 import { makeOperations } from './operations.ts'
@@ -172,6 +173,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   fact(isp, ...decideExpiry(state(isp, stockFold), rentals(), now()))
 
   makeScrapes(history, buyer)
+  makeConsole(history, buyer)
   makeResale(history, acts)
   makeDeposits(history, buyer)
   makeSubscriptions(history, acts, buyer)
