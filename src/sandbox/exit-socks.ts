@@ -72,17 +72,25 @@ const associate = async (socket: Socket, dial: ExitDial): Promise<void> => {
   await new Promise<void>((resolve) => inside.bind(0, '127.0.0.1', resolve))
   const outside: UdpSocket = await dial.udp()
   let client: Target | null = null
+  const passOn = async (datagram: Buffer): Promise<void> => {
+    const sent = await unwrapped(datagram)
+    const address = sent && (await dial.addressOf(sent.host))
+    if (sent && address !== null) outside.send(sent.payload, sent.port, address, () => undefined)
+  }
   inside.on('message', (datagram, { address: host, port }) => {
     client ??= { host, port }
     if (client.port !== port) return
-    void unwrapped(datagram).then(async (sent) => {
-      const address = sent && (await dial.addressOf(sent.host).catch(() => null))
-      if (sent && address !== null) outside.send(sent.payload, sent.port, address)
-    })
+    // A datagram that is none, or whose target is none, is lost.
+    passOn(datagram).catch(() => undefined)
   })
   outside.on('message', (payload, { address: host, port }) => {
     if (client !== null)
-      inside.send(Buffer.concat([reply(0, { host, port }).fill(0, 0, 3), payload]), client.port, client.host)
+      inside.send(
+        Buffer.concat([reply(0, { host, port }).fill(0, 0, 3), payload]),
+        client.port,
+        client.host,
+        () => undefined,
+      )
   })
   for (const side of [inside, outside]) side.on('error', () => socket.destroy())
   socket.once('close', () => {

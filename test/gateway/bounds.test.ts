@@ -2,22 +2,16 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import type { Exit } from '../../src/gateway/proxy/ports.ts'
 import fc from '../support/fast-check.ts'
 import { until } from '../support/until.ts'
 import { authorization, basic, connectBy, sendRaw, socksTo, talkTo } from './support/clients.ts'
+import { collect } from './support/collect.ts'
 import { startGateway } from './support/gateway.ts'
 import { exhausted, plainLine } from './support/memory-ports.ts'
 import { closedPort, echoTarget, httpTarget, tcpTarget } from './support/targets.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
-
-const collect = (): void => {
-  setFlagsFromString('--expose-gc')
-  ;(runInNewContext('gc') as () => void)()
-}
 
 const exitAt = (port: number): Exit => ({
   exitId: 'e',

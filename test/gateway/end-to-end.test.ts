@@ -6,6 +6,7 @@ import { after, before, describe, type TestContext, test } from 'node:test'
 import { inspect } from 'node:util'
 import { type Dispatcher, fetch, ProxyAgent, Socks5ProxyAgent } from 'undici'
 import type { DemoFile } from '../../src/app/demo/file.ts'
+import { atEnd } from '../support/cleanup.ts'
 import {
   call,
   dataDirectory,
@@ -14,6 +15,8 @@ import {
   startFarebox,
 } from '../support/farebox.ts'
 import { until } from '../support/until.ts'
+import { socksTo } from './support/clients.ts'
+import { udpClient, udpTarget, wrapped } from './support/datagrams.ts'
 import { httpTarget } from './support/targets.ts'
 
 /** The service and its gateway as `npm start` runs them, each in processes of their own. */
@@ -110,6 +113,27 @@ describe('what was bought carries traffic', () => {
     const { country, city } = (await response.json()) as { country: string; city: string }
     assert.deepEqual([country, city], ['us', 'dallas'])
     await agent.destroy()
+  })
+
+  test('a line with udp passes datagrams on through an exit, and the plan shows their bytes', async (t) => {
+    const port = await udpTarget(held, (payload, from) => Buffer.from(`${payload} from ${from.address}`))
+    const before = await bytesUsed(planId)
+    const [line = ''] = await urlsOf(planId, { protocol: 'socks5', udp: true })
+    const { port: gateway, username, password } = new URL(line)
+    const { talk, reply, bound } = await socksTo(Number(gateway), '0.0.0.0', 1, {
+      user: username,
+      word: password,
+      command: 3,
+    })
+    atEnd(t, () => talk.socket.destroy())
+    assert.equal(reply, 0)
+    const client = await udpClient(t, bound.readUInt16BE(5))
+    const ping = 'ping'.repeat(5_000)
+    client.send(wrapped('127.0.0.1', port, ping))
+    const answer = String(await client.next())
+    assert.match(answer, /^(?:ping)+ from 127\.64\./)
+    const expected = before + ping.length + answer.length
+    await until(async () => (await bytesUsed(planId)) >= expected, { timeoutMs: 2_000, what: 'bytesUsed' })
   })
 
   test('a used-up plan answers 466 until it is topped up, on every worker', async () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,7 +12,7 @@ import { atEnd } from '../support/cleanup.ts'
 import { selfSigned } from './support/certificate.ts'
 import { authorization, basic, connectBy, curl, socksTo, talkOver, talkTo } from './support/clients.ts'
 import { startGateway } from './support/gateway.ts'
-import { password, plainLine, username } from './support/memory-ports.ts'
+import { password, username } from './support/memory-ports.ts'
 import { echoTarget, httpTarget } from './support/targets.ts'
 
 const hello = (t: TestContext, host?: string) =>
@@ -265,66 +264,4 @@ test('git clones over CONNECT', async (t) => {
   await git(...options, 'clone', '--quiet', `https://localhost:${target}/served.git`, 'copy')
   assert.equal((await git('-C', 'copy', 'show', 'HEAD:file.txt')).stdout, 'what was cloned\n')
   assert.ok(access.knocks.some(({ protocol }) => protocol === 'connect'))
-})
-
-describe('UDP ASSOCIATE', () => {
-  const udpLine = { ...plainLine, targeting: { ...plainLine.targeting, udp: true } }
-  const udpEcho = async (t: TestContext): Promise<number> => {
-    const server = createSocket('udp4')
-    server.on('message', (bytes, { port, address }) => server.send(bytes, port, address))
-    server.bind(0, '127.0.0.1')
-    await once(server, 'listening')
-    atEnd(t, () => server.close())
-    return server.address().port
-  }
-  const datagram = (port: number, text: string): Buffer =>
-    Buffer.concat([Buffer.of(0, 0, 0, 1, 127, 0, 0, 1, port >> 8, port & 0xff), Buffer.from(text)])
-
-  test('relays datagrams both ways, counts their payload, and ends with its connection', async (t) => {
-    const { port, access, spending } = await startGateway(t)
-    access.line = udpLine
-    const target = await udpEcho(t)
-    const { talk, reply, bound } = await socksTo(port, '0.0.0.0', 1, { command: 3 })
-    assert.equal(reply, 0)
-    const relay = bound.readUInt16BE(5)
-    const client = createSocket('udp4')
-    atEnd(t, () => client.close())
-    client.send(datagram(target, 'ping'), relay, '127.0.0.1')
-    const [answer] = (await once(client, 'message')) as [Buffer]
-    assert.deepEqual(answer, datagram(target, 'ping'))
-    assert.deepEqual(spending.taken, { up: 4, down: 4 })
-    talk.socket.end()
-    await talk.rest()
-    assert.equal(access.open, 0)
-  })
-
-  test('drops fragments and datagrams of strangers, and what a target sends unasked', async (t) => {
-    const { port, access, spending } = await startGateway(t)
-    access.line = udpLine
-    const target = await udpEcho(t)
-    const { bound } = await socksTo(port, '0.0.0.0', 1, { command: 3 })
-    const relay = bound.readUInt16BE(5)
-    const client = createSocket('udp4')
-    atEnd(t, () => client.close())
-    const fragment = datagram(target, 'part')
-    fragment[2] = 1
-    client.send(fragment, relay, '127.0.0.1')
-    client.send(Buffer.of(0, 0), relay, '127.0.0.1')
-    client.send(datagram(target, 'whole'), relay, '127.0.0.1')
-    await once(client, 'message')
-    const stranger = createSocket('udp4')
-    atEnd(t, () => stranger.close())
-    stranger.send(datagram(target, 'strange'), relay, '127.0.0.1')
-    client.send(datagram(target, 'again'), relay, '127.0.0.1')
-    const [answer] = (await once(client, 'message')) as [Buffer]
-    assert.deepEqual(answer, datagram(target, 'again'))
-    assert.deepEqual(spending.taken, { up: 10, down: 10 })
-  })
-
-  test('is refused for a line without UDP', async (t) => {
-    const { port, refusals } = await startGateway(t)
-    const { reply } = await socksTo(port, '0.0.0.0', 1, { command: 3 })
-    assert.equal(reply, 2)
-    assert.deepEqual(refusals, ['403 udp_not_allowed'])
-  })
 })

@@ -11,6 +11,7 @@ import { createVault } from '../../src/platform/vault/seal.ts'
 import { farebox } from '../support/farebox.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { wrapped } from './support/datagrams.ts'
 
 const run = promisify(execFile)
 
@@ -146,11 +147,16 @@ test('the exits of the sandbox', async (t) => {
     tt.after(() => client.close())
     const answered = new Promise<Buffer>((resolve) => client.once('message', resolve))
     const to = echo.address().port
-    client.send(
-      Buffer.concat([Buffer.of(0, 0, 0, 1, 127, 0, 0, 1, to >> 8, to & 255), Buffer.from('ping')]),
-      reply.readUInt16BE(8),
-      '127.0.0.1',
-    )
+    const broken = [
+      Buffer.of(0, 0, 0),
+      Buffer.of(0, 0, 0, 4, 1, 2, 3, 4, 5, 6),
+      Buffer.of(0, 0, 0, 3, 200, 1, 2, 3, 4, 5),
+      wrapped('127.0.0.1', 0, 'no port'),
+      wrapped('no.such.name.invalid', to, 'no host'),
+      wrapped('10.0.0.1', to, 'private'),
+    ]
+    for (const each of [...broken, wrapped('127.0.0.1', to, 'ping')])
+      client.send(each, reply.readUInt16BE(8), '127.0.0.1')
     assert.equal((await answered).subarray(10).toString(), 'ping')
   })
 

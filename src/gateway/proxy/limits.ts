@@ -23,6 +23,8 @@ export type Limits = {
   readonly sweepMs: number
   /** Hosts that one UDP association may talk to. */
   readonly udpPeers: number
+  /** Datagrams of one UDP association that wait for the address of a name; more are lost. */
+  readonly udpWaiting: number
 }
 
 export const defaultLimits: Limits = {
@@ -38,4 +40,5 @@ export const defaultLimits: Limits = {
   drainMs: 10_000,
   sweepMs: 500,
   udpPeers: 256,
+  udpWaiting: 64,
 }

@@ -2,7 +2,7 @@ import type { Client } from './client.ts'
 import type { Context } from './context.ts'
 import type { Dialled } from './dial/dialled.ts'
 import type { Admission, Denied, Exit, Route } from './ports.ts'
-import { refuse, unavailable } from './refusals.ts'
+import { sessionFailed, unavailable } from './refusals.ts'
 import type { Target } from './targets/host.ts'
 import type { Wire } from './wire.ts'
 
@@ -13,13 +13,6 @@ export type Opened = {
   readonly fallback: boolean
   readonly stickyMinutesLeft: number | null
 }
-
-const sessionFailed = (): Denied =>
-  refuse(
-    568,
-    'session_failed',
-    'The exit of this session does not answer. Use another session id, or release the session.',
-  )
 
 const dedicatedRoute = (exit: Exit): Route => ({
   denied: false,
@@ -45,6 +38,10 @@ export const routeOf = async (
   }
 }
 
+/** What keeps its address of a prefix where the route names nothing; null: another one each time. */
+export const sessionOf = ({ holder, line }: Admission): string | null =>
+  line.session === null ? null : `${holder} ${line.session.id}`
+
 const outcomeOf = (dialled: Dialled): 'connected' | 'exit_failed' | 'target_failed' => {
   if (!dialled.denied) return 'connected'
   return dialled.fault === 'exit' ? 'exit_failed' : 'target_failed'
@@ -64,8 +61,8 @@ export const openRoute = async (
   const { rules, limits, dial, clock, metrics } = context
   const refused = rules.refused(target)
   if (refused) return refused
-  const { dedicated, holder, line } = admission
-  const session = line.session === null ? null : `${holder} ${line.session.id}`
+  const { dedicated } = admission
+  const session = sessionOf(admission)
   const deadlineMs = clock() + limits.dialMs
   let why: Denied = unavailable()
   for (let tries = dedicated === null ? limits.exitTries : 1; tries > 0; tries--) {
@@ -78,8 +75,13 @@ export const openRoute = async (
       route.close()
       return why
     }
-    const name = route.sessionName ?? session
-    const dialled = await dial({ exit: route.exit, target, session: name, timeoutMs, signal: client.gone })
+    const dialled = await dial({
+      exit: route.exit,
+      target,
+      session: route.sessionName ?? session,
+      timeoutMs,
+      signal: client.gone,
+    })
     const ms = clock() - startedMs
     const isExits = dialled.denied && dialled.fault === 'exit' && !client.gone.aborted
     // A target that may not be dialled says nothing about the exit.

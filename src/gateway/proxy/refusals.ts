@@ -45,6 +45,13 @@ export const unavailable = (): Denied =>
 export const full = (): Denied =>
   refuse(503, 'gateway_full', 'The gateway has all the connections that it takes. Try again shortly.', 5)
 
+export const sessionFailed = (): Denied =>
+  refuse(
+    568,
+    'session_failed',
+    'The exit of this session does not answer. Use another session id, or release the session.',
+  )
+
 /** Replies of RFC 1928 section 6. */
 export const socksReplies = {
   succeeded: 0x00,

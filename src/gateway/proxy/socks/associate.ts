@@ -1,15 +1,14 @@
-import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram'
-import { once } from 'node:events'
+import type { RemoteInfo, Socket as UdpSocket } from 'node:dgram'
 import { isIP, isIPv6 } from 'node:net'
 import { unmapped } from '../../../platform/http/client-address.ts'
 import type { Client } from '../client.ts'
 import type { Context } from '../context.ts'
 import type { Failure } from '../failures.ts'
-import { routeOf } from '../open-route.ts'
 import type { Admission, Denied } from '../ports.ts'
 import { refuse, socksReplies, unavailable } from '../refusals.ts'
 import { takeWhole } from '../relay/pay.ts'
-import { openUdpWay, type UdpWay } from './udp-way.ts'
+import { bindUdp, sendDatagram, type Toll } from './datagrams.ts'
+import { openUdpRoute } from './open-udp-route.ts'
 import { decodeTarget, encodeTarget, socksReply } from './wire-form.ts'
 
 const headerStart = Buffer.of(0, 0, 0)
@@ -25,13 +24,6 @@ const readDatagram = (bytes: Buffer) => {
   return { target: found.target, payload: bytes.subarray(3 + found.length) }
 }
 
-const bindUdp = async (address: string): Promise<UdpSocket> => {
-  const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4')
-  socket.bind(0, address)
-  await once(socket, 'listening')
-  return socket
-}
-
 /**
  * UDP ASSOCIATE: a relay on the address that the client dialled, open as long as the connection that asked for it. It takes
  * datagrams from that client alone; a datagram that the budget does not cover whole is dropped.
@@ -43,53 +35,46 @@ export const associate = async (
   refused: (why: Denied) => void,
 ): Promise<void> => {
   const { limits, metrics, cuts } = context
-  const { wire, watch, gone } = client
+  const { wire, watch } = client
   const { spending, line, dedicated } = admission
   const fail = (why: Denied): void => {
     admission.close({ error: why.error, host: null })
     refused(why)
   }
   if (!(dedicated === null ? line.targeting.udp : dedicated.udp)) return fail(noUdp())
-  const route = await routeOf(context, admission, true)
-  if (route.denied) return fail(route)
   const control = wire.socket
-  let relay: UdpSocket
-  let way: UdpWay
-  try {
-    way = await openUdpWay(context, admission, route.exit, gone, (from, payload) => toClient(from, payload))
-  } catch {
-    route.done('failed', 0)
-    route.close()
-    return fail(refuse(502, 'exit_failed', 'The exit does not relay UDP.'))
-  }
-  try {
-    relay = await bindUdp(unmapped(control.localAddress ?? ''))
-  } catch {
-    route.done('unused', 0)
-    route.close()
-    way.close()
-    return fail(unavailable())
-  }
-  route.done('connected', 0)
-
   const source = unmapped(control.remoteAddress ?? '')
+  // An exit may send before the client has: nobody is there yet then.
   let peer: RemoteInfo | null = null
   let error: Failure | null = null
   let over = false
+  let relay: UdpSocket
+  let uncut = (): void => undefined
 
-  const pay = (payload: Buffer, direction: 'up' | 'down'): boolean => {
-    if (!takeWhole(spending, payload.length, direction)) return false
-    watch.touch()
-    metrics.passed(direction, payload.length)
-    return true
-  }
+  const tollOf = ({ length }: Buffer, direction: 'up' | 'down'): Toll => ({
+    take: () => takeWhole(spending, length, direction),
+    sent: () => {
+      watch.touch()
+      metrics.passed(direction, length)
+    },
+    lost: () => spending.giveBack(length, direction),
+  })
   const toClient = (from: { readonly address: string; readonly port: number }, payload: Buffer): void => {
-    if (over || peer === null || !pay(payload, 'down')) return
+    if (over || peer === null) return
     const host = unmapped(from.address)
-    const family = isIP(host) as 4 | 6
-    const header = encodeTarget({ host, family, port: from.port })
-    // One that is too long with its header is lost, as datagrams may be.
-    relay.send([headerStart, header, payload], peer.port, peer.address, () => undefined)
+    const header = encodeTarget({ host, family: isIP(host) as 4 | 6, port: from.port })
+    sendDatagram(relay, [headerStart, header, payload], tollOf(payload, 'down'), peer)
+  }
+  const opened = await openUdpRoute(context, client, admission, toClient)
+  if (opened.denied) return fail(opened)
+  const { route, way } = opened
+  const here = unmapped(control.localAddress ?? '')
+  try {
+    relay = await bindUdp(isIPv6(here) ? 6 : 4, here)
+  } catch {
+    route.close()
+    way.close()
+    return fail(unavailable())
   }
   const end = (why: Failure | null): void => {
     if (over) return
@@ -110,10 +95,11 @@ export const associate = async (
     const read = readDatagram(bytes)
     if (read === null) return
     peer ??= from
-    way.send(read.target, read.payload, () => pay(read.payload, 'up'))
+    way.send(read.target, read.payload, tollOf(read.payload, 'up'))
   })
+  void way.lost.then(() => end('exit_failed'))
   metrics.opened('udp')
-  const uncut = cuts.on(spending.ended, (why) => end(why.error))
+  uncut = cuts.on(spending.ended, (why) => end(why.error))
   watch.within(limits.idleMs, () => end('idle_timeout'))
   wire.use({
     bytes: () => true,
