@@ -134,6 +134,20 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
       return fc
         .tuple(fc.constantFrom(nobodyListens, 'https://127.0.0.1:9/'), fc.boolean())
         .map(([url, some]) => ({ ...none, body: { url, ...(some && { events: ['order.fulfilled'] }) } }))
+    case 'updateWebhook':
+      return fc
+        .record({
+          id: fc.constantFrom(...live.webhookIds),
+          body: fc.record(
+            {
+              url: fc.constantFrom(nobodyListens, 'https://127.0.0.1:9/'),
+              events: fc.constantFrom(['ping'], ['order.fulfilled', 'plan.low_traffic'], ['order.refunded']),
+              status: fc.constantFrom('active', 'disabled'),
+            },
+            { requiredKeys: [] },
+          ),
+        })
+        .map((parts) => ({ ...none, ...parts }))
     case 'createSubscription': {
       const sold = ['residential-premium', 'residential-unlimited', 'isp-static', 'ipv4-datacenter']
       return fc

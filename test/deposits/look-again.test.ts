@@ -14,7 +14,7 @@ const hourMs = 60 * minuteMs
 const firstLookMs = 2 * minuteMs
 const open = 60
 
-/** Opens deposits, and waits until the read model has them. */
+/** Opens deposits, and waits until the read model has them with their invoices: an invoice says how long it is watched. */
 const openMany = async (
   shop: Shop,
   key: string,
@@ -27,12 +27,12 @@ const openMany = async (
   await until(
     async () => {
       const { rows } = await shop.farebox.core.pool.query(
-        'select count(*)::integer as n from read.deposits where deposit_id = any($1::text[])',
+        'select count(*)::integer as n from read.deposits where deposit_id = any($1::text[]) and expires_at is not null',
         [ids],
       )
       return rows[0].n === count
     },
-    { what: 'the deposits in the read model' },
+    { what: 'the deposits and their invoices in the read model' },
   )
   return ids
 }
@@ -88,11 +88,16 @@ test('deposits that are due are all looked at in one go, first those that are la
   const { pool } = shop.farebox.core
   const ids = await openMany(shop, key, open)
   // All but the last were looked at for days, once an hour, and are ten minutes late; the last is late by one of its two.
-  const nowMs = Date.now() + 3 * minuteMs
-  await pool.query(
-    'update work.deposit_looks set attempts = 100, due_at = $2::timestamptz where deposit_id = any($1::text[])',
-    [ids.slice(0, -1), new Date(nowMs - 10 * minuteMs).toISOString()],
-  )
+  // None is due yet by the clock of the shop, which looks, too.
+  const nowMs = Date.now() + hourMs
+  for (const [looks, lateMs, which] of [
+    [100, 10 * minuteMs, ids.slice(0, -1)],
+    [0, 3 * minuteMs, ids.slice(-1)],
+  ] as const)
+    await pool.query(
+      'update work.deposit_looks set attempts = $3::integer, due_at = $2::timestamptz where deposit_id = any($1::text[])',
+      [which, new Date(nowMs - lateMs).toISOString(), looks],
+    )
   const { looked, round } = openLooks(t, shop, { nowMs })
   await round()
   assert.deepEqual([...looked].sort(), [...ids].sort())
@@ -207,7 +212,11 @@ test('after an upgrade, deposits whose watch is over have one last look if they 
   const daysMs = 20 * 24 * hourMs
   await pool.query('delete from work.deposit_looks where deposit_id = $1::text', [never])
   // What the migrations leave of rows of before (test/work/upgrade.test.ts).
-  await pool.query("update work.deposit_looks set attempts = 100, status = 'done', finished_at = '-infinity'")
+  // By the clock of the shop, which looks, too, they are not due once they are found again.
+  await pool.query(
+    "update work.deposit_looks set attempts = 100, status = 'done', finished_at = '-infinity', due_at = $1::timestamptz",
+    [new Date(Date.now() + daysMs - hourMs).toISOString()],
+  )
   await pool.query('update read.deposits set watch_until = $2::timestamptz where deposit_id = $1::text', [
     watched,
     new Date(Date.now() + 2 * daysMs).toISOString(),

@@ -3,7 +3,8 @@ import type { Context } from '../context.ts'
 import { routeOf, sessionOf } from '../open-route.ts'
 import type { Admission, Denied, Route } from '../ports.ts'
 import { refuse, sessionFailed } from '../refusals.ts'
-import { type Arrived, openUdpWay, type UdpWay } from './udp-way.ts'
+import { openUdpWay } from './open-udp-way.ts'
+import type { Arrived, UdpWay } from './udp-way.ts'
 
 /** How long an exit may take to say where its relay is. */
 const exitMs = 5_000

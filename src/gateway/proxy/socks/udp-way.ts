@@ -1,10 +1,6 @@
-import type { Context } from '../context.ts'
-import { addressIn } from '../dial/prefix.ts'
 import type { Exit } from '../ports.ts'
 import type { Target } from '../targets/host.ts'
 import type { Toll } from './datagrams.ts'
-import { directWay } from './udp-direct.ts'
-import { socksWay } from './udp-socks.ts'
 
 /** How datagrams get to targets and back. */
 export type UdpWay = {
@@ -25,22 +21,4 @@ export type WayRequest = {
   readonly timeoutMs: number
   readonly signal: AbortSignal
   readonly arrived: Arrived
-}
-
-/** @throws when the exit does not relay UDP */
-export const openUdpWay = async (context: Context, request: WayRequest): Promise<UdpWay> => {
-  const { via, sandbox } = request.exit
-  switch (via.kind) {
-    case 'direct':
-      return directWay(context, via.localAddress, sandbox, request.arrived)
-    case 'prefix':
-      return directWay(context, addressIn(via.prefix, request.session), sandbox, request.arrived)
-    case 'socks5':
-      return socksWay(context, via, request)
-    case 'http':
-    case 'https':
-      throw new Error('an HTTP proxy relays no UDP')
-    default:
-      return via satisfies never
-  }
 }
