@@ -1,4 +1,4 @@
-import type { StockEvent } from '../src/market/stock/events.ts'
+import type { StockEvent, StockedAddress, StockedEndpoint } from '../src/market/stock/events.ts'
 import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
 import type { ReadModel, Table } from './engine/read-model.ts'
 
@@ -12,6 +12,10 @@ export type ProxyRow = {
   readonly product_id: string
   readonly family: string
   readonly ip: string
+  /** The supplier's proxy that it goes out through; null: the address is one of our machines'. */
+  readonly endpoint: StockedEndpoint | null
+  /** Since when the rental has such an address: the gateway learns its username from then on; null: it has none. */
+  readonly endpoint_since: string | null
   readonly country: string
   readonly city: string | null
   readonly asn: number | null
@@ -36,6 +40,8 @@ const proxiesTable: Table<ProxyRow> = {
     product_id: { type: 'text' },
     family: { type: 'text' },
     ip: { type: 'text' },
+    endpoint: { type: 'jsonb', nullable: true },
+    endpoint_since: { type: 'timestamptz', nullable: true },
     country: { type: 'text' },
     city: { type: 'text', nullable: true },
     asn: { type: 'bigint', nullable: true },
@@ -58,21 +64,54 @@ const proxiesTable: Table<ProxyRow> = {
     'expires_at where released_at is null',
     // The gateway finds a rental by the address that was dialled.
     'ip where released_at is null',
+    'endpoint_since where endpoint_since is not null',
   ],
 }
+
+/** One replacement of a rental's address. A renter's comment on it stands in the vault. */
+export type ReplacementRow = {
+  readonly proxy_id: string
+  readonly replaced_at: string
+  readonly reason: string
+  readonly former_ip: string
+  readonly ip: string
+}
+
+const replacementsTable: Table<ReplacementRow> = {
+  name: 'replacements',
+  columns: {
+    proxy_id: { type: 'text' },
+    replaced_at: { type: 'timestamptz' },
+    reason: { type: 'text' },
+    former_ip: { type: 'text' },
+    ip: { type: 'text' },
+  },
+  key: ['proxy_id', 'replaced_at'],
+  indexes: [],
+}
+
+const endpointFields = (
+  { endpoint }: Pick<StockedAddress, 'endpoint'>,
+  since: string,
+): Pick<ProxyRow, 'endpoint' | 'endpoint_since'> => ({
+  endpoint: endpoint ?? null,
+  endpoint_since: endpoint ? since : null,
+})
 
 const row = (proxyId: string) => ({ table: proxiesTable.name, key: [proxyId] })
 
 /** Rentals of dedicated addresses. */
 export const proxies: ReadModel = {
   name: 'proxies',
-  version: 5,
-  tables: [proxiesTable],
+  version: 6,
+  tables: [proxiesTable, replacementsTable],
   reads: (recorded) => {
     const event = recorded as RecordedEvent<StockEvent>
     if (event.type === 'AddressesExtended') return event.data.extensions.map(({ proxyId }) => row(proxyId))
     if (event.type === 'AddressesReleased') return event.data.releases.map(({ proxyId }) => row(proxyId))
     if (event.type === 'AddressReplaced') return [row(event.data.proxyId)]
+    if (event.type === 'EndpointsChanged')
+      return event.data.changes.flatMap(({ proxyId }) => (proxyId === null ? [] : [row(proxyId)]))
     return []
   },
   apply: (recorded, rows) => {
@@ -94,6 +133,7 @@ export const proxies: ReadModel = {
             product_id: data.productId,
             family: data.family,
             ip: allocation.ip,
+            ...endpointFields(allocation, data.allocatedAt),
             country: data.country,
             city: allocation.city,
             asn: allocation.asn,
@@ -114,8 +154,22 @@ export const proxies: ReadModel = {
         return
       }
       case 'AddressReplaced': {
-        const { ip, city, asn, asnOrg } = event.data.address
-        change(event.data.proxyId, { ip, city, asn, asn_org: asnOrg })
+        const { proxyId, reason, former, address, replacedAt } = event.data
+        const { ip, city, asn, asnOrg } = address
+        change(proxyId, { ip, city, asn, asn_org: asnOrg, ...endpointFields(address, replacedAt) })
+        rows.insert(replacementsTable, {
+          proxy_id: proxyId,
+          replaced_at: replacedAt,
+          reason,
+          former_ip: former.ip,
+          ip,
+        })
+        return
+      }
+      case 'EndpointsChanged': {
+        const { changes, changedAt } = event.data
+        for (const { proxyId, endpoint } of changes)
+          if (proxyId !== null) change(proxyId, endpointFields({ endpoint }, changedAt))
         return
       }
       case 'AddressesReleased': {

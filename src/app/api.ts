@@ -70,7 +70,6 @@ import { scrapeUsageRoutes } from '../scrapers/usage/usage-routes.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { freeToolRoutes } from './freelist/open-tools.ts'
-import { createCheckTarget } from './gateway/check-target.ts'
 import type { LivePrices } from './live-prices.ts'
 import { openConsole } from './open-console.ts'
 import type { Payments } from './open-payments.ts'
@@ -186,10 +185,6 @@ export const createApi = (parts: ApiParts): Api => {
   }
 
   const booksReads = createReads({ progress: projecting.progress, log, group: books.name })
-  const askedByChecks = createCheckTarget({
-    checkUrl: config.gateway.checkUrl,
-    allowLoopback: config.gatewayAllowLoopback,
-  })
 
   const routes: readonly Route[] = [
     ...accountRoutes(shared),
@@ -216,7 +211,12 @@ export const createApi = (parts: ApiParts): Api => {
       runner: core.runner,
       gateway: config.gateway,
     }),
-    ...proxyCheckRoutes({ ...shared, monotonicMs, gateway: config.gateway, target: askedByChecks.url }),
+    ...proxyCheckRoutes({
+      ...shared,
+      monotonicMs,
+      gateway: config.gateway,
+      sandbox: config.payments.sandbox !== null,
+    }),
     ...webhookRoutes({
       ...shared,
       log,
@@ -348,7 +348,6 @@ export const createApi = (parts: ApiParts): Api => {
       await following
       await prices.stop()
       await exits.stop()
-      askedByChecks.stop()
       await console.stop()
     },
   }

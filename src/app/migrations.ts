@@ -14,6 +14,7 @@ import { migrations as customers } from '../market/customers/migrations.ts'
 import { migrations as labels } from '../market/labels/migrations.ts'
 import { migrations as traffic } from '../market/plans/migrations.ts'
 import { migrations as resellers } from '../market/resellers/migrations.ts'
+import { migrations as stockLogins } from '../market/stock/migrations.ts'
 import { migrations as subscriptions } from '../market/subscriptions/migrations.ts'
 import { migrations as deposits } from '../money/deposits/migrations.ts'
 import { migrations as payments } from '../money/payments/migrations.ts'
@@ -91,6 +92,7 @@ const rooms: readonly Migrations[] = [
   exitLogins,
   gatewayLogins,
   exitHealth,
+  stockLogins,
   lines,
   freeProxies,
   scrapes,

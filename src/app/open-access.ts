@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type AccessParts, startAccess } from '../gateway/access/access.ts'
-import { createLogins } from '../gateway/access/logins.ts'
+import { createPlanLogins, createRentalLogins } from '../gateway/access/logins.ts'
 import { createPasswords } from '../gateway/access/passwords.ts'
 import { createPlanDirectory } from '../gateway/access/plan-directory.ts'
 import { createRentals } from '../gateway/access/rentals.ts'
@@ -15,6 +15,7 @@ import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { readCountedPlan } from '../market/plans/counted-plan.ts'
 import { createTrafficCounters } from '../market/plans/traffic-counters.ts'
 import { createTrafficReports } from '../market/plans/traffic-reports.ts'
+import { createStockLogins } from '../market/stock/logins.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import type { Keys } from '../platform/vault/keys.ts'
 
@@ -60,9 +61,14 @@ export const openAccess = (
     ...deps,
     credentials,
     passwords: createPasswords(credentials),
-    logins: createLogins({ pool, credentials, monotonicMs }),
+    logins: createPlanLogins({ pool, credentials, monotonicMs }),
+    rentalLogins: createRentalLogins({ pool, credentials, monotonicMs }),
     directory: (onRead) => createPlanDirectory({ pool, monotonicMs, onRead }),
-    rentals: createRentals({ pool, monotonicMs }),
+    rentals: createRentals({
+      pool,
+      monotonicMs,
+      logins: createStockLogins({ pool, master: deps.keys.master }),
+    }),
     throttle: createThrottle(monotonicMs),
     sessionCaps: createSessionCaps({ pool, clock }),
     budgets,

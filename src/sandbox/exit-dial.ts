@@ -2,11 +2,16 @@ import { createSocket, type Socket as UdpSocket } from 'node:dgram'
 import { lookup } from 'node:dns/promises'
 import { connect, isIP, isIPv4, type Socket } from 'node:net'
 import { isAllowedAddress } from '../platform/outgoing/target.ts'
+import { whoamiHost } from '../terms/sandbox-hosts.ts'
+import type { Whoami } from './whoami.ts'
 
 /** How one exit of the sandbox reaches targets. */
 export type ExitDial = {
-  /** @throws Error with `code` `EREFUSED_TARGET` for a target that may not be reached */
-  tcp(host: string, port: number): Promise<Socket>
+  /**
+   * @param shows the address that the sandbox's own host sees in place of the real one; null: the real one
+   * @throws TargetForbidden for a target that may not be reached
+   */
+  tcp(host: string, port: number, shows?: string | null): Promise<Socket>
   /** The address that a datagram to this host goes to; null when it may not. */
   addressOf(host: string): Promise<string | null>
   udp(): Promise<UdpSocket>
@@ -18,9 +23,6 @@ export class TargetForbidden extends Error {
 
 const isLoopback = (address: string): boolean => address.startsWith('127.')
 
-/** The one host of the sandbox itself: it answers where a request went out. */
-export const whoamiHost = 'whoami.sandbox'
-
 /**
  * Dials out for real; targets on this machine, where they are allowed, from `own`, an address of 127.0.0.0/8, so that a
  * target can tell exits apart. Where the system has that address not (macOS gives out 127.0.0.1 alone), from whichever it takes.
@@ -28,10 +30,10 @@ export const whoamiHost = 'whoami.sandbox'
 export const createExitDial = (options: {
   readonly own: string
   readonly allowLoopback: boolean
-  /** Where `whoami.sandbox` answers on this machine, whatever else may be reached; null: nowhere. */
-  readonly whoamiPort: number | null
+  /** `whoami.sandbox`, whatever else may be reached; null: there is none. */
+  readonly whoami: Pick<Whoami, 'port' | 'shows'> | null
 }): ExitDial => {
-  const { own, allowLoopback, whoamiPort } = options
+  const { own, allowLoopback, whoami } = options
   const allowed = async (host: string): Promise<readonly string[]> => {
     const all = isIP(host) ? [{ address: host }] : await lookup(host, { all: true })
     return all.map(({ address }) => address).filter((address) => isAllowedAddress(address, { allowLoopback }))
@@ -53,8 +55,12 @@ export const createExitDial = (options: {
       throw error
     })
   return {
-    tcp: async (host, port) => {
-      if (host === whoamiHost && port === 80 && whoamiPort !== null) return fromOwn('127.0.0.1', whoamiPort)
+    tcp: async (host, port, shows = null) => {
+      if (host === whoamiHost && port === 80 && whoami !== null) {
+        const socket = await fromOwn('127.0.0.1', whoami.port)
+        if (shows !== null) whoami.shows(socket, shows)
+        return socket
+      }
       let failed: unknown = new TargetForbidden('the sandbox reaches no address of this host')
       for (const address of await allowed(host))
         try {

@@ -8,6 +8,7 @@ import { createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createExitDial, TargetForbidden } from './exit-dial.ts'
 import { serveSocks } from './exit-socks.ts'
+import type { Whoami } from './whoami.ts'
 
 /** One exit of the sandbox: a real HTTP and SOCKS5 proxy on a loopback port of its own. */
 export type ExitProxy = {
@@ -20,6 +21,10 @@ export type ExitProxy = {
   /** Each target is dialled after so many milliseconds. */
   slow(ms: number): void
 }
+
+/** Who signed in: `shows` is the address that the sandbox's own host sees of it; null: the exit's. */
+export type Guest = { readonly shows: string | null }
+export type SignsIn = (username: string, password: string) => Guest | null
 
 /** Passes bytes both ways until one side ends. */
 export const tunnel = (client: Socket, target: Socket): void => {
@@ -53,15 +58,18 @@ export const onward = (headers: IncomingMessage['rawHeaders']): string[] =>
 export const startExitProxy = async (options: {
   /** Its address towards targets on this machine. */
   readonly own: string
-  readonly login: { readonly username: string; readonly password: string }
+  readonly signsIn: SignsIn
   readonly allowLoopback: boolean
-  readonly whoamiPort: number
+  readonly whoami: Pick<Whoami, 'port' | 'shows'>
 }): Promise<ExitProxy> => {
-  const { login } = options
+  const { signsIn } = options
   const dial = createExitDial(options)
-  const basic = `Basic ${Buffer.from(`${login.username}:${login.password}`).toString('base64')}`
-  const signsIn = (username: string, password: string): boolean =>
-    username === login.username && password === login.password
+  const guestOf = ({ headers }: IncomingMessage): Guest | null => {
+    const [, given = ''] = /^Basic (.+)$/i.exec(headers['proxy-authorization'] ?? '') ?? []
+    const [, username = '', password = ''] =
+      /^([^:]*):(.*)$/.exec(Buffer.from(given, 'base64').toString()) ?? []
+    return signsIn(username, password)
+  }
   let slowMs = 0
   const wait = async (): Promise<void> => {
     if (slowMs > 0) await sleep(slowMs)
@@ -71,14 +79,14 @@ export const startExitProxy = async (options: {
   const forward = async (from: IncomingMessage, to: ServerResponse): Promise<void> => {
     const refuse = (status: number): void =>
       void to.writeHead(status, { connection: 'close' }).end('SANDBOX\n')
-    if (from.headers['proxy-authorization'] !== basic)
-      return void to.writeHead(407, { 'proxy-authenticate': 'Basic' }).end()
+    const guest = guestOf(from)
+    if (guest === null) return void to.writeHead(407, { 'proxy-authenticate': 'Basic' }).end()
     const url = URL.parse(from.url ?? '')
     if (url?.protocol !== 'http:') return refuse(400)
     await wait()
     let socket: Socket
     try {
-      socket = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80))
+      socket = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80), guest.shows)
     } catch (error) {
       return refuse(statusOf(error))
     }
@@ -104,7 +112,8 @@ export const startExitProxy = async (options: {
       client.write(`HTTP/1.1 ${status} ${text}\r\n${more}\r\n`)
     client.on('error', () => undefined)
     const opened = async (): Promise<void> => {
-      if (from.headers['proxy-authorization'] !== basic) {
+      const guest = guestOf(from)
+      if (guest === null) {
         answer(407, 'Proxy Authentication Required', 'Proxy-Authenticate: Basic\r\nContent-Length: 0\r\n')
         return void client.end()
       }
@@ -112,7 +121,7 @@ export const startExitProxy = async (options: {
       await wait()
       try {
         if (!url) throw new TargetForbidden('no target')
-        const out = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80))
+        const out = await dial.tcp(url.hostname.replace(/^\[|\]$/g, ''), Number(url.port || 80), guest.shows)
         answer(200, 'Connection Established')
         if (head.length > 0) out.write(head)
         tunnel(client, out)

@@ -106,7 +106,7 @@ export const serveSocks = async (
   socket: Socket,
   options: {
     readonly dial: ExitDial
-    readonly signsIn: (username: string, password: string) => boolean
+    readonly signsIn: (username: string, password: string) => { readonly shows: string | null } | null
     readonly wait: () => Promise<void>
     readonly tunnel: (client: Socket, target: Socket) => void
   },
@@ -119,9 +119,9 @@ export const serveSocks = async (
   await byte()
   const username = (await take(await byte())).toString()
   const password = (await take(await byte())).toString()
-  const known = options.signsIn(username, password)
-  socket.write(Buffer.of(1, known ? 0 : 1))
-  if (!known) return void socket.end()
+  const guest = options.signsIn(username, password)
+  socket.write(Buffer.of(1, guest ? 0 : 1))
+  if (!guest) return void socket.end()
   const [, command, , kind = 0] = await take(4)
   const host = await hostOf(kind, take)
   const target = { host, port: (await take(2)).readUInt16BE() }
@@ -129,7 +129,7 @@ export const serveSocks = async (
   if (command === 3) return associate(socket, options.dial)
   if (command !== 1) return void socket.end(reply(7, nowhere))
   try {
-    const out = await options.dial.tcp(target.host, target.port)
+    const out = await options.dial.tcp(target.host, target.port, guest.shows)
     socket.write(reply(0, nowhere))
     options.tunnel(socket, out)
   } catch (error) {

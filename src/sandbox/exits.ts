@@ -1,9 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { isIP } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type pg from 'pg'
 import { z } from 'zod'
 import { type PlannedExit, plannedExits } from './exit-places.ts'
-import { type ExitProxy, startExitProxy } from './exit-proxy.ts'
+import { type ExitProxy, type SignsIn, startExitProxy } from './exit-proxy.ts'
 import type { Records } from './records.ts'
 import { answer } from './till.ts'
 import { startWhoami } from './whoami.ts'
@@ -20,6 +21,9 @@ export type SandboxExits = {
 /** Its address towards targets on this machine, by its place in the list. */
 const ownAddress = (at: number): string => `127.64.${1 + (at >> 6)}.${1 + (at & 63)}`
 
+/** That of the proxy that stands for the supplier of the demo's IPv6 addresses. */
+const supplierAddress = '127.64.0.1'
+
 /**
  * Starts all exits of the sandbox, each a proxy of its own on a loopback port that dials out for real, and keeps where they
  * are for the gateway's processes. Their login is another one with every start.
@@ -30,27 +34,37 @@ export const startSandboxExits = async (options: {
 }): Promise<SandboxExits> => {
   const { records, allowLoopback } = options
   const login = { username: 'sandbox', password: randomBytes(16).toString('hex') }
+  const signsIn: SignsIn = (username, password) =>
+    username === login.username && password === login.password ? { shows: null } : null
   const whoami = await startWhoami(
     new Map(plannedExits.map(({ terms }, at) => [ownAddress(at), terms] as const)),
   )
   const started = await Promise.all(
     plannedExits.map(async (planned, at) => {
       const own = ownAddress(at)
-      const whoamiPort = whoami.port
-      return { planned, own, proxy: await startExitProxy({ own, login, allowLoopback, whoamiPort }) }
+      return { planned, own, proxy: await startExitProxy({ own, signsIn, allowLoopback, whoami }) }
     }),
   )
+  const supplier = await startExitProxy({
+    own: supplierAddress,
+    signsIn: (username, password) =>
+      password === login.password && isIP(username) !== 0 ? { shows: username } : null,
+    allowLoopback,
+    whoami,
+  })
   await records.change('exits', 'exits', () => ({
     made: randomUUID(),
     exits: started.map(({ planned: { terms, kind }, proxy }) => ({
       terms: { ...terms, via: { kind, host: '127.0.0.1', port: proxy.port }, credentialId: null },
       login,
     })),
+    whoamiPort: whoami.port,
+    supplier: { port: supplier.port, password: login.password },
   }))
   return {
     running: new Map(started.map((one) => [one.planned.terms.exitId, one])),
     close: async () => {
-      await Promise.all(started.map(({ proxy }) => proxy.kill()))
+      await Promise.all([supplier, ...started.map(({ proxy }) => proxy)].map((proxy) => proxy.kill()))
       await whoami.close()
     },
   }

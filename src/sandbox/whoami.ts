@@ -1,14 +1,28 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { ExitTerms } from '../gateway/exits/events.ts'
 
-/** Answers `http://whoami.sandbox/`: through which exit of the sandbox a request came, by the address that it came from. */
+export type Whoami = {
+  readonly port: number
+  /** What comes over this connection is said to come from `ip`: call it before anything is sent. */
+  shows(socket: Socket, ip: string): void
+  close(): Promise<void>
+}
+
+/** Answers `http://whoami.sandbox/`: through which exit of the sandbox a request came, by the address that it came from. `/ip` answers the address alone. */
 export const startWhoami = async (
   exits: ReadonlyMap<string, Pick<ExitTerms, 'exitId' | 'covers' | 'carrier'>>,
-): Promise<{ readonly port: number; close(): Promise<void> }> => {
+): Promise<Whoami> => {
+  /** By the local end of the connection that shows another address. */
+  const shown = new Map<string, string>()
   const server = createServer((request, response) => {
-    const ip = request.socket.remoteAddress ?? ''
+    const { remoteAddress = '', remotePort } = request.socket
+    const ip = shown.get(`${remoteAddress} ${remotePort}`) ?? remoteAddress
+    if (request.url === '/ip') {
+      response.writeHead(200, { 'content-type': 'text/plain' }).end(`${ip}\n`)
+      return
+    }
     const exit = exits.get(ip)
     const [cover] = exit?.covers ?? []
     const body = {
@@ -30,6 +44,11 @@ export const startWhoami = async (
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
+    shows: (socket, ip) => {
+      const end = `${socket.localAddress} ${socket.localPort}`
+      shown.set(end, ip)
+      socket.once('close', () => shown.delete(end))
+    },
     close: async () => {
       server.closeAllConnections()
       server.close()

@@ -101,6 +101,7 @@ test('stock is added beside a running server and sold at once', async (t) => {
     productId: 'isp-static',
     country: 'USA',
     added: 2,
+    changed: [],
     alreadyStocked: [],
     elsewhere: [],
   })

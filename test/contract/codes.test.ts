@@ -79,7 +79,10 @@ test('every answer that the interface description declares is given', async (t) 
 
   // For it the rentals have ended.
   const future = await beside(t, stage, { FAREBOX_CLOCK_OFFSET_MS: String(400 * day) })
-  const unchecking = await beside(t, stage, { FAREBOX_GATEWAY_CHECK_URL: undefined })
+  const unchecking = await beside(t, stage, {
+    FAREBOX_GATEWAY_CHECK_URL: undefined,
+    FAREBOX_SANDBOX: 'off',
+  })
   const [rental] = prepared.bought.isp.proxyIds
   await playAll(
     t,

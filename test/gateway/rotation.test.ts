@@ -7,6 +7,7 @@ import { type OpenedExits, openExits } from '../../src/gateway/exits/open.ts'
 import { createExitService } from '../../src/gateway/exits/service.ts'
 import { createExitLogins } from '../../src/gateway/exits/vault.ts'
 import type { Exit } from '../../src/gateway/proxy/ports.ts'
+import { createStockLogins } from '../../src/market/stock/logins.ts'
 import { createCredentials } from '../../src/platform/vault/credentials.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -62,8 +63,9 @@ describe('mobile rentals rotate over the exits of their carrier', () => {
   }
   /** As a gateway reads it that has not asked before. */
   const rentalAt = async (ip: string): Promise<Rental> => {
-    const { pool } = service.farebox.core
-    const rental = await createRentals({ pool, monotonicMs: () => performance.now() }).at(ip)
+    const { pool, keys } = service.farebox.core
+    const logins = createStockLogins({ pool, master: keys.master })
+    const rental = await createRentals({ pool, logins, monotonicMs: () => performance.now() }).at(ip)
     return rental ?? assert.fail(`nobody rents ${ip}`)
   }
   const own: Exit = {

@@ -16,6 +16,7 @@ import { decideMetering } from '../../src/market/plans/decide.ts'
 import { planFold } from '../../src/market/plans/fold.ts'
 import { addressFold } from '../../src/market/stock/address-fold.ts'
 import { decideExpiry } from '../../src/market/stock/decide.ts'
+import type { StockedAddress } from '../../src/market/stock/events.ts'
 import { stockFold } from '../../src/market/stock/fold.ts'
 import { decideReplacement } from '../../src/market/stock/replace.ts'
 import { decideStocking } from '../../src/market/stock/stocking.ts'
@@ -98,15 +99,15 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   move(correction)
   move({ kind: 'credit', accountId: reseller, reference: 'debt', amountMicros: 5_000_000 })
 
-  const stockUp = (ips: readonly string[]): void => {
+  const stockUp = (ips: readonly string[], more: Pick<StockedAddress, 'endpoint'> = {}): void => {
     const bare = { city: 'Dallas', asn: 7922, asnOrg: 'Comcast', carrierId: null, service: null }
     const found = new Map(ips.map((ip) => [ip, state(addressStream(ip), addressFold)]))
     const stocking = {
       productId: 'isp-static',
       country: 'USA',
-      addresses: ips.map((ip) => ({ ip, ...bare })),
+      addresses: ips.map((ip) => ({ ip, ...bare, ...more })),
     }
-    write(decideStocking({ stock: state(isp, stockFold), addresses: found }, stocking).appends)
+    write(decideStocking({ stock: state(isp, stockFold), addresses: found }, stocking, now()).appends)
   }
   stockUp(['198.18.0.1', '198.18.0.2', '198.18.0.3', '198.18.0.4'])
   fact(addressStream('198.18.0.9'), {
@@ -141,6 +142,8 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
     requestId: 'rpl_golden',
   } as const
   fact(isp, ...factsOf(decideReplacement(state(isp, stockFold), asked, now())))
+  const supplier = { protocol: 'socks5', host: 'gw.acme.example', port: 1080, udp: false } as const
+  stockUp(['198.18.0.5', '198.18.0.6'], { endpoint: { ...supplier, credentialId: 'stl_golden' } })
 
   place(planOrder('ord_golden_plan', mine))
   place(planOrder('ord_golden_topup', { ...mine, kind: 'topup', planId }))

@@ -8,6 +8,7 @@ import { startService } from '../support/service.ts'
 
 const rental = (port: number, rotates = false) => ({
   ip: '127.0.0.1',
+  host: '127.0.0.1',
   port,
   username: 'u',
   password: 'p',
@@ -78,7 +79,7 @@ describe('the check of a rented address', () => {
     let aheadMs = 0
     const { buyer, reseller } = await startService(
       t,
-      { FAREBOX_RATE_LIMIT: 'on' },
+      { FAREBOX_RATE_LIMIT: 'on', FAREBOX_SANDBOX: 'off' },
       { clockOffsetMs: () => aheadMs },
     )
     const order = await buyer.post('/api/v1/orders', {

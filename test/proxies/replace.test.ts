@@ -46,8 +46,8 @@ describe('replacing a rented address', () => {
     const { status, body } = await replace(id)
     assert.equal(status, 200, JSON.stringify(body))
     assert.notEqual(body.ip, old.ip)
-    const { ip, city, asn, asnOrg } = old
-    assert.deepEqual({ ...body, ip, city, asn, asnOrg }, old, 'all else is as it was')
+    const { ip, host, city, asn, asnOrg } = old
+    assert.deepEqual({ ...body, ip, host, city, asn, asnOrg }, old, 'all else is as it was')
     assert.deepEqual(await read(id), body)
     const { rows } = await service.farebox.core.pool.query<{ hours: number }>(
       `select round(extract(epoch from available_from - now()) / 3600)::int as hours

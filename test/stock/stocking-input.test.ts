@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { problemText } from '../../src/market/catalog/problem.ts'
 import { canonicalIp } from '../../src/market/stock/ip.ts'
-import { parseStocking } from '../../src/market/stock/stocking-input.ts'
-import { demoProduct } from '../catalog/samples.ts'
+import { parseStocking, type StockingInput } from '../../src/market/stock/stocking-input.ts'
+import { demoCatalog } from '../catalog/samples.ts'
 import fc from '../support/fast-check.ts'
 
-const parse = (productId: string, text: string, over: Partial<Parameters<typeof parseStocking>[1]> = {}) =>
-  parseStocking(demoProduct(productId), { country: 'USA', text, defaults: {}, ...over })
+const parse = (product: string | null, text: string, over: Partial<StockingInput> = {}) =>
+  parseStocking((id) => demoCatalog.resolve(id), { product, country: 'USA', text, defaults: {}, ...over })
 
 test('a list has one address a line, or several with commas or spaces between, and comments', () => {
   const parsed = parse('isp-static', '# rack 7\n198.18.0.1\n198.18.0.2, 198.18.0.3 # spare\n\n')
   assert.ok(parsed.ok)
   assert.deepEqual(
-    parsed.stocking.addresses.map(({ ip }) => ip),
+    parsed.stocks[0]?.addresses.map(({ ip }) => ip),
     ['198.18.0.1', '198.18.0.2', '198.18.0.3'],
   )
 })
@@ -24,7 +24,7 @@ test('a JSON list says more of each address, and options stand in for what it le
   })
   assert.ok(parsed.ok)
   assert.deepEqual(
-    parsed.stocking.addresses.map(({ city, asn }) => [city, asn]),
+    parsed.stocks[0]?.addresses.map(({ city, asn }) => [city, asn]),
     [
       ['Dallas', 64_500],
       ['Chicago', 64_500],
@@ -37,14 +37,84 @@ test('mobile addresses name a carrier and service of their country', () => {
     defaults: { carrierId: 'att-us', service: 'shared' },
   })
   assert.ok(parsed.ok)
-  assert.equal(parsed.stocking.addresses[0]?.carrierId, 'att-us')
+  assert.equal(parsed.stocks[0]?.addresses[0]?.carrierId, 'att-us')
 })
+
+const supplier = {
+  protocol: 'socks5',
+  host: 'gw.acme.example',
+  port: 1080,
+  username: 'u',
+  password: 's3cret#1',
+}
+
+test('JSON lines say everything themselves, each its product, country and endpoint', () => {
+  const lines = [
+    { product: 'isp-static', country: 'usa', ip: '198.18.0.1', city: 'Dallas', endpoint: supplier },
+    {
+      product: 'ipv6-datacenter',
+      country: 'DEU',
+      ip: '2001:DB8::1',
+      endpoint: { ...supplier, username: null },
+    },
+    { ip: '198.18.0.2' },
+  ]
+  const text = `# of Acme\n${lines.map((line) => JSON.stringify(line)).join('\n')}\n`
+  const parsed = parse('isp-static', text)
+  assert.ok(parsed.ok, JSON.stringify(parsed))
+  const { protocol, host, port } = supplier
+  const [usa, germany] = parsed.stocks
+  assert.deepEqual(
+    usa?.addresses.map(({ ip, endpoint }) => [ip, endpoint]),
+    [
+      ['198.18.0.1', { protocol, host, port, udp: false, login: { username: 'u', password: 's3cret#1' } }],
+      ['198.18.0.2', undefined],
+    ],
+  )
+  assert.deepEqual([germany?.productId, germany?.country], ['ipv6-datacenter', 'DEU'])
+  assert.deepEqual(
+    germany?.addresses.map(({ ip, endpoint }) => [ip, endpoint?.login]),
+    [['2001:db8::1', null]],
+  )
+})
+
+const line = (over: object, endpoint: object = {}) =>
+  parse(
+    null,
+    JSON.stringify({
+      product: 'isp-static',
+      ip: '198.18.0.1',
+      ...over,
+      endpoint: { ...supplier, ...endpoint },
+    }),
+  )
 
 const refused: readonly [string, ReturnType<typeof parseStocking>, RegExp][] = [
   ['a gateway product', parse('residential-premium', '198.18.0.1'), /a product of dedicated IPs/],
   ['a country without prices', parse('isp-static', '198.18.0.1', { country: 'CHN' }), /has prices for: AUS/],
   ['nothing', parse('isp-static', ' \n# none'), /at least one address/],
   ['broken JSON', parse('isp-static', '[{]'), /one address a line, or a JSON array/],
+  [
+    'a line of broken JSON',
+    parse('isp-static', '{"ip": "198.18.0.1"}\n{"password": "s3c'),
+    /^line 2: found "no JSON"/,
+  ],
+  ['no product', parse(null, '198.18.0.1'), /^product: .*a product of dedicated IPs/],
+  ['a product that is none', line({ product: 'none' }), /^line 1\.product: found "none"/],
+  ['a country of the line without prices', line({ country: 'CHN' }), /^line 1\.country: found "CHN"/],
+  ['a protocol', line({}, { protocol: 'socks4' }), /^line 1\.endpoint\.protocol: .*http, https, socks5/],
+  ['a port', line({}, { port: 0 }), /^line 1\.endpoint\.port: found 0/],
+  ['a host', line({}, { host: 'gw acme' }), /^line 1\.endpoint\.host/],
+  ['UDP through HTTP', line({}, { protocol: 'http', udp: true }), /^line 1\.endpoint\.udp/],
+  ['a field of an endpoint', line({}, { user: 'u' }), /^line 1\.endpoint: found "user"/],
+  [
+    'one address by two endpoints',
+    parse(
+      'isp-static',
+      [1, 2].map((port) => JSON.stringify({ ip: '198.18.0.1', endpoint: { ...supplier, port } })).join('\n'),
+    ),
+    /^line 2: found "198\.18\.0\.1"; expected each address once; line 1 has it/,
+  ],
   ['an unknown field', parse('isp-static', '[{"ip": "198.18.0.1", "port": 80}]'), /^\[0\]/],
   [
     'a city that Postgres cannot hold',
@@ -77,6 +147,13 @@ for (const [name, parsed, expected] of refused)
     assert.ok(!parsed.ok)
     assert.match(parsed.problems.map(problemText).join('\n'), expected)
   })
+
+test('a refusal never shows what signs in', () => {
+  for (const parsed of [line({}, { password: 'ö-s3cret' }), line({}, { username: 7 })]) {
+    assert.ok(!parsed.ok)
+    assert.doesNotMatch(parsed.problems.map(problemText).join(), /s3cret|: 7/)
+  }
+})
 
 test('one bad address refuses the whole list', () => {
   const parsed = parse('isp-static', '198.18.0.1\nx\ny')

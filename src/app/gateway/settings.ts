@@ -32,7 +32,7 @@ export const gatewaySettings = {
   FAREBOX_GATEWAY_CHECK_URL: url(['http:'], 'http://check.example.com/ip')
     .optional()
     .describe(
-      'What the check of a rented address asks through it: an http address of yours that answers 200 with the address of its caller as text. Without it there are no checks, save in a sandbox that may reach this machine.',
+      'What the check of a rented address asks through it: an http address of yours that answers 200 with the address of its caller as text. Left out: a host of the sandbox, where that runs; else there are no checks.',
     ),
   FAREBOX_GATEWAY_CONNECTIONS: whole(1, 1_000_000)
     .prefault('2000')

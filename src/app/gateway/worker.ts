@@ -6,12 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
-import { rentalExit } from '../../gateway/access/rental-exit.ts'
+import { addressExit, rentalExit } from '../../gateway/access/rental-exit.ts'
 import { openExits } from '../../gateway/exits/open.ts'
 import { createLineSets } from '../../gateway/lines/sets.ts'
 import { createWhitelistLookup } from '../../gateway/lines/whitelist.ts'
 import { createGateway } from '../../gateway/proxy/gateway.ts'
-import type { Exit } from '../../gateway/proxy/ports.ts'
 import { parseTargetPolicy, usualPolicy } from '../../gateway/proxy/targets/policy.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import { type Closing, opening } from '../../kernel/closing.ts'
@@ -198,13 +197,7 @@ const openInto = async (
     whitelisted: whitelist.planOf,
     targetingOfSet: sets.targetingOf,
     exitOf: async (rental) => {
-      const { ip } = rental
-      const own: Exit = {
-        exitId: `address ${ip}`,
-        via: { kind: 'direct', localAddress: ip },
-        sandbox: sandbox && config.gatewayAllowLoopback,
-        udp: true,
-      }
+      const own = addressExit(rental, exits.live.sandbox(), sandbox && config.gatewayAllowLoopback)
       return rentalExit(rental, own, exits.exits.ofCarrier, clock())
     },
   })

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
-import type { PlanId } from '../../kernel/ids.ts'
+import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Budgets } from '../budget/budgets.ts'
 import { booksAway } from '../budget/denials.ts'
@@ -28,7 +28,8 @@ import type { Throttle } from './throttle.ts'
 import { createOpenTunnels, createTunnel } from './tunnels.ts'
 
 export type AccessParts = {
-  readonly logins: Logins
+  readonly logins: Logins<PlanId>
+  readonly rentalLogins: Logins<ProxyId>
   /** Made by `directory`, which is told what to do with each plan that it reads. */
   readonly directory: (onRead: (plan: KnownPlan) => void) => PlanDirectory
   readonly rentals: Rentals
@@ -69,7 +70,7 @@ export const startAccess = (
   const open = createOpenTunnels()
   const stopping = new AbortController()
   /** Rentals that tunnels are open on, by their id. */
-  const openRentals = new Map<string, { readonly ip: string; tunnels: number }>()
+  const openRentals = new Map<ProxyId, { readonly ip: string; tunnels: number }>()
 
   const ofPlan = ({ blocked, expiresAtMs }: KnownPlan): Denied | null => {
     if (blocked) return accountBlocked
@@ -102,7 +103,7 @@ export const startAccess = (
       const plan = planId && (await directory.find(planId))
       return plan ? { plan, generation: plan.generation } : noCredentials
     }
-    const planId = await parts.logins.planOf(baseOf(given.username))
+    const planId = await parts.logins.of(baseOf(given.username))
     const plan = planId && (await directory.find(planId))
     if (!plan) {
       passwords.nobody(given.password)
@@ -222,11 +223,21 @@ export const startAccess = (
     }
   }
 
+  /** The rental of a knock: the address that was dialled names it, or, at the gateway's own, the username. */
+  const rentalOf = async ({ credentials: given, dialled }: Knock): Promise<Rental | null> => {
+    const rental = await parts.rentals.at(dialled)
+    if (rental !== null || given === null) return rental
+    if ((await parts.logins.of(baseOf(given.username))) !== null) return null
+    const proxyId = await parts.rentalLogins.of(given.username)
+    return proxyId && parts.rentals.find(proxyId)
+  }
+
   /** Cuts the tunnels of rentals that are over. */
   const watchRentals = async (): Promise<void> => {
     for (const [proxyId, { ip }] of openRentals) {
-      const rental = await parts.rentals.at(ip)
-      const over = rental?.proxyId === proxyId ? ofRental(rental) : rentalEnded
+      const rental = await parts.rentals.find(proxyId)
+      // Another address took the place of this one.
+      const over = rental?.ip === ip ? ofRental(rental) : rentalEnded
       if (over) open.cut(proxyId, () => true, over)
     }
   }
@@ -266,7 +277,7 @@ export const startAccess = (
   return {
     admit: async (knock) => {
       try {
-        const rental = await parts.rentals.at(knock.dialled)
+        const rental = await rentalOf(knock)
         return rental === null ? await admitToPlan(knock) : await admitToRental(knock, rental)
       } catch (err) {
         failed(err)

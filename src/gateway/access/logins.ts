@@ -1,58 +1,91 @@
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
-import type { PlanId } from '../../kernel/ids.ts'
+import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 
-/** Finds the plan that a username names. */
-export type Logins = {
-  /** Null: no plan has this username. Rejects when Postgres does not answer. */
-  planOf(username: string): Promise<PlanId | null>
+/** Finds whose a username is. */
+export type Logins<Id> = {
+  /** Null: nobody's of these. Rejects when Postgres does not answer. */
+  of(username: string): Promise<Id | null>
 }
 
-/** Plans that began this long before the last one that is known: clocks of several processes differ. */
+/** Whose usernames a table of logins finds, and where it learns of new ones. */
+type Source = {
+  readonly name: string
+  /** The table: `username`, the id, and since when it is a login. */
+  readonly table: `work.${string}`
+  readonly id: string
+  /** The read table with the same id, and its column that says since when. */
+  readonly read: `read.${string}`
+  readonly since: string
+}
+
+const plans: Source = {
+  name: 'gateway-plan',
+  table: 'work.gateway_logins',
+  id: 'plan_id',
+  read: 'read.plans',
+  since: 'started_at',
+}
+
+/** Only those whose addresses are endpoints of suppliers: all others are found by the address that was dialled. */
+const rentals: Source = {
+  name: 'gateway-rental',
+  table: 'work.gateway_rental_logins',
+  id: 'proxy_id',
+  read: 'read.proxies',
+  since: 'endpoint_since',
+}
+
+/** What began this long before the last one that is known is looked for again: clocks of several processes differ. */
 const overlap = '10 minutes'
 const pageSize = 5_000
 /** Nobody's usernames are looked up at most this often each, milliseconds. */
 const unknownMs = 300
-/** Looking for new plans costs a query: at most this often, whatever is tried. */
+/** Looking for new ones costs a query: at most this often, whatever is tried. */
 const catchUpMs = 100
 
 const maxKnown = 200_000
 const maxUnknown = 10_000
 
-export const createLogins = (deps: {
+type Parts = {
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly monotonicMs: MonotonicClock
-}): Logins => {
-  const { pool, credentials, monotonicMs } = deps
-  const known = new LRUCache<string, PlanId>({ max: maxKnown })
+}
+
+const createLogins = <Id extends PlanId | ProxyId>(
+  { pool, credentials, monotonicMs }: Parts,
+  { name, table, id, read, since }: Source,
+): Logins<Id> => {
+  const known = new LRUCache<string, Id>({ max: maxKnown })
   const unknown = new LRUCache<string, number>({ max: maxUnknown })
   let catchingUp: Promise<void> | null = null
   let caughtUpMs = Number.NEGATIVE_INFINITY
 
-  /** Adds the usernames of plans that began since the last one in the table; the first time, of all. */
+  /** Adds the usernames of those that began since the last one in the table; the first time, of all. */
   const addNew = async (): Promise<void> => {
     for (;;) {
-      const { rows } = await pool.query<{ plan_id: PlanId; started_at: string }>({
-        name: 'gateway-new-plans',
-        text: `select plan.plan_id, plan.started_at from read.plans plan
-                where plan.started_at >= coalesce(
-                        (select max(login.started_at) - interval '${overlap}' from work.gateway_logins login), '-infinity')
-                  and not exists (select from work.gateway_logins login
-                                   where login.plan_id = plan.plan_id and login.started_at = plan.started_at)
-                order by plan.started_at limit ${pageSize}`,
+      const { rows } = await pool.query<{ id: Id; since: string }>({
+        name: `${name}s-new`,
+        text: `select fresh.${id} as id, fresh.${since} as since from ${read} fresh
+                where fresh.${since} >= coalesce(
+                        (select max(login.started_at) - interval '${overlap}' from ${table} login), '-infinity')
+                  and not exists (select from ${table} login
+                                   where login.${id} = fresh.${id} and login.started_at = fresh.${since})
+                order by fresh.${since} limit ${pageSize}`,
       })
       if (rows.length === 0) return
       await pool.query({
-        name: 'gateway-add-logins',
-        text: `insert into work.gateway_logins (username, plan_id, started_at)
-               select * from unnest($1::text[], $2::text[], $3::timestamptz[]) on conflict do nothing`,
+        name: `${name}s-add`,
+        text: `insert into ${table} (username, ${id}, started_at)
+               select * from unnest($1::text[], $2::text[], $3::timestamptz[])
+               on conflict (username) do update set started_at = excluded.started_at`,
         values: [
-          rows.map(({ plan_id: planId }) => credentials.of(planId, 0).username),
-          rows.map(({ plan_id: planId }) => planId),
-          rows.map(({ started_at: startedAt }) => startedAt),
+          rows.map((row) => credentials.of(row.id, 0).username),
+          rows.map((row) => row.id),
+          rows.map((row) => row.since),
         ],
       })
       if (rows.length < pageSize) return
@@ -67,17 +100,17 @@ export const createLogins = (deps: {
     return catchingUp
   }
 
-  const find = async (username: string): Promise<PlanId | null> => {
-    const { rows } = await pool.query<{ plan_id: PlanId }>({
-      name: 'gateway-login',
-      text: 'select plan_id from work.gateway_logins where username = $1::text',
+  const find = async (username: string): Promise<Id | null> => {
+    const { rows } = await pool.query<{ id: Id }>({
+      name: `${name}-login`,
+      text: `select ${id} as id from ${table} where username = $1::text`,
       values: [username],
     })
-    return rows[0]?.plan_id ?? null
+    return rows[0]?.id ?? null
   }
 
   return {
-    planOf: async (username) => {
+    of: async (username) => {
       const cached = known.get(username)
       if (cached !== undefined) return cached
       const nowMs = monotonicMs()
@@ -93,3 +126,9 @@ export const createLogins = (deps: {
     },
   }
 }
+
+/** Finds the plan that a username names. */
+export const createPlanLogins = (parts: Parts): Logins<PlanId> => createLogins(parts, plans)
+
+/** Finds the rental that a username names, of those that are reached by their username. */
+export const createRentalLogins = (parts: Parts): Logins<ProxyId> => createLogins(parts, rentals)

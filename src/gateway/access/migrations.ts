@@ -13,6 +13,15 @@ export const migrations: Migrations = {
     );
     create index gateway_logins_started on work.gateway_logins (started_at);
   `,
+  // The same for rentals whose addresses are endpoints of suppliers.
+  '1406_gateway_rental_logins': `
+    create table work.gateway_rental_logins (
+      username text primary key collate "C",
+      proxy_id text not null collate "C",
+      started_at timestamptz not null
+    );
+    create index gateway_rental_logins_started on work.gateway_rental_logins (started_at);
+  `,
   // How often a mobile rental was turned to another exit by its link.
   '1405_rental_turns': `
     create table work.rental_turns (

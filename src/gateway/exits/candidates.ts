@@ -1,9 +1,9 @@
+import type { Login } from '../../platform/vault/logins.ts'
 import { countryOfAlpha2 } from '../../terms/countries.ts'
 import type { Family } from '../../terms/order-details.ts'
 import type { Targeting } from '../lines/targeting.ts'
 import type { TokenProblem } from '../lines/targeting-rules.ts'
 import type { Cover, ExitTerms } from './events.ts'
-import type { Login } from './import-file.ts'
 import { createTemplate, type Template } from './template.ts'
 
 /** What can be chosen for a connection: an exit, or what a supplier's gateway has in one country. */

@@ -2,7 +2,15 @@ import { isIP, isIPv6 } from 'node:net'
 import { z } from 'zod'
 import { isStorable, storableText } from '../../kernel/storable.ts'
 import type { Problem } from '../../market/catalog/problem.ts'
+import type { Login } from '../../platform/vault/logins.ts'
 import { alpha2Of } from '../../terms/countries.ts'
+import {
+  endpointHost,
+  endpointPort,
+  endpointProtocols,
+  endpointSecret,
+  shownAt,
+} from '../../terms/endpoint-fields.ts'
 import { families } from '../../terms/order-details.ts'
 import { slugOf } from '../lines/slug.ts'
 import { systems } from '../lines/targeting.ts'
@@ -29,20 +37,6 @@ const country = z
   .refine((code) => alpha2Of(code) !== null, 'a country code of ISO 3166 such as us or USA')
 const asn = z.int(`a whole AS number from 1 to ${maxAsn}`).min(1).max(maxAsn)
 const os = z.enum(systems, `one of ${systems.join(', ')}`)
-const host = z
-  .string('a host name or an address')
-  .refine(
-    (text) => isIP(text) !== 0 || /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$/.test(text),
-    'a host name or an address',
-  )
-const port = z.int('a port from 1 to 65535').min(1).max(65_535)
-/** RFC 1929 leaves 255 bytes for each. */
-const secret = z
-  .string('a text of at most 255 bytes')
-  .refine(
-    (text) => /^[\u0020-\u007e]*$/.test(text) && text.length <= 255,
-    'printable ASCII characters, at most 255',
-  )
 const template = z
   .string('a text of at most 400 characters')
   .max(400, 'at most 400 characters')
@@ -73,12 +67,11 @@ const place = {
   asn: asn.nullish(),
   os: os.nullish(),
 }
-const endpoint = { host, port }
-const logins = { username: secret.nullish(), password: secret.nullish() }
+const endpoint = { host: endpointHost, port: endpointPort }
+const logins = { username: endpointSecret.nullish(), password: endpointSecret.nullish() }
 const proxied = <Kind extends string>(kind: Kind) =>
   z.strictObject({ kind: z.literal(kind), ...common, ...place, ...endpoint, ...logins })
 
-const protocols = ['http', 'https', 'socks5'] as const
 const cover = z.strictObject({
   country,
   states: z.array(named('state')).default([]),
@@ -120,7 +113,7 @@ const entry = z.discriminatedUnion(
       kind: z.literal('template'),
       ...common,
       ...endpoint,
-      protocol: z.enum(protocols, `one of ${protocols.join(', ')}`),
+      protocol: z.enum(endpointProtocols, `one of ${endpointProtocols.join(', ')}`),
       username: template,
       password: template.default(''),
       covers: z.array(cover, 'a list of countries').min(1, 'at least one country').max(300),
@@ -130,7 +123,6 @@ const entry = z.discriminatedUnion(
 )
 type Entry = z.infer<typeof entry>
 
-export type Login = { readonly username: string; readonly password: string }
 /** An exit of a file, its credentials apart: they go to the vault. */
 export type ImportedExit = {
   readonly terms: Omit<ExitTerms, 'credentialId'>
@@ -202,12 +194,6 @@ const exitOf = (given: Entry): ImportedExit => ({
   login: loginOf(given),
 })
 
-/** What stands at a path of the line, but no secret. */
-const shownAt = (value: unknown, path: readonly PropertyKey[]): unknown =>
-  path.some((key) => key === 'username' || key === 'password')
-    ? 'a value that is not shown'
-    : path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown> | null | undefined)?.[key], value)
-
 const problemsOf = (line: number, value: unknown, error: z.ZodError): readonly Problem[] =>
   error.issues.map((issue) => {
     const extra = issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : null
@@ -234,7 +220,8 @@ export const parseExits = (text: string): ParsedExits => {
     try {
       value = JSON.parse(content)
     } catch {
-      problems.push({ path: `line ${line}`, value: content.slice(0, 40), expected: 'one JSON object a line' })
+      // What was meant for JSON may hold a password.
+      problems.push({ path: `line ${line}`, value: 'no JSON', expected: 'one JSON object a line' })
       continue
     }
     const parsed = entry.safeParse(value)

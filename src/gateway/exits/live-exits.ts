@@ -1,11 +1,11 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { ExitRow } from '../../../projections/exits.ts'
+import type { Login } from '../../platform/vault/logins.ts'
 import { type Poller, startPoller } from '../../platform/work/poller.ts'
 import { type Candidate, candidatesOf, type ExitIndex, indexOf } from './candidates.ts'
 import type { ExitTerms } from './events.ts'
 import type { ExitHealth } from './health.ts'
-import type { Login } from './import-file.ts'
 import { pinOf, type StickySessions } from './sticky.ts'
 import type { ExitLogins } from './vault.ts'
 
@@ -14,6 +14,10 @@ export type SandboxExits = {
   /** Another one with every start. */
   readonly made: string
   readonly exits: readonly { readonly terms: ExitTerms; readonly login: Login | null }[]
+  /** Where `whoami.sandbox` answers on this machine. */
+  readonly whoamiPort: number
+  /** The proxy on this machine that stands for the supplier of the demo's IPv6 addresses: an address is its username. */
+  readonly supplier: { readonly port: number; readonly password: string }
 }
 
 /** The exits in memory, kept up with the read model, and with what gateway processes tell each other. */
@@ -27,6 +31,8 @@ export type LiveExits = {
   index(): ExitIndex
   /** Rises with every change of the index or of an exit's health. */
   version(): string
+  /** What runs beside the sandbox's exits, whether these serve or not; null: there is no sandbox. */
+  sandbox(): Pick<SandboxExits, 'whoamiPort' | 'supplier'> | null
   /** Whether exits of an operator are configured: then those of the sandbox serve nobody. */
   hasOwn(): boolean
 }
@@ -178,6 +184,7 @@ export const createLiveExits = (deps: {
   return {
     index: () => current,
     version: () => `${made}.${health.version()}`,
+    sandbox: () => sandbox,
     hasOwn: isOwn,
     refresh,
     start: async () => {

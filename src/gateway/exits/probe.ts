@@ -2,8 +2,8 @@ import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import ipaddr from 'ipaddr.js'
+import type { Login } from '../../platform/vault/logins.ts'
 import type { ExitVia } from './events.ts'
-import type { Login } from './import-file.ts'
 
 /** What can be looked at without any target: an endpoint that takes connections, an address that this machine has. */
 export type Probe = { readonly via: ExitVia; readonly login: Login | null }

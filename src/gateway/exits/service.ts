@@ -1,5 +1,6 @@
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
+import { sameLogin } from '../../platform/vault/logins.ts'
 import { exitsStream } from '../../terms/streams.ts'
 import {
   decideImport,
@@ -11,7 +12,7 @@ import {
 } from './decide.ts'
 import type { ExitState, ExitTerms } from './events.ts'
 import { type ExitsState, exitsFold, type KnownExit } from './fold.ts'
-import type { ImportedExit, Login } from './import-file.ts'
+import type { ImportedExit } from './import-file.ts'
 import type { ExitLogins } from './vault.ts'
 
 export type ExitService = {
@@ -22,9 +23,6 @@ export type ExitService = {
   /** Those that were not removed, as the log has them now, by id. */
   read(cause: Cause): Promise<readonly KnownExit[]>
 }
-
-const same = (a: Login | undefined, b: Login | null): boolean =>
-  a === undefined ? b === null : b !== null && a.username === b.username && a.password === b.password
 
 /** The writes of exits: events on the `exits` stream, credentials in the vault before them. */
 export const createExitService = (deps: {
@@ -59,10 +57,10 @@ export const createExitService = (deps: {
   ): Promise<readonly ExitTerms[]> => {
     const idOf = ({ terms }: ImportedExit) => state.get(terms.exitId)?.terms.credentialId ?? null
     const known = await logins.read(batch.flatMap((exit) => idOf(exit) ?? []))
-    const changed = batch.filter((exit) => !same(known.get(idOf(exit) ?? ''), exit.login))
-    const fresh = changed.flatMap(({ terms: { exitId }, login }) => (login ? [{ exitId, login }] : []))
-    const ids = fresh.length === 0 ? [] : await logins.store(fresh)
-    const idOfExit = new Map(fresh.map(({ exitId }, at) => [exitId, ids[at]]))
+    const changed = batch.filter((exit) => !sameLogin(known.get(idOf(exit) ?? ''), exit.login))
+    const fresh = changed.flatMap(({ terms: { exitId }, login }) => (login ? [{ owner: exitId, login }] : []))
+    const ids = await logins.store(fresh)
+    const idOfExit = new Map(fresh.map(({ owner }, at) => [owner, ids[at]]))
     return batch.map((exit) => {
       const credentialId = exit.login && (idOfExit.get(exit.terms.exitId) ?? idOf(exit))
       return { ...exit.terms, credentialId }
@@ -75,7 +73,7 @@ export const createExitService = (deps: {
       for (let at = 0; at < exits.length; at += exitsAtOnce) {
         const terms = await withLogins(exits.slice(at, at + exitsAtOnce), await look(cause))
         const done = await run('import-exits', cause, (state) => decideImport(state, terms))
-        await logins.dropOthers(terms)
+        await logins.dropOthers(terms.map(({ exitId: owner, credentialId }) => ({ owner, credentialId })))
         all = {
           added: [...all.added, ...done.added],
           changed: [...all.changed, ...done.changed],

@@ -74,6 +74,8 @@ export type Exit = {
   /** Addresses on this machine are legal targets of this exit: sandbox only. */
   readonly sandbox: boolean
   readonly udp: boolean
+  /** Hosts that a direct exit knows by itself, as `host:port`, and where on this machine they answer: the sandbox's own. */
+  readonly places?: Readonly<Record<string, { readonly host: string; readonly port: number }>>
 }
 
 /** The exit of one connection, chosen. */

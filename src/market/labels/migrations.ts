@@ -19,4 +19,8 @@ export const migrations: Migrations = {
     );
     create index on vault.replacement_comments (proxy_id);
   `,
+  // Which replacement of the rental it is about.
+  '0403_replacement_comment_of': `
+    alter table vault.replacement_comments add column replaced_at timestamptz;
+  `,
 }

@@ -6,10 +6,11 @@ import { refuse } from '../../platform/http/errors.ts'
 import { createRateLimiter } from '../../platform/http/rate-limit.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
+import { addressesHost, whoamiHost } from '../../terms/sandbox-hosts.ts'
 import { checkRental } from './check.ts'
 import { createOwnProxy } from './own-proxy.ts'
 import type { ProxyQueries } from './queries.ts'
-import { proxyExample, proxyStatus } from './record.ts'
+import { type FoundProxy, type GatewayPlace, proxyExample, proxyStatus } from './record.ts'
 
 /** Five at once and five a minute of one account: a check sends traffic that nobody pays for. */
 const checks = { burst: 5 * 60, perSecond: 5 } as const
@@ -38,13 +39,19 @@ export const proxyCheckRoutes = (deps: {
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
   readonly credentials: Credentials
-  readonly gateway: { readonly port: number }
-  /** What a check asks; null: there are none. */
-  readonly target: () => Promise<URL | null>
+  readonly gateway: GatewayPlace & { readonly checkUrl: URL | null }
+  /** Whether the sandbox runs, whose own host answers checks where the operator names none. */
+  readonly sandbox: boolean
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
 }): readonly Route[] => {
-  const { credentials, gateway, clock, monotonicMs } = deps
+  const { credentials, gateway, sandbox, clock, monotonicMs } = deps
+  /** What a check asks, never chosen by a customer; null: nothing answers. The proxies of suppliers do not know the sandbox. */
+  const targetFor = ({ endpoint }: FoundProxy): URL | null => {
+    if (gateway.checkUrl !== null) return gateway.checkUrl
+    const knowsSandbox = endpoint === null || endpoint.host === addressesHost
+    return sandbox && knowsSandbox ? new URL(`http://${whoamiHost}/ip`) : null
+  }
   const proxyOf = createOwnProxy(deps)
   const limiter = createRateLimiter(checks, monotonicMs)
   return [
@@ -68,12 +75,14 @@ export const proxyCheckRoutes = (deps: {
         const row = await proxyOf(scope, id, after)
         if (proxyStatus(row, clock()) === 'expired')
           throw refuse('rental_ended', `the rental of ${id} has ended: there is nothing to check`)
-        const target = await deps.target()
-        if (target === null) throw refuse('check_not_available', 'this service has no target for checks')
+        const target = targetFor(row)
+        if (target === null)
+          throw refuse('check_not_available', 'this service has no target for checks of this address')
         const checkedAt = isoTime(clock())
         const { username, password } = credentials.of(row.proxy_id as ProxyId, 0)
         const rental = {
           ip: row.ip,
+          host: row.endpoint === null ? row.ip : gateway.host,
           port: gateway.port,
           username,
           password,

@@ -3,7 +3,9 @@ import { isIP } from 'node:net'
 
 /** The way into a rental: where it is dialled, and what signs in. */
 export type CheckedRental = {
+  /** What a target is to see. */
   readonly ip: string
+  readonly host: string
   readonly port: number
   readonly username: string
   readonly password: string
@@ -26,11 +28,11 @@ const maxMessage = 200
 
 type Answer = { readonly status: number; readonly detail: string | null; readonly text: string }
 
-const ask = async ({ ip, port, username, password }: CheckedRental, target: URL): Promise<Answer> => {
+const ask = async ({ host, port, username, password }: CheckedRental, target: URL): Promise<Answer> => {
   const signal = AbortSignal.timeout(timeoutMs)
   const login = Buffer.from(`${username}:${password}`).toString('base64')
   const sent = request({
-    host: ip,
+    host,
     port,
     path: target.href,
     agent: false,

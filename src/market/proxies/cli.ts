@@ -20,7 +20,7 @@ const factsOf = async (
     account,
     rows.map((row) => row.customer_id),
   )
-  return rows.map((row) => proxyFacts(row, clock(), refs.get(row.customer_id) ?? null, config.gateway.port))
+  return rows.map((row) => proxyFacts(row, clock(), refs.get(row.customer_id) ?? null, config.gateway))
 }
 
 const proxies: Listed<ProxyFacts> = {

@@ -7,7 +7,7 @@ import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Scope } from '../../terms/holder.ts'
 import { customerRefs } from '../customers/vault.ts'
 import { findProxies, type ProxyQueries } from './queries.ts'
-import { type FoundProxy, type ProxyRecord, proxyRecord } from './record.ts'
+import { type FoundProxy, type GatewayPlace, type ProxyRecord, proxyRecord } from './record.ts'
 import { proxySecrets } from './rotate.ts'
 
 /**
@@ -29,7 +29,7 @@ export const createProxyRecords =
     readonly pool: pg.Pool
     readonly credentials: Credentials
     readonly publicUrl: () => string
-    readonly gateway: { readonly port: number }
+    readonly gateway: GatewayPlace
     readonly clock: Clock
   }) =>
   async (accountId: AccountId, rows: readonly FoundProxy[]): Promise<ProxyRecord[]> => {
@@ -40,6 +40,6 @@ export const createProxyRecords =
     )
     return rows.map((row) => {
       const customer = refs.get(row.customer_id) ?? null
-      return proxyRecord(row, proxySecrets(deps, row), deps.clock(), customer, deps.gateway.port)
+      return proxyRecord(row, proxySecrets(deps, row), deps.clock(), customer, deps.gateway)
     })
   }

@@ -16,7 +16,11 @@ export const ProxyRecord = z
     orderId: z.string(),
     productId: z.string(),
     family: z.enum(families),
-    ip: z.string(),
+    ip: z.string().meta({ description: 'The address that targets see.' }),
+    host: z.string().meta({
+      description:
+        'Where it is dialled: its own address, or the gateway, which then knows the rental by its username.',
+    }),
     ports: z.object({ http: z.int(), socks5: z.int() }),
     username: z.string(),
     password: z.string(),
@@ -64,25 +68,29 @@ export const proxyStatus = (row: FoundProxy, nowMs: number): ProxyStatus => {
   return row.expires_at <= isoTime(nowMs + expiringMs) ? 'expiring' : 'active'
 }
 
+/** Where the gateway is reached. */
+export type GatewayPlace = { readonly host: string; readonly port: number }
+
 /** A rental without what signs in to it. */
 export type ProxyFacts = Omit<ProxyRecord, 'username' | 'password' | 'rotateUrl'>
 
 /**
  * @param customer the reseller's own id of who holds it
- * @param gatewayPort where the gateway listens on every address that is rented, for both protocols
+ * @param gateway where it listens, and on every rented address of its machines, for both protocols
  */
 export const proxyFacts = (
   row: FoundProxy,
   nowMs: number,
   customer: string | null,
-  gatewayPort: number,
+  gateway: GatewayPlace,
 ): ProxyFacts => ({
   proxyId: row.proxy_id,
   orderId: row.order_id,
   productId: row.product_id,
   family: row.family,
   ip: row.ip,
-  ports: { http: gatewayPort, socks5: gatewayPort },
+  host: row.endpoint === null ? row.ip : gateway.host,
+  ports: { http: gateway.port, socks5: gateway.port },
   country: row.country,
   city: row.city,
   asn: row.asn,
@@ -106,12 +114,12 @@ export const proxyRecord = (
   secrets: Pick<ProxyRecord, 'username' | 'password' | 'rotateUrl'>,
   nowMs: number,
   customer: string | null,
-  gatewayPort: number,
-): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer, gatewayPort), ...secrets })
+  gateway: GatewayPlace,
+): ProxyRecord => ({ ...proxyFacts(row, nowMs, customer, gateway), ...secrets })
 
-/** A rental as one line of text: `ip:port:username:password`, HTTP port. */
-export const proxyLine = ({ ip, ports, username, password }: ProxyRecord): string =>
-  `${ip.includes(':') ? `[${ip}]` : ip}:${ports.http}:${username}:${password}`
+/** A rental as one line of text: `host:port:username:password`, HTTP port. */
+export const proxyLine = ({ host, ports, username, password }: ProxyRecord): string =>
+  `${host.includes(':') ? `[${host}]` : host}:${ports.http}:${username}:${password}`
 
 export const proxyExample: ProxyRecord = {
   proxyId: 'prx_0b9f4c5d2e315a6fb7c8d9e0f1a2b3c4',
@@ -119,6 +127,7 @@ export const proxyExample: ProxyRecord = {
   productId: 'isp-static',
   family: 'isp',
   ip: '198.18.0.7',
+  host: '198.18.0.7',
   ports: { http: 9000, socks5: 9000 },
   username: 'u7k2m9x4',
   password: 'p4ssw0rdp4ssw0rd1234',

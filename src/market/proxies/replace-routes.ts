@@ -16,7 +16,7 @@ import { stockFold } from '../stock/fold.ts'
 import { decideReplacement, type ReplacementRefusal } from '../stock/replace.ts'
 import { createOwnProxy, createProxyRecords } from './own-proxy.ts'
 import type { ProxyQueries } from './queries.ts'
-import { ProxyRecord, proxyExample } from './record.ts'
+import { type GatewayPlace, ProxyRecord, proxyExample } from './record.ts'
 
 const maxComment = 500
 
@@ -52,7 +52,7 @@ export const proxyReplaceRoutes = (deps: {
   readonly db: ProxyQueries
   readonly pool: pg.Pool
   readonly credentials: Credentials
-  readonly gateway: { readonly port: number }
+  readonly gateway: GatewayPlace
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
@@ -126,8 +126,8 @@ export const proxyReplaceRoutes = (deps: {
             'insert into vault.replacement_comments (proxy_id, account_id, comment) values ($1::text, $2::text, $3::text)',
             [row.proxy_id, accountId, comment],
           )
-        const { ip, city, asn, asnOrg } = made.address
-        const [record] = await records(accountId, [{ ...row, ip, city, asn, asn_org: asnOrg }])
+        const { ip, city, asn, asnOrg, endpoint = null } = made.address
+        const [record] = await records(accountId, [{ ...row, ip, city, asn, asn_org: asnOrg, endpoint }])
         return {
           status: 200,
           position: made.position,

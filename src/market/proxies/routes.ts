@@ -22,7 +22,7 @@ import { maxExtended, rentalsToExtend } from './extend.ts'
 import { pageHeaders, pageHeaderTexts } from './lines.ts'
 import { createOwnProxy, createProxyRecords } from './own-proxy.ts'
 import { findProxies, listProxies, type ProxyQueries } from './queries.ts'
-import { ProxyRecord, proxyExample, proxyLine, proxyStatuses } from './record.ts'
+import { type GatewayPlace, ProxyRecord, proxyExample, proxyLine, proxyStatuses } from './record.ts'
 
 const params = z.object({ id: z.string() })
 
@@ -48,7 +48,7 @@ export const proxyRoutes = (deps: {
   readonly db: ProxyQueries
   readonly pool: pg.Pool
   readonly credentials: Credentials
-  readonly gateway: { readonly port: number }
+  readonly gateway: GatewayPlace
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
@@ -80,7 +80,7 @@ export const proxyRoutes = (deps: {
         expires_before: instantQuery('Only addresses whose rental ends before this instant.').optional(),
         format: wordQuery(
           ['json', 'txt'],
-          '`txt`: one `ip:port:username:password` a line, without those that have expired.',
+          '`txt`: one `host:port:username:password` a line, without those that have expired.',
         ).optional(),
       }),
       codes: { query: { ...pagingCodes, country: 'invalid_country' } },

@@ -1,18 +1,19 @@
 import type { Command } from 'commander'
 import { counted } from '../../kernel/counted.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
-import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
+import { CliMisuse, type CliOutput, CliRefusal, table } from '../../platform/cli/output.ts'
 import { readText } from '../../platform/cli/read-text.ts'
 import { type Problem, problemText } from '../catalog/problem.ts'
 import type { Product } from '../catalog/product.ts'
 import { createCatalogService } from '../catalog/service.ts'
 import { countStock, type PoolCount } from './counts.ts'
-import { addAddresses } from './stocking.ts'
-import { parseStocking } from './stocking-input.ts'
+import { createStockLogins } from './logins.ts'
+import { addAddresses, type StockingReport } from './stocking.ts'
+import { type ParsedStock, parseStocking } from './stocking-input.ts'
 
 type AddOptions = {
-  readonly product: string
-  readonly country: string
+  readonly product?: string
+  readonly country?: string
   readonly file?: string
   readonly addresses?: string
   readonly city?: string
@@ -48,6 +49,35 @@ const serviceOf = (service: string | undefined): 'dedicated' | 'shared' | null =
   throw new CliMisuse(`--service ${service} is not dedicated or shared`, {}, 'invalid_addresses')
 }
 
+type Added = Pick<ParsedStock, 'productId' | 'country'> & { readonly report: StockingReport }
+
+/** What was added and changed; refused with exit code 1 where an address is in another stock. */
+const added = (stocks: readonly Added[]): CliOutput => {
+  const reports = stocks.map(({ report }) => report)
+  const elsewhere = reports.flatMap((report) => report.elsewhere)
+  const [first] = stocks
+  const one = stocks.length === 1 ? first : undefined
+  const json = {
+    productId: one?.productId ?? null,
+    country: one?.country ?? null,
+    added: reports.reduce((sum, report) => sum + report.added.length, 0),
+    changed: reports.flatMap((report) => report.changed),
+    alreadyStocked: reports.flatMap((report) => report.alreadyStocked),
+    elsewhere,
+  }
+  const lines = [
+    ...stocks.map(
+      ({ productId, country, report }) =>
+        `added ${counted(report.added.length, 'address', 'addresses')} to ${productId} in ${country}`,
+    ),
+    ...json.changed.map((ip) => `${ip} is reached by another endpoint now`),
+    ...json.alreadyStocked.map((ip) => `${ip} was in this stock already`),
+    ...elsewhere.map((at) => `${at.ip} is in stock of ${at.productId} in ${at.country}: not added`),
+  ]
+  if (elsewhere.length > 0) throw new CliRefusal('duplicate_addresses', lines.join('\n'), json)
+  return { json, text: lines.join('\n') }
+}
+
 const number = (title: string, value: (row: PoolCount) => number) => ({
   title,
   value,
@@ -61,11 +91,11 @@ export const registerStock = (program: Command, cli: Cli): void => {
   stock
     .command('add')
     .description('put addresses in stock; each is in stock once, across all products')
-    .requiredOption('--product <id>', 'a product of dedicated IPs')
-    .requiredOption('--country <alpha3>', 'where they are, e.g. USA')
+    .option('--product <id>', 'a product of dedicated IPs, for addresses that do not say it')
+    .option('--country <alpha3>', 'where they are, e.g. USA, for addresses that do not say it')
     .option(
       '--file <path>',
-      'one address a line, or a JSON array of {ip, city, asn, asnOrg, carrierId, service}',
+      'one address a line, or JSON, one object a line or an array of them: {ip, product, country, city, asn, asnOrg, carrierId, service, endpoint: {protocol, host, port, username, password, udp}}',
     )
     .option('--addresses <list>', 'addresses with commas between')
     .option('--city <name>', 'for addresses that do not say it')
@@ -73,11 +103,22 @@ export const registerStock = (program: Command, cli: Cli): void => {
     .option('--asn-org <name>', 'for addresses that do not say it')
     .option('--carrier <id>', 'mobile: for addresses that do not say it')
     .option('--service <kind>', 'mobile: dedicated or shared, for addresses that do not say it')
+    .addHelpText(
+      'after',
+      `
+An address with an endpoint is a supplier's: its renters reach it at the gateway by their username, and its traffic
+goes out through that proxy. Named again with another endpoint or login it changes to it, also while it is rented.
+
+Example, a line of a file:
+  {"product": "isp-static", "country": "USA", "ip": "203.0.113.7", "endpoint": {"protocol": "socks5", "host": "gw.acme.example", "port": 1080, "username": "u", "password": "p"}}`,
+    )
     .action(
       cli.action(async (context, options: AddOptions) => {
-        const product = await productOf(context, options.product)
-        const parsed = parseStocking(product, {
-          country: options.country.toUpperCase(),
+        if (options.product !== undefined) await productOf(context, options.product)
+        const catalog = await createCatalogService(context.runner).read(context)
+        const parsed = parseStocking((id) => catalog.resolve(id), {
+          product: options.product ?? null,
+          country: options.country ?? null,
           text: await textOf(options),
           defaults: {
             city: options.city ?? null,
@@ -88,24 +129,14 @@ export const registerStock = (program: Command, cli: Cli): void => {
           },
         })
         if (!parsed.ok) throw refusal(parsed.problems)
-        const { report } = await addAddresses(context.runner, parsed.stocking, context)
-        const { productId, country } = parsed.stocking
-        const json = {
-          productId,
-          country,
-          added: report.added.length,
-          alreadyStocked: report.alreadyStocked,
-          elsewhere: report.elsewhere,
+        const logins = createStockLogins({ pool: context.pool, master: context.keys.master })
+        const stocks = []
+        for (const stock of parsed.stocks) {
+          const { report } = await addAddresses(context.runner, await logins.keep(stock), context)
+          await logins.drop(report.formerLogins)
+          stocks.push({ ...stock, report })
         }
-        const lines = [
-          `added ${counted(report.added.length, 'address', 'addresses')} to ${productId} in ${country}`,
-          ...report.alreadyStocked.map((ip) => `${ip} was in this stock already`),
-          ...report.elsewhere.map(
-            (at) => `${at.ip} is in stock of ${at.productId} in ${at.country}: not added`,
-          ),
-        ]
-        if (report.elsewhere.length > 0) throw new CliRefusal('duplicate_addresses', lines.join('\n'), json)
-        return { json, text: lines.join('\n') }
+        return added(stocks)
       }),
     )
 

@@ -1,6 +1,7 @@
+import { addressesHost } from '../../terms/sandbox-hosts.ts'
 import { type DedicatedProduct, isDedicated, type ProductTerms } from '../catalog/product.ts'
 import { countriesOf, ratesIn } from '../catalog/rates.ts'
-import type { StockedAddress } from './events.ts'
+import type { StockedAddress, StockedEndpoint } from './events.ts'
 import type { Stocking } from './stocking.ts'
 
 /** Addresses a pool (a product in a country, for mobile also a carrier and service) gets in the demo. */
@@ -28,12 +29,21 @@ const documentationAsns = 16
 
 /**
  * IPv4 addresses lie in 127.0.0.0/8, all of which a Linux machine answers on, so a rented one really works where the gateway
- * runs. IPv6 addresses are of 2001:db8::/32, which RFC 3849 sets aside for documentation: they are nobody's.
+ * runs. IPv6 addresses are of 2001:db8::/32, which RFC 3849 sets aside for documentation: they are nobody's, so they are
+ * reached through a supplier, which the sandbox stands for.
  */
 const demoAddress = (family: 'v4' | 'v6', block: number, host: number): string =>
   family === 'v6'
     ? `2001:db8:${(block + 1).toString(16)}::${(host + 1).toString(16)}`
     : `127.${18 + Math.floor(block / 256)}.${block % 256}.${host + 1}`
+
+const demoSupplier: StockedEndpoint = {
+  protocol: 'socks5',
+  host: addressesHost,
+  port: 1080,
+  udp: true,
+  credentialId: null,
+}
 
 type Pool = Pick<StockedAddress, 'carrierId' | 'service'>
 
@@ -69,6 +79,7 @@ export const demoStock = (products: readonly ProductTerms[]): readonly Stocking[
             asn,
             asnOrg: `Example Network ${asn}`,
             ...pool,
+            ...(product.family === 'ipv6' && { endpoint: demoSupplier }),
           }))
         }),
       })),

@@ -1,5 +1,17 @@
 import type { ProxyId } from '../../kernel/ids.ts'
 import type { DomainEvent } from '../../platform/eventstore/event.ts'
+import type { EndpointProtocol } from '../../terms/endpoint-fields.ts'
+
+/** A supplier's proxy that traffic of an address goes out through; what signs in there stands in the vault. */
+export type StockedEndpoint = {
+  readonly protocol: EndpointProtocol
+  readonly host: string
+  readonly port: number
+  /** Whether it passes UDP on. */
+  readonly udp: boolean
+  /** Names its login in the vault; null: it takes none. */
+  readonly credentialId: string | null
+}
 
 /** An address as it is stocked. `carrierId` and `service` are null but for mobile. */
 export type StockedAddress = {
@@ -9,6 +21,8 @@ export type StockedAddress = {
   readonly asnOrg: string | null
   readonly carrierId: string | null
   readonly service: 'dedicated' | 'shared' | null
+  /** How it is reached where it is a supplier's; absent: it is an address of one of our machines. */
+  readonly endpoint?: StockedEndpoint
 }
 
 /** `address-{ip}`: an address is in stock once, across products; written before its stock stream. */
@@ -23,6 +37,19 @@ export type AddressEvent = AddressStocked | AddressRetired
 export type AddressesStocked = DomainEvent<
   'AddressesStocked',
   { readonly productId: string; readonly country: string; readonly addresses: readonly StockedAddress[] }
+>
+/** The suppliers' proxies of addresses in stock are others now, those of running rentals too. */
+export type EndpointsChanged = DomainEvent<
+  'EndpointsChanged',
+  {
+    readonly changes: readonly {
+      readonly ip: string
+      readonly endpoint: StockedEndpoint
+      /** The rental that has the address now; null: none. */
+      readonly proxyId: ProxyId | null
+    }[]
+    readonly changedAt: string
+  }
 >
 export type Allocation = StockedAddress & {
   readonly proxyId: ProxyId
@@ -102,6 +129,7 @@ export type AddressReplaced = DomainEvent<
 
 export type StockEvent =
   | AddressesStocked
+  | EndpointsChanged
   | AddressesAllocated
   | AllocationRefused
   | AddressesExtended

@@ -12,7 +12,7 @@ import {
   rememberedFromJson,
   rememberedText,
 } from '../../platform/eventstore/remembered.ts'
-import type { ReplaceReason, StockEvent, StockedAddress, StockRefusal } from './events.ts'
+import type { EndpointsChanged, ReplaceReason, StockEvent, StockedAddress, StockRefusal } from './events.ts'
 
 /** One address under one order, until it is released. */
 export type Rental = {
@@ -95,6 +95,25 @@ const addStocked = (state: StockState, stocked: readonly StockedAddress[]): Stoc
   return { ...state, addresses, pools }
 }
 
+/** The same addresses with other endpoints, in their places. */
+const withEndpoints = (state: StockState, { changes }: EndpointsChanged['data']): StockState => {
+  const changed = new Map<string, StockedAddress>()
+  for (const { ip, endpoint } of changes) {
+    const address = state.addresses.get(ip)
+    if (address) changed.set(ip, { ...address, endpoint })
+  }
+  const now = (address: StockedAddress): StockedAddress => changed.get(address.ip) ?? address
+  let pools = state.pools
+  for (const key of new Set([...changed.values()].map(poolKey))) {
+    const pool = pools.get(key, emptyPool)
+    pools = pools.set(key, {
+      ready: pool.ready.map(now),
+      resting: pool.resting.map((item) => ({ ...item, address: now(item.address) })),
+    })
+  }
+  return { ...state, addresses: state.addresses.merge(changed), pools }
+}
+
 /** Drops `taken` from a queue whose front they usually are, so that the usual cost is one slice. */
 const withoutTaken = <Item>(
   queue: List<Item>,
@@ -136,6 +155,8 @@ const evolve: Fold<StockState, StockEvent>['evolve'] = (before, event) => {
   switch (event.type) {
     case 'AddressesStocked':
       return addStocked(state, event.data.addresses)
+    case 'EndpointsChanged':
+      return withEndpoints(state, event.data)
     case 'AddressesAllocated': {
       const { orderId, accountId, allocations, allocatedAt, expiresAt } = event.data
       const first = allocations[0]

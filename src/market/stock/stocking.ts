@@ -1,8 +1,17 @@
+import { isDeepStrictEqual } from 'node:util'
+import { isoTime } from '../../kernel/clock.ts'
+import type { ProxyId } from '../../kernel/ids.ts'
 import type { CommandDecision, CommandRunner, StreamRef } from '../../platform/eventstore/commands/command.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { addressStream, stockStream } from '../../terms/streams.ts'
 import { type AddressState, addressFold } from './address-fold.ts'
-import type { AddressesStocked, AddressStocked, StockedAddress } from './events.ts'
+import type {
+  AddressesStocked,
+  AddressStocked,
+  EndpointsChanged,
+  StockEvent,
+  StockedAddress,
+} from './events.ts'
 import { type StockState, stockFold } from './fold.ts'
 
 /** Addresses of one product in one country, checked by `parseStocking`. */
@@ -14,18 +23,42 @@ export type Stocking = {
 
 export type StockingReport = {
   readonly added: readonly string[]
-  /** In this stock before: nothing was written for them. */
+  /** In this stock before, and reached by another endpoint now. */
+  readonly changed: readonly string[]
+  /** Ids of the logins that those had before. */
+  readonly formerLogins: readonly string[]
+  /** In this stock before as they are: nothing was written for them. */
   readonly alreadyStocked: readonly string[]
   /** In another product's or country's stock: nothing was added for them. */
   readonly elsewhere: readonly { readonly ip: string; readonly productId: string; readonly country: string }[]
 }
 
-const emptyReport: StockingReport = { added: [], alreadyStocked: [], elsewhere: [] }
+const emptyReport: StockingReport = {
+  added: [],
+  changed: [],
+  formerLogins: [],
+  alreadyStocked: [],
+  elsewhere: [],
+}
 
 /** About 20 KiB of events and 101 streams a command: far below 1 MiB an append and one set-based read. */
 const batchAddresses = 100
 
 type AddressStates = ReadonlyMap<string, AddressState>
+
+/** The addresses that are reached by another endpoint than before. One that names none is left as it is. */
+const movedOf = (
+  stock: StockState,
+  addresses: readonly StockedAddress[],
+): EndpointsChanged['data']['changes'] => {
+  const moved = addresses.flatMap(({ ip, endpoint }) => {
+    const before = stock.addresses.get(ip)
+    return before && endpoint && !isDeepStrictEqual(before.endpoint, endpoint) ? [{ ip, endpoint }] : []
+  })
+  if (moved.length === 0) return []
+  const rentals = new Map(stock.rentals.entrySeq().map(([proxyId, { ip }]) => [ip, proxyId as ProxyId]))
+  return moved.map((each) => ({ ...each, proxyId: rentals.get(each.ip) ?? null }))
+}
 
 /**
  * Adds what is not in stock anywhere. Each address's own stream is written before the stock stream, so that two
@@ -34,6 +67,7 @@ type AddressStates = ReadonlyMap<string, AddressState>
 export const decideStocking = (
   states: { readonly stock: StockState; readonly addresses: AddressStates },
   { productId, country, addresses }: Stocking,
+  nowMs: number,
 ): CommandDecision<StockingReport> => {
   const heldBy = (ip: string): AddressState => {
     const held = states.addresses.get(ip) ?? null
@@ -50,17 +84,31 @@ export const decideStocking = (
     type: 'AddressesStocked',
     data: { productId, country, addresses: fresh },
   }
+  const moved = movedOf(states.stock, here)
+  const changed: EndpointsChanged = {
+    type: 'EndpointsChanged',
+    data: { changes: moved, changedAt: isoTime(nowMs) },
+  }
+  const ofStock: readonly StockEvent[] = [
+    ...(fresh.length > 0 ? [stocked] : []),
+    ...(moved.length > 0 ? [changed] : []),
+  ]
+  const movedIps = new Set(moved.map(({ ip }) => ip))
   return {
     appends: [
       ...claimed.map(({ ip }) => {
         const event: AddressStocked = { type: 'AddressStocked', data: { ip, productId, country } }
         return { stream: addressStream(ip), events: [event] }
       }),
-      ...(fresh.length > 0 ? [{ stream: stockStream(productId, country), events: [stocked] }] : []),
+      ...(ofStock.length > 0 ? [{ stream: stockStream(productId, country), events: ofStock }] : []),
     ],
     answer: {
       added: fresh.map(({ ip }) => ip),
-      alreadyStocked: here.filter((address) => !fresh.includes(address)).map(({ ip }) => ip),
+      changed: [...movedIps],
+      formerLogins: moved.flatMap(({ ip }) => states.stock.addresses.get(ip)?.endpoint?.credentialId ?? []),
+      alreadyStocked: here
+        .filter((address) => !fresh.includes(address) && !movedIps.has(address.ip))
+        .map(({ ip }) => ip),
       elsewhere: addresses.flatMap((address) => {
         const held = heldBy(address.ip)
         return held === null || isHere(address)
@@ -73,6 +121,8 @@ export const decideStocking = (
 
 const merged = (a: StockingReport, b: StockingReport): StockingReport => ({
   added: [...a.added, ...b.added],
+  changed: [...a.changed, ...b.changed],
+  formerLogins: [...a.formerLogins, ...b.formerLogins],
   alreadyStocked: [...a.alreadyStocked, ...b.alreadyStocked],
   elsewhere: [...a.elsewhere, ...b.elsewhere],
 })
@@ -110,13 +160,14 @@ export const addAddresses = async (
       correlationId: cause.correlationId,
       actor: cause.actor,
       streams,
-      decide: ({ stock, ...addresses }) =>
+      decide: ({ stock, ...addresses }, { nowMs }) =>
         decideStocking(
           {
             stock: stock as StockState,
             addresses: new Map(Object.entries(addresses as Record<string, AddressState>)),
           },
           batch,
+          nowMs,
         ),
     })
     report = merged(report, outcome.answer)

@@ -216,7 +216,7 @@ const errorTable = {
   check_not_available: entry({
     status: 409,
     retry: 'never',
-    help: 'This service has no target that a check could ask: its operator sets FAREBOX_GATEWAY_CHECK_URL.',
+    help: 'This service has no target that a check of this address could ask: its operator sets FAREBOX_GATEWAY_CHECK_URL.',
   }),
   idempotency_conflict: entry({
     status: 409,

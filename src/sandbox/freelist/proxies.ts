@@ -57,7 +57,7 @@ export const startFreeProxies = async (options: {
     )
   }
   const start = async (one: PlannedProxy): Promise<RunningProxy> => {
-    const dial = createExitDial({ own: one.exitIp, allowLoopback: true, whoamiPort: null })
+    const dial = createExitDial({ own: one.exitIp, allowLoopback: true, whoami: null })
     const served: Served = { planned: one, dial, remembered: null }
     const server = createServer({ noDelay: true }, (socket) => {
       sockets.add(socket)

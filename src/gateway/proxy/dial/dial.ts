@@ -64,9 +64,9 @@ const throughEndpoint = async (
 export const createDial =
   (parts: DialParts): Dial =>
   (request) => {
-    const { via, sandbox } = request.exit
+    const { via, sandbox, places } = request.exit
     const direct = (localAddress: string | null): Promise<Dialled> =>
-      dialDirect(parts, { ...request, localAddress, loopback: sandbox })
+      dialDirect(parts, { ...request, localAddress, loopback: sandbox, ...(places && { places }) })
     switch (via.kind) {
       case 'direct':
         return direct(via.localAddress)

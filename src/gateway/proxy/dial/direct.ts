@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { Denied } from '../ports.ts'
+import type { Denied, Exit } from '../ports.ts'
 import type { Target } from '../targets/host.ts'
 import type { Resolve } from '../targets/resolve.ts'
 import type { TargetRules } from '../targets/rules.ts'
@@ -22,6 +22,8 @@ export type DirectRequest = {
   readonly target: Target
   readonly localAddress: string | null
   readonly loopback: boolean
+  /** As of an exit. */
+  readonly places?: Exit['places']
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
@@ -58,13 +60,14 @@ export const targetAddresses = async (
 
 /** From this machine, checked on the address that is dialled. */
 export const dialDirect = async (parts: DirectParts, request: DirectRequest): Promise<Dialled> => {
-  const found = await targetAddresses(parts, request)
+  const { target, localAddress, places, timeoutMs, signal } = request
+  const place = places?.[`${target.host}:${target.port}`]
+  const found = place ? [place.host] : await targetAddresses(parts, request)
   if ('denied' in found) return byTarget(found)
-  const { target, localAddress, timeoutMs, signal } = request
   try {
     const wire = await raceTo({
       addresses: inTurns(found),
-      port: target.port,
+      port: place?.port ?? target.port,
       localAddress,
       timeoutMs,
       signal,
