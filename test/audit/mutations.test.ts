@@ -5,10 +5,11 @@ import { groups } from '../../projections/groups.ts'
 import { sealKeyOf } from '../../src/books/audit/seal-key.ts'
 import { type Finding, findingText } from '../../src/books/audit/verify/finding.ts'
 import { verifyLog } from '../../src/books/audit/verify/verify.ts'
-import { newEventId, newId } from '../../src/kernel/ids.ts'
+import { newEventId, newId, scrapeIdOf } from '../../src/kernel/ids.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
-import { deliveryStream, depositStream, orderStream } from '../../src/terms/streams.ts'
+import { holdIdOf } from '../../src/scrapers/calls/events.ts'
+import { deliveryStream, depositStream, orderStream, scrapeStream } from '../../src/terms/streams.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
@@ -321,6 +322,8 @@ describe('of the read tables', () => {
     const period = { interval: 'month', period: { unit: 'month', count: 1 }, periodStart: null }
     const order = { ...paid, orderId: 'ord_open', subscription: { subscriptionId: 'sub_open', ...period } }
     const { metadata } = last
+    const scrapeId = scrapeIdOf(accountId, 'open')
+    const called = { platform: 'tiktok', operation: 'profile', keyId: 'key_open' }
     const fresh = (
       stream: StoredEvent['stream'],
       revision: number,
@@ -347,6 +350,17 @@ describe('of the read tables', () => {
         ...{ deliveryId: 'dlv_open', endpointId, accountId, resource: 'ord_open' },
       }),
       fresh(depositStream('dep_open'), 0, recorded.type, { ...JSON.parse(recorded.data), reference: 'open' }),
+      // Its process has gone.
+      fresh(scrapeStream(scrapeId), 0, 'ScrapeStarted', {
+        ...called,
+        ...{ scrapeId, accountId, attempt: 1, requestId: 'open', fingerprint: 'open', priceMicros: 3_000 },
+        leaseUntil: '2026-11-21T00:00:00.000Z',
+      }),
+      fresh(debit.stream, last.revision + 2, 'FundsHeld', {
+        ...called,
+        ...{ holdId: holdIdOf(scrapeId, 1), requestId: 'open', amountMicros: 3_000 },
+        availableAfterMicros: availableAfterMicros - 3_000,
+      }),
     ])
   }
 

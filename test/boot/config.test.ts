@@ -27,6 +27,7 @@ test('no setting is needed', () => {
   assert.deepEqual(config.rates, {
     key: { burst: 300, perSecond: 50 },
     address: { burst: 600, perSecond: 100 },
+    scrapes: { burst: 100, perSecond: 20 },
   })
 })
 

@@ -1,7 +1,9 @@
 import type pg from 'pg'
-import type { AccountId, NoticeId, OrderId, PlanId, SubscriptionId } from '../../kernel/ids.ts'
+import type { AccountId, NoticeId, OrderId, PlanId, ScrapeId, SubscriptionId } from '../../kernel/ids.ts'
 import { gatewayAccount } from '../../money/ledger/postings.ts'
 import { refuseUnmade } from '../../platform/cli/read-tables.ts'
+import { maxAttempts } from '../../scrapers/calls/decide.ts'
+import { holdIdOf } from '../../scrapers/calls/events.ts'
 import type { StreamName } from '../../terms/streams.ts'
 import {
   accountStream,
@@ -9,6 +11,7 @@ import {
   noticeStream,
   orderStream,
   planStream,
+  scrapeStream,
   stockStream,
   subscriptionStream,
   termsStream,
@@ -95,6 +98,16 @@ const ofRefund: Find = async (pool, id) => {
   }
 }
 
+/** Its holds are named after it, one a try. */
+const ofScrape: Find = async (pool, id) => {
+  const holds = Array.from({ length: maxAttempts }, (_, n) => holdIdOf(id as ScrapeId, n + 1))
+  const { rows } = await pool.query<{ position: number }>(
+    'select position from read.journal_entries where reference = any ($1::text[]) order by position',
+    [holds],
+  )
+  return { own: [scrapeStream(id as ScrapeId)], positions: rows.map(({ position }) => position) }
+}
+
 /** What can be explained by its id, by what the id begins with. An `acc_…` and a `cus_…` are accounts of the books. */
 const things: Readonly<Record<string, { readonly word: string; readonly find: Find }>> = {
   ord: { word: 'order', find: ofOrder },
@@ -114,6 +127,7 @@ const things: Readonly<Record<string, { readonly word: string; readonly find: Fi
       ),
   },
   ref: { word: 'refund', find: ofRefund },
+  scr: { word: 'scrape', find: ofScrape },
   crd: { word: 'gateway', find: ofGateway },
   whs: { word: 'webhook', find: ofEndpoint },
   key: {

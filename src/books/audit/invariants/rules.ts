@@ -5,6 +5,7 @@ import { movementRules } from './movements.ts'
 import { orderRules } from './orders.ts'
 import { periodRules } from './periods.ts'
 import { planRules } from './plans.ts'
+import { scrapeRules } from './scrapes.ts'
 import { stockRules } from './stock.ts'
 import { violationsTable } from './violation.ts'
 import { walletRules } from './wallets.ts'
@@ -29,4 +30,5 @@ export const rules: readonly ReadModel[] = [
   planRules,
   capRules,
   periodRules,
+  scrapeRules,
 ]
