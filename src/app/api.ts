@@ -67,6 +67,7 @@ import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { scrapeFinanceRoutes } from '../scrapers/usage/finance-routes.ts'
 import { scrapeUsageRoutes } from '../scrapers/usage/usage-routes.ts'
+import { scrapeRoutes } from '../scrapers/calls/routes.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 import { freeToolRoutes } from './freelist/open-tools.ts'
@@ -253,6 +254,7 @@ export const createApi = (parts: ApiParts): Api => {
       deposits: payments.deposits,
       returnUrls,
     }),
+    ...scrapeRoutes(parts.scrapers),
     ...freeToolRoutes({
       pool,
       clock,

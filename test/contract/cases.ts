@@ -4,6 +4,7 @@ import { createCatalogService } from '../../src/market/catalog/service.ts'
 import { type Called, declaredOf } from '../support/http.ts'
 import { until } from '../support/until.ts'
 import { goodRequests, nobodyListens, type Request } from './requests.ts'
+import { scrapeCases } from './scrape-cases.ts'
 import { done, operator, type Stage, untilExits } from './stage.ts'
 
 /** One way to get one answer of one operation. `answer` is `201`, or `409 price_changed`. */
@@ -92,7 +93,7 @@ const prepare = async (stage: Stage) => {
 
   const customers = await done(client.get(`${resellers}/customers`, { key: demo.reseller.key }))
 
-  const blocked = await stage.customer({ cents: 1_000 })
+  const blocked = await stage.customer({ cents: 1_000, scopes: ['buy', 'scrape'] })
   await accounts.block(blocked.accountId, 'chargebacks', operator)
 
   const poor = await stage.customer({ cents: 600 + 280 })
@@ -182,7 +183,10 @@ type Prepared = Awaited<ReturnType<typeof prepare>>
 const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<string, Request>>): Case[] => {
   const { client, demo, document } = stage
   const { buyer, reseller, scraper } = demo
-  const ways: readonly [answer: string, how: string, change: (request: Request) => Request][] = [
+  /** A key of the other scope than the operation needs. */
+  const unfit = (operation: string): string => (operation === 'scrape' ? buyer : scraper).key
+  type Change = (request: Request, operation: string) => Request
+  const ways: readonly [answer: string, how: string, change: Change][] = [
     ['401 unauthorized', 'without a key', (request) => ({ ...request, key: '' })],
     ['401 unauthorized', 'with a revoked key', (request) => ({ ...request, key: prepared.revokedKey })],
     [
@@ -195,16 +199,20 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       'a position that is no number',
       (request) => ({ ...request, headers: { 'X-Farebox-Position': 'soon' } }),
     ],
-    ['403 missing_scope', 'a key for scrapers', (request) => ({ ...request, key: scraper.key })],
+    [
+      '403 missing_scope',
+      'a key of another scope',
+      (request, operation) => ({ ...request, key: unfit(operation) }),
+    ],
     ['403 account_blocked', 'a blocked account', (request) => ({ ...request, key: prepared.blocked.key })],
     [
       '404 not_found',
       'an id that nothing has',
-      (request) => ({
+      (request, operation) => ({
         ...request,
         path: request.path.replace(
-          /(isp-static|revenue|assets:gateway:manual|(?:ord|pln|prx|dep|whs|cus|sub)_[^/?]+)/,
-          'nothing',
+          /(isp-static|revenue|assets:gateway:manual|(?:ord|pln|prx|dep|whs|cus|sub)_[^/?]+|reddit)/,
+          operation === 'scrape' ? 'red%00dit' : 'nothing',
         ),
         ...(request.path === extend && { json: { proxy_ids: ['prx_nothing'], period_days: 30 } }),
       }),
@@ -264,7 +272,11 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
     [
       '403 reseller_forbidden',
       'a customer on an ordinary key',
-      (request) => ({ ...request, key: buyer.key, headers: { 'X-Reseller-Customer-Id': 'c-1' } }),
+      (request, operation) => ({
+        ...request,
+        ...(operation !== 'scrape' && { key: buyer.key }),
+        headers: { 'X-Reseller-Customer-Id': 'c-1' },
+      }),
     ],
     ['400 invalid_limit', 'limit=0', (request) => withQuery(request, 'limit=0')],
     ['400 invalid_offset', 'offset=-1', (request) => withQuery(request, 'offset=-1')],
@@ -277,10 +289,13 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
     ways
       .filter(([answer]) => declared.has(`${operation} ${answer}`))
       .filter(([answer]) => answer !== '200' || !replayable.has(operation))
-      // The key of an order is none of a replacement.
-      .filter(([answer]) => answer !== '409 idempotency_conflict' || operation !== 'replaceProxy')
+      // The key of an order is none of a replacement, nor of a scrape.
+      .filter(
+        ([answer]) =>
+          answer !== '409 idempotency_conflict' || !['replaceProxy', 'scrape'].includes(operation),
+      )
       .map(([answer, how, change]): Case => {
-        const { method, path, ...options } = change({ key: buyer.key, ...request })
+        const { method, path, ...options } = change({ key: buyer.key, ...request }, operation)
         const { key, ...keyless } = options
         const sent = key === '' ? keyless : options
         return { operation, answer, how, send: () => client.call(method, path, sent) }
@@ -779,12 +794,14 @@ export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case
     resellerKey: stage.demo.reseller.key,
     customerId: prepared.customerId,
     financeToken: stage.financeToken,
+    scraperKey: stage.demo.scraper.key,
   })
   return {
     cases: [
       ...commonCases(stage, prepared, good),
       ...ownCases(stage, prepared),
       ...financeCases(stage, good),
+      ...(await scrapeCases(stage)),
     ],
     prepared,
   }

@@ -8,6 +8,7 @@ import { declaredOf, httpClient } from '../support/http.ts'
 import { type Case, orderlyCases, play } from './cases.ts'
 import { keylessBlind, keylessCases, keylessLimited } from './keyless.ts'
 import { goodRequests } from './requests.ts'
+import { lateScrapeCases } from './scrape-cases.ts'
 import { done, openStage, operator, type Stage } from './stage.ts'
 
 /** Plays cases in their order, each as a test of its own name. */
@@ -49,6 +50,7 @@ const decidedAlone = [
   'listVerifications',
   'createSubscription',
   'cancelSubscription',
+  'scrape',
 ]
 
 /** Operations that need nothing but their key. */
@@ -72,7 +74,12 @@ test('every answer that the interface description declares is given', async (t) 
   const { client, farebox, demo } = stage
   const key = demo.buyer.key
   const played = new Set<string>()
-  const good = goodRequests({ ...holdings, resellerKey: demo.reseller.key, financeToken: stage.financeToken })
+  const good = goodRequests({
+    ...holdings,
+    resellerKey: demo.reseller.key,
+    financeToken: stage.financeToken,
+    scraperKey: demo.scraper.key,
+  })
 
   const { cases, prepared } = await orderlyCases(stage)
   await playAll(t, cases, played)
@@ -82,6 +89,18 @@ test('every answer that the interface description declares is given', async (t) 
   const unchecking = await beside(t, stage, {
     FAREBOX_GATEWAY_CHECK_URL: undefined,
     FAREBOX_SANDBOX: 'off',
+  })
+  // What a provider says of our key or credits shuts it off for a while, in the process that heard it.
+  const sandbox = { FAREBOX_SANDBOX_URL: demo.sandbox ?? undefined }
+  const keyless = await beside(t, stage, sandbox)
+  const broke = await beside(t, stage, sandbox)
+  const unserved = await beside(t, stage, {
+    FAREBOX_DEMO: 'off',
+    FAREBOX_SANDBOX: 'off',
+    FAREBOX_RATE_LIMIT: undefined,
+    FAREBOX_WEBHOOK_ALLOW_LOOPBACK: undefined,
+    FAREBOX_GATEWAY_ALLOW_LOOPBACK: undefined,
+    FAREBOX_SCRAPERS_KEY: 'nobody-is-asked',
   })
   const [rental] = prepared.bought.isp.proxyIds
   await playAll(
@@ -116,6 +135,7 @@ test('every answer that the interface description declares is given', async (t) 
         how: 'a service without a target',
         send: () => unchecking.get(`/api/v1/proxies/${rental}/check`, { key }),
       },
+      ...lateScrapeCases(stage, { future, keyless, broke, unserved }),
     ],
     played,
   )
@@ -173,7 +193,12 @@ test('every answer that the interface description declares is given', async (t) 
     const before = await log.head()
     let ordered = 0
     for (const [operation, { method, path, ...options }] of Object.entries(
-      goodRequests({ ...holdings, resellerKey: reseller.key, financeToken: limited.financeToken }),
+      goodRequests({
+        ...holdings,
+        resellerKey: reseller.key,
+        financeToken: limited.financeToken,
+        scraperKey: limited.demo.scraper.key,
+      }),
     )) {
       const send = () => limited.client.call(method, path, { key: buyer.key, ...options })
       // Of requests of one key that come at once, only the first may have a token.

@@ -17,6 +17,8 @@ export type Holdings = {
   readonly resellerKey: string
   readonly customerId: string
   readonly financeToken: string
+  /** A key that may call scrapers. */
+  readonly scraperKey: string
 }
 
 const v1 = '/api/v1'
@@ -114,6 +116,12 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     method: 'POST',
     path: `${v1}/proxies/extend`,
     json: { proxy_ids: [held.proxyId], period_days: 30 },
+  },
+  scrape: {
+    method: 'POST',
+    path: '/v1/scrape/reddit/subreddit',
+    json: { subreddit: 'AskReddit' },
+    key: held.scraperKey,
   },
   getTrialBalance: { method: 'GET', path: `${finance}/trial-balance`, key: held.financeToken },
   getAccountBalance: { method: 'GET', path: `${finance}/accounts/revenue`, key: held.financeToken },

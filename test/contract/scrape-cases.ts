@@ -1,0 +1,61 @@
+import type { HttpClient } from '../support/http.ts'
+import type { Case } from './cases.ts'
+import { done, type Stage } from './stage.ts'
+
+const path = '/v1/scrape/reddit/subreddit'
+const profile = '/v1/scrape/tiktok/profile'
+
+const scrapeOf =
+  ({ client, demo }: Pick<Stage, 'client' | 'demo'>) =>
+  (answer: string, how: string, json: unknown, at = path, key = demo.scraper.key, headers = {}): Case => ({
+    operation: 'scrape',
+    answer,
+    how,
+    send: () => client.post(at, json, { key, headers }),
+  })
+
+/** What a scraper answers while its provider can be asked. Words in a target tell the stand-in what to do. */
+export const scrapeCases = async (stage: Stage): Promise<readonly Case[]> => {
+  const scrape = scrapeOf(stage)
+  const poor = await stage.customer({ cents: 0, scopes: ['scrape'] })
+  const headers = { 'X-Request-Id': 'known' }
+  await done(stage.client.post(path, { subreddit: 'cats' }, { key: stage.demo.scraper.key, headers }))
+  return [
+    scrape('404 unknown_scraper', 'a platform that there is not', {}, '/v1/scrape/nothing/profile'),
+    scrape('400 bad_input', 'without what it needs', {}),
+    scrape('402 insufficient_balance', 'an empty wallet', { subreddit: 'cats' }, path, poor.key),
+    scrape(
+      '409 idempotency_conflict',
+      'the id of another call',
+      { subreddit: 'dogs' },
+      path,
+      undefined,
+      headers,
+    ),
+    scrape('404 target_not_found', 'nobody of this name', { handle: 'missing-1' }, profile),
+    scrape('403 target_restricted', 'for grown-ups', { handle: 'agegate-1' }, profile),
+    scrape('502 provider_failed', 'no answer', { handle: 'html-1' }, profile),
+  ]
+}
+
+/** What it answers in processes of their own: a day later, without a key or credits, and where nobody serves the row. */
+export const lateScrapeCases = (
+  { demo }: Pick<Stage, 'demo'>,
+  others: Readonly<Record<'future' | 'keyless' | 'broke' | 'unserved', HttpClient>>,
+): readonly Case[] => {
+  const { key } = demo.scraper
+  const by = (client: HttpClient) => scrapeOf({ client, demo })
+  return [
+    by(others.future)('410 result_expired', 'a day later', { subreddit: 'cats' }, path, key, {
+      'X-Request-Id': 'known',
+    }),
+    by(others.keyless)('503 upstream_auth_rejected', 'our key is refused', { handle: 'nokey-1' }, profile),
+    by(others.broke)(
+      '503 upstream_credits_exhausted',
+      'our credits are spent',
+      { handle: 'broke-1' },
+      profile,
+    ),
+    by(others.unserved)('503 scraper_unavailable', 'withdrawn', {}, '/v1/scrape/tiktok/popular-hashtags'),
+  ]
+}
