@@ -52,7 +52,12 @@ test('whatever is sent to any operation gets an answer that is declared, and is 
     let succeeded = 0
     let before = await balances()
     const [buyer] = callers as [Caller]
-    const asking = operation.path.startsWith('/finance/') ? [{ ...buyer, key: stage.financeToken }] : callers
+    const ownKey = operation.path.startsWith('/finance/')
+      ? stage.financeToken
+      : operation.path.startsWith('/v1/scrape/')
+        ? stage.demo.scraper.key
+        : null
+    const asking = ownKey === null ? callers : [{ ...buyer, key: ownKey }]
     const requests = requestsOf(operation, asking, document, otherKeys)
     await fc.assert(
       fc.asyncProperty(requests, async ({ path, key, headers, raw }) => {

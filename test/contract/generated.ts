@@ -1,3 +1,5 @@
+import { scraperOf } from '../../src/scrapers/catalog/table.ts'
+import { exampleOf } from '../scrapers/provider-world.ts'
 import fc from '../support/fast-check.ts'
 import type { Document } from '../support/http.ts'
 import {
@@ -237,6 +239,11 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
         id,
         query: { country: meta?.country },
       }))
+    case 'scrape':
+      return fc.constantFrom(...idsOf(live, operation)).map((id) => {
+        const [platform = '', name = ''] = id.split('|')
+        return { ...none, id, body: exampleOf(scraperOf(platform, name)!) }
+      })
     case 'getTrialBalance':
     case 'getAccountBalance':
     case 'getAccountStatement':

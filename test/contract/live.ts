@@ -1,3 +1,4 @@
+import { platforms, scrapers } from '../../src/scrapers/catalog/table.ts'
 import type { HttpClient } from '../support/http.ts'
 import type { Pools } from './arbitraries.ts'
 import { nobodyListens } from './requests.ts'
@@ -191,10 +192,15 @@ const accountsOfBooks = ['assets:gateway:manual', 'revenue:orders:residential', 
 const parentsOfBooks = ['assets', 'revenue:orders', 'liabilities:wallet', ...accountsOfBooks]
 
 /** Live ids by what stands before `{id}` in a path. */
+/** A platform and an operation with a `|` between. */
+const scraperIds = scrapers.map(({ platform, operation }) => `${platform}|${operation}`)
+
 export const idsOf = (
   live: Live,
   { path, method }: { readonly path: string; readonly method: string },
 ): readonly string[] => {
+  if (path.includes('{operation}')) return scraperIds
+  if (path.includes('{platform}')) return platforms
   if (path.includes('{account}')) return path.endsWith('/statement') ? accountsOfBooks : parentsOfBooks
   if (path.includes('{deliveryId}')) return live.deliveryIds
   if (path.includes('{entryId}')) return live.entryIds
