@@ -16,6 +16,7 @@ import { createExitLogins } from '../gateway/exits/vault.ts'
 import { lineRoutes } from '../gateway/lines/routes.ts'
 import { createLineSets } from '../gateway/lines/sets.ts'
 import { createWhitelist } from '../gateway/lines/whitelist.ts'
+import { whitelistRoutes } from '../gateway/lines/whitelist-routes.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { createDirectory } from '../market/accounts/directory.ts'
@@ -200,6 +201,10 @@ export const createApi = (parts: ApiParts): Api => {
       gateway: config.gateway,
       exits: { index: exits.index, health },
       sets: createLineSets({ pool }),
+    }),
+    ...whitelistRoutes({
+      ...shared,
+      exits: { index: exits.index, health },
       whitelist: createWhitelist({ pool, clock }),
       allowLoopback: config.gatewayAllowLoopback,
     }),

@@ -593,6 +593,13 @@ const lineCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
     how,
     send: () => client.post(planPath(held, 'whitelist'), { entries: [{ cidr }] }, { key }),
   })
+  const listedFor = (answer: string, how: string, targeting: object): Case => ({
+    operation: 'addToWhitelist',
+    answer,
+    how,
+    send: () =>
+      client.post(planPath(bought.plan, 'whitelist'), { entries: [{ cidr: '9.9.1.5', targeting }] }, own),
+  })
   const takeOff = (answer: string, how: string, id: string): Case => ({
     operation: 'removeFromWhitelist',
     answer,
@@ -645,6 +652,16 @@ const lineCases = ({ client, demo }: Stage, prepared: Prepared): Case[] => {
     }),
     whitelist('201', 'an address', '9.9.1.3'),
     whitelist('400 invalid_ip', 'a private address', '10.0.0.1'),
+    listedFor('201', 'an address that goes out of one country', { country: 'us' }),
+    listedFor('400 invalid_targeting', 'a misspelt city', { country: 'us', city: 'dalas' }),
+    listedFor('400 invalid_asn', 'network 0', { asn: 0 }),
+    listedFor('400 invalid_os', 'an unknown system', { os: 'linux' }),
+    listedFor('400 invalid_strict', 'a text', { strict: 'off' }),
+    listedFor('400 invalid_udp', 'a text', { udp: 'on' }),
+    listedFor('400 invalid_exclude', 'the country that is wanted', {
+      country: 'us',
+      excludeCountries: ['us'],
+    }),
     whitelist('409 address_taken', 'an address of another plan', '9.9.1.2'),
     whitelist('409 whitelist_limit_reached', 'one more than 150', '9.9.1.4', poor.key, poorPlan),
     takeOff('204', 'an entry', entryId),

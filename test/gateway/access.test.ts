@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { openAccess } from '../../src/app/open-access.ts'
+import type { Whitelisted } from '../../src/gateway/lines/whitelist-look-up.ts'
 import type { Admission, Denied, Knock } from '../../src/gateway/proxy/ports.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'
 import { createAccounts } from '../../src/market/accounts/service.ts'
@@ -19,7 +20,7 @@ describe('who may use the gateway', () => {
   let offsetMs = 0
   const ends: (() => unknown)[] = []
   let gateway: ReturnType<typeof openAccess>
-  const whitelist = new Map<string, PlanId>()
+  const whitelist = new Map<string, Whitelisted>()
 
   before(async () => {
     const held = { after: (end: () => unknown) => void ends.push(end) } as TestContext
@@ -200,7 +201,7 @@ describe('who may use the gateway', () => {
   })
 
   test('an address on a whitelist needs no credentials, and credentials that are sent win', async () => {
-    whitelist.set('198.51.100.4', plan)
+    whitelist.set('198.51.100.4', { planId: plan, targeting: null })
     admitted(await knock(null, { source: '198.51.100.4' })).close({ error: null, host: null })
     const answer = await knock({ username: 'nobodysname123', password: 'x' }, { source: '198.51.100.4' })
     assert.deepEqual(refused(answer), [407, 'wrong_credentials'])

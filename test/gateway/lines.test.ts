@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createLineSets } from '../../src/gateway/lines/sets.ts'
 import { parseUsername } from '../../src/gateway/lines/username.ts'
-import { createWhitelistLookup, networkOf } from '../../src/gateway/lines/whitelist.ts'
+import { networkOf } from '../../src/gateway/lines/whitelist.ts'
+import { createWhitelistLookup } from '../../src/gateway/lines/whitelist-look-up.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'
 import type { Called, HttpClient } from '../support/http.ts'
 import { startService } from '../support/service.ts'
@@ -255,20 +256,16 @@ test('lines of plans', async (t) => {
     assert.equal((await buyer.get(path)).body.total, 1)
 
     const lookup = createWhitelistLookup({ pool, clock, onError: (error) => assert.fail(String(error)) })
-    assert.equal(await lookup.planOf('203.0.114.7'), basic)
-    assert.equal(await lookup.planOf('203.0.115.99'), premium)
-    assert.equal(await lookup.planOf('203.0.117.1'), null)
-    assert.equal(await lookup.planOf('no address'), null)
+    assert.deepEqual(await lookup.find('203.0.114.7'), { planId: basic, targeting: null })
+    assert.equal((await lookup.find('203.0.115.99'))?.planId, premium)
+    assert.equal(await lookup.find('203.0.117.1'), null)
+    assert.equal(await lookup.find('no address'), null)
     await until(async () => (await buyer.get(other)).body.whitelist[0].lastUsedAt !== null, {
       what: 'the use',
     })
     assert.equal((await add({ entries: [{ cidr: '203.0.115.9' }] }, other)).status, 201)
-    assert.equal(
-      await createWhitelistLookup({ pool, clock, onError: (error) => assert.fail(String(error)) }).planOf(
-        '203.0.115.9',
-      ),
-      basic,
-    )
+    const fresh = createWhitelistLookup({ pool, clock, onError: (error) => assert.fail(String(error)) })
+    assert.equal((await fresh.find('203.0.115.9'))?.planId, basic, 'the narrowest network')
 
     for (const cidr of [
       '',

@@ -9,7 +9,7 @@ import { Registry } from 'prom-client'
 import { addressExit, rentalExit } from '../../gateway/access/rental-exit.ts'
 import { openExits } from '../../gateway/exits/open.ts'
 import { createLineSets } from '../../gateway/lines/sets.ts'
-import { createWhitelistLookup } from '../../gateway/lines/whitelist.ts'
+import { createWhitelistLookup } from '../../gateway/lines/whitelist-look-up.ts'
 import { createGateway } from '../../gateway/proxy/gateway.ts'
 import { parseTargetPolicy, usualPolicy } from '../../gateway/proxy/targets/policy.ts'
 import type { Clock } from '../../kernel/clock.ts'
@@ -194,7 +194,7 @@ const openInto = async (
     monotonicMs,
     logger,
     maxTunnels: config.gateway.planConnections,
-    whitelisted: whitelist.planOf,
+    whitelisted: whitelist.find,
     targetingOfSet: sets.targetingOf,
     exitOf: async (rental) => {
       const own = addressExit(rental, exits.live.sandbox(), sandbox && config.gatewayAllowLoopback)

@@ -8,6 +8,7 @@ import type { SessionCap, SessionCaps } from '../budget/session-caps.ts'
 import type { Usage } from '../budget/usage.ts'
 import { anywhere, type Line, type Targeting } from '../lines/targeting.ts'
 import { baseOf, parseUsername } from '../lines/username.ts'
+import type { Whitelisted } from '../lines/whitelist-look-up.ts'
 import type { Access, Admission, Denied, Exit, Knock, Spending } from '../proxy/ports.ts'
 import { refuseBeyond } from './admission.ts'
 import {
@@ -39,8 +40,8 @@ export type AccessParts = {
   readonly budgets: Budgets
   readonly sessionCaps: SessionCaps
   readonly usage: Usage
-  /** The plan that an address may use without credentials; null: none. */
-  readonly whitelisted: (source: string) => Promise<PlanId | null>
+  /** The plan that an address may use without credentials, and where it goes out; null: none. */
+  readonly whitelisted: (source: string) => Promise<Whitelisted | null>
   /** The targeting that a `-set-` token names; null: none, or another plan's. */
   readonly targetingOfSet: (planId: PlanId, set: string) => Promise<Targeting | null>
   /** The way out of a rented address. */
@@ -50,6 +51,14 @@ export type AccessParts = {
   readonly clock: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Pick<Logger, 'warn'>
+}
+
+/** Whose knock it is. */
+type Found = {
+  readonly plan: KnownPlan
+  readonly generation: number
+  /** Of an address on a whitelist that came without credentials; else the username says it. */
+  readonly targeting: Targeting | null
 }
 
 const refreshMs = 500
@@ -94,14 +103,13 @@ export const startAccess = (
   }
 
   /** The plan of a knock and the generation of its password; what a foreign plan is like shows in nothing. */
-  const planOf = async (
-    knock: Knock,
-  ): Promise<{ readonly plan: KnownPlan; readonly generation: number } | Denied> => {
+  const planOf = async (knock: Knock): Promise<Found | Denied> => {
     const { credentials: given, source } = knock
     if (given === null) {
-      const planId = await parts.whitelisted(source)
-      const plan = planId && (await directory.find(planId))
-      return plan ? { plan, generation: plan.generation } : noCredentials
+      const listed = await parts.whitelisted(source)
+      const plan = listed && (await directory.find(listed.planId))
+      if (!plan) return noCredentials
+      return { plan, generation: plan.generation, targeting: listed.targeting }
     }
     const planId = await parts.logins.of(baseOf(given.username))
     const plan = planId && (await directory.find(planId))
@@ -110,11 +118,15 @@ export const startAccess = (
       return wrong(source)
     }
     const generation = passwords.generationOf({ ...plan, id: plan.planId }, given.password, clock())
-    return generation === null ? wrong(source) : { plan, generation }
+    return generation === null ? wrong(source) : { plan, generation, targeting: null }
   }
 
-  const lineOf = async (knock: Knock, plan: KnownPlan): Promise<Line | Denied> => {
+  const lineOf = async (knock: Knock, { plan, targeting: listed }: Found): Promise<Line | Denied> => {
     const base = credentials.of(plan.planId, 0).username
+    if (listed !== null) {
+      const line: Line = { base, targeting: listed, session: null, limitMegabytes: null, set: null }
+      return refuseBeyond(line, plan.targeting) ?? line
+    }
     const parsed = parseUsername(knock.credentials?.username ?? base)
     if (!parsed.ok) return tokenRefused(parsed.problem.token, parsed.problem.detail)
     const { line } = parsed
@@ -147,7 +159,7 @@ export const startAccess = (
       parts.usage.ended({ planId, error: answer.error, host: null, bytes: 0 })
       return answer
     }
-    const line = await lineOf(knock, plan)
+    const line = await lineOf(knock, found)
     if (denied(line)) return fail(line)
     if (open.of(planId) >= parts.maxTunnels) return fail(tooManyConnections(parts.maxTunnels))
     const cap = await capOf(line, planId)

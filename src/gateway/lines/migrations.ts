@@ -25,4 +25,6 @@ export const migrations: Migrations = {
     create index whitelist_plan on vault.whitelist (plan_id, entry_id);
     create index whitelist_account on vault.whitelist (account_id);
   `,
+  // Where connections of an address go out; null: anywhere.
+  '1408_whitelist_targeting': 'alter table vault.whitelist add column targeting jsonb',
 }

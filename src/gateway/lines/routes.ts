@@ -3,23 +3,15 @@ import { z } from 'zod'
 import type { Reads } from '../../../projections/engine/reads.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { Catalog } from '../../market/catalog/catalog.ts'
-import type { Generate } from '../../market/catalog/product.ts'
 import { createOwnPlan } from '../../market/plans/own-plan.ts'
 import type { PlanQueries } from '../../market/plans/queries.ts'
-import {
-  connectionOf,
-  type FoundPlan,
-  type Gateway,
-  PlanRecord,
-  planExample,
-} from '../../market/plans/record.ts'
+import { connectionOf, type Gateway, PlanRecord, planExample } from '../../market/plans/record.ts'
 import { rotatePlanPassword } from '../../market/plans/rotation.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { refuse } from '../../platform/http/errors.ts'
-import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import type { Family } from '../../terms/order-details.ts'
+import { maxStickyMinutes } from '../../terms/lines.ts'
 import type { ExitIndex } from '../exits/candidates.ts'
 import type { ExitHealth } from '../exits/health.ts'
 import { maxReleased, releaseSessions } from '../exits/sticky.ts'
@@ -31,11 +23,10 @@ import {
   nameBytes,
   templateMarks,
 } from './generate.ts'
+import { createReach } from './route-input.ts'
 import { type LineSets, maxSets } from './sets.ts'
-import { anywhere, type Targeting } from './targeting.ts'
 import { targetingCodes, targetingFields, targetingOf } from './targeting-input.ts'
-import { maxLifetimeMinutes, maxWrittenBytes, writeTargeting } from './username.ts'
-import { maxWhitelist, maxWhitelistedAtOnce, networkForm, networkOf, type Whitelist } from './whitelist.ts'
+import { maxWrittenBytes } from './username.ts'
 
 const maxLines = 5_000
 const maxTemplate = 512
@@ -72,27 +63,7 @@ const Generated = z
 const { host, ports, username, password } = planExample.connection
 const lineExample = `${host}:${ports.http}:${username}-country-us-session-k3v9q2xw-lifetime-30:${password}`
 
-const WhitelistEntry = z
-  .object({
-    id: z.string(),
-    cidr: z.string(),
-    label: z.string(),
-    createdAt: instant,
-    lastUsedAt: instant.nullable().meta({ description: 'To the minute; null before the first use.' }),
-  })
-  .meta({ id: 'WhitelistEntry' })
-const entryExample = {
-  id: 'wle_0190d0a2c1d27f0e8f6e5c4b3a291807',
-  cidr: '203.0.113.7/32',
-  label: 'office',
-  createdAt: '2026-11-21T02:30:00.000Z',
-  lastUsedAt: null,
-}
-
-const isNowhere = (targeting: Targeting): boolean =>
-  writeTargeting({ ...targeting, strict: true }) === writeTargeting(anywhere)
-
-/** Lines of plans: generating them, their password, their sessions, and who needs none. */
+/** Lines of plans: generating them, their password, their sessions. */
 export const lineRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
@@ -103,46 +74,13 @@ export const lineRoutes = (deps: {
   readonly gateway: Gateway
   readonly exits: { readonly index: () => ExitIndex; readonly health: Pick<ExitHealth, 'isAlive'> }
   readonly sets: LineSets
-  readonly whitelist: Whitelist
-  /** Whether loopback addresses may be on a whitelist (FAREBOX_GATEWAY_ALLOW_LOOPBACK). */
-  readonly allowLoopback: boolean
   readonly clock: Clock
 }): readonly Route[] => {
-  const { catalog, pool, runner, credentials, gateway, exits, sets, whitelist, clock } = deps
+  const { pool, runner, credentials, gateway, sets, clock } = deps
 
   const planOf = createOwnPlan(deps)
 
-  const soldOf = (plan: FoundPlan): { readonly generate: Generate; readonly family: Family | null } => {
-    const product = catalog.current().resolve(plan.product_id)
-    return product && 'generate' in product
-      ? { generate: product.generate, family: product.family }
-      : { generate: { maxCount: 0, targeting: [] }, family: null }
-  }
-
-  /** Refuses what no line could ever go out of: a misspelt place, and where no exit is now. */
-  const refuseNowhere = (targeting: Targeting, family: Family | null): void => {
-    const index = exits.index()
-    const unknown = index.unknownPlace(targeting)
-    if (unknown) throw refuse('invalid_targeting', unknown.detail)
-    if (isNowhere(targeting)) return
-    const lives = (wanted: Targeting): boolean =>
-      index.fitting(wanted, { udp: wanted.udp, family }).some(({ exitId }) => exits.health.isAlive(exitId))
-    const { country, strict, udp } = targeting
-    if (lives(targeting)) return
-    const ofCountry = { ...anywhere, country }
-    if (country !== null && !lives(ofCountry))
-      throw refuse(
-        'invalid_targeting',
-        'country is one that no exit serves now: GET /api/v1/geo/countries lists those that there are',
-      )
-    if (udp && !lives({ ...ofCountry, udp }))
-      throw refuse('invalid_udp', 'udp: no exit of this kind passes UDP on now')
-    if (strict || country === null)
-      throw refuse(
-        'invalid_targeting',
-        'no exit that is there now matches all of this: widen it, or send strict false to fall back to the country',
-      )
-  }
+  const { soldOf, refuseNowhere } = createReach(deps)
 
   return [
     route({
@@ -232,7 +170,7 @@ export const lineRoutes = (deps: {
             'invalid_exclude',
             `this plan has ${maxSets} long lists already: use one of those again, or shorter ones`,
           )
-        const stickyMinutes = Math.min(wanted, maxLifetimeMinutes)
+        const stickyMinutes = Math.min(wanted, maxStickyMinutes)
         const lines = generateLines({
           count,
           stickyMinutes,
@@ -336,119 +274,6 @@ export const lineRoutes = (deps: {
         const { plan_id: planId } = await planOf(scope, id, after)
         const released = await releaseSessions(pool, planId, sessions, clock())
         return { status: 200, body: { planId, released } }
-      },
-    }),
-
-    route({
-      method: 'GET',
-      path: '/api/v1/plans/{id}/whitelist',
-      operationId: 'listWhitelist',
-      summary: 'List addresses that need no credentials',
-      description: "The plan's whitelist, newest first.",
-      tag: 'Plans',
-      access: 'buy',
-      writes: false,
-      customer: 'limits',
-      params,
-      query: z.object(pagingQuery),
-      codes: { query: pagingCodes },
-      examples,
-      responses: {
-        200: {
-          description: 'A page of the whitelist.',
-          body: z.object({ whitelist: z.array(WhitelistEntry), ...pageShape }).meta({ id: 'Whitelist' }),
-          example: { whitelist: [entryExample], total: 1, limit: 50, offset: 0 },
-        },
-      },
-      errors: ['not_found'],
-      handler: async ({ scope, params: { id }, query: { limit, offset }, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
-        const { entries, total } = await whitelist.list(planId, { limit, offset })
-        return { status: 200, body: { whitelist: [...entries], total, limit, offset } }
-      },
-    }),
-
-    route({
-      method: 'POST',
-      path: '/api/v1/plans/{id}/whitelist',
-      operationId: 'addToWhitelist',
-      summary: 'Let addresses connect without credentials',
-      description: `Connections from these addresses use this plan when they send no credentials; credentials that are sent win. An address is on the whitelist of one plan; an account has up to ${maxWhitelist}. All entries are added or none.`,
-      tag: 'Plans',
-      access: 'buy',
-      writes: true,
-      customer: 'limits',
-      params,
-      body: z.strictObject({
-        entries: z
-          .array(
-            z.strictObject({
-              cidr: z
-                .string()
-                .max(64)
-                .meta({ description: `It is ${networkForm}.` }),
-              label: z.string().max(64).optional(),
-            }),
-          )
-          .min(1)
-          .max(maxWhitelistedAtOnce),
-        move: z
-          .boolean()
-          .optional()
-          .meta({ description: 'true takes entries from other plans of the account.' }),
-      }),
-      examples: { ...examples, body: { entries: [{ cidr: '203.0.113.7', label: 'office' }] } },
-      responses: {
-        201: {
-          description: 'The entries, as they are now.',
-          body: z.object({ whitelist: z.array(WhitelistEntry) }).meta({ id: 'WhitelistAdded' }),
-          example: { whitelist: [entryExample] },
-        },
-      },
-      errors: ['not_found', 'invalid_ip', 'address_taken', 'whitelist_limit_reached'],
-      handler: async ({ caller, scope, params: { id }, body, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
-        const entries = new Map<string, { readonly cidr: string; readonly label: string }>()
-        for (const [at, { cidr: text, label = '' }] of body.entries.entries()) {
-          const cidr = networkOf(text, deps.allowLoopback)
-          if (cidr === null) throw refuse('invalid_ip', `entries[${at}].cidr must be ${networkForm}`)
-          entries.set(cidr, { cidr, label })
-        }
-        const plan = { planId, accountId: caller.accountId }
-        const added = await whitelist.add(plan, [...entries.values()], body.move ?? false)
-        if (added.outcome === 'full')
-          throw refuse(
-            'whitelist_limit_reached',
-            `an account has at most ${maxWhitelist} addresses on whitelists`,
-          )
-        if (added.outcome === 'taken')
-          throw refuse('address_taken', `${added.cidr} is on the whitelist of another plan`, {
-            movable: added.movable,
-          })
-        return { status: 201, body: { whitelist: [...added.entries] } }
-      },
-    }),
-
-    route({
-      method: 'DELETE',
-      path: '/api/v1/plans/{id}/whitelist/{entryId}',
-      operationId: 'removeFromWhitelist',
-      summary: 'Take an address off the whitelist',
-      description:
-        'Its next connection without credentials is refused, within a second; those that run go on.',
-      tag: 'Plans',
-      access: 'buy',
-      writes: true,
-      customer: 'limits',
-      params: z.object({ id: z.string(), entryId: z.string() }),
-      examples: { params: { id: planExample.planId, entryId: entryExample.id } },
-      responses: { 204: { description: 'It is off.' } },
-      errors: ['not_found'],
-      handler: async ({ scope, params: { id, entryId }, after }) => {
-        const { plan_id: planId } = await planOf(scope, id, after)
-        if (!(await whitelist.remove(planId, entryId)))
-          throw refuse('not_found', 'the plan has no such entry on its whitelist')
-        return { status: 204 }
       },
     }),
   ]

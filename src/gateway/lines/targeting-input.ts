@@ -144,3 +144,34 @@ export const targetingOf = (input: TargetingInput, sold: readonly string[]): Tar
   const field = fieldOf[problem.token.split('-', 1)[0] ?? '']
   throw refuse(field === undefined ? 'invalid_targeting' : targetingCodes[field], problem.detail)
 }
+
+/** The request that says this targeting, with what it says alone. */
+export const inputOf = ({
+  country,
+  state,
+  city,
+  isp,
+  asn,
+  os,
+  strict,
+  udp,
+  not,
+}: Targeting): TargetingInput => {
+  const { countries, states, cities, asns } = not
+  const list = <Value>(values: readonly Value[]) => (values.length === 0 ? undefined : [...values])
+  const said = {
+    country,
+    state,
+    city,
+    isp,
+    asn,
+    os,
+    strict: strict ? undefined : false,
+    udp: udp ? true : undefined,
+    excludeCountries: list(countries),
+    excludeStates: list(states),
+    excludeCities: list(cities),
+    excludeAsn: list(asns),
+  }
+  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined && value !== null))
+}

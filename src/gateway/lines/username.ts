@@ -1,3 +1,4 @@
+import { maxStickyMinutes } from '../../terms/lines.ts'
 import { anywhere, type Line, type System, systems, type Targeting } from './targeting.ts'
 import { isAsn, type TokenProblem, targetingProblem } from './targeting-rules.ts'
 
@@ -6,7 +7,6 @@ const maxUsernameBytes = 255
 /** A line's own targeting stands in its name up to here; what is longer is stored and named by its id. */
 export const maxWrittenBytes = 200
 
-export const maxLifetimeMinutes = 1_440
 /** Of a session that a hand-written username gives no lifetime. */
 export const defaultLifetimeMinutes = 10
 const maxLimitMegabytes = 1_000_000
@@ -55,10 +55,7 @@ const keys = {
     (text: string) => (sessionPattern.test(text) ? text : null),
     '1 to 32 letters, digits and underscores',
   ],
-  lifetime: [
-    (text: string) => whole(text, maxLifetimeMinutes),
-    `whole minutes from 1 to ${maxLifetimeMinutes}`,
-  ],
+  lifetime: [(text: string) => whole(text, maxStickyMinutes), `whole minutes from 1 to ${maxStickyMinutes}`],
   limit: [(text: string) => whole(text, maxLimitMegabytes), `whole megabytes from 1 to ${maxLimitMegabytes}`],
   'not.country': [many, 'country codes with commas between'],
   'not.state': [many, 'states with commas between'],

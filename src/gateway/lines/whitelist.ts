@@ -1,9 +1,9 @@
 import ipaddr from 'ipaddr.js'
-import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { type AccountId, newId, type PlanId } from '../../kernel/ids.ts'
 import { isAllowedAddress } from '../../platform/outgoing/target.ts'
+import type { Targeting } from './targeting.ts'
 
 /** Entries of one account, over all of its plans. */
 export const maxWhitelist = 150
@@ -11,17 +11,21 @@ export const maxWhitelist = 150
 export const maxWhitelistedAtOnce = 10
 
 /** The widest networks: 256 addresses of IPv4, one customer's of IPv6. */
-const widest = { ipv4: 24, ipv6: 64 } as const
+export const widest = { ipv4: 24, ipv6: 64 } as const
 
 export type WhitelistEntry = {
   readonly id: string
   /** E.g. `203.0.113.7/32`. */
   readonly cidr: string
   readonly label: string
+  /** Where its connections go out; null: anywhere. */
+  readonly targeting: Targeting | null
   readonly createdAt: string
   /** To the minute; null before the first use. */
   readonly lastUsedAt: string | null
 }
+
+export type NewEntry = Pick<WhitelistEntry, 'cidr' | 'label' | 'targeting'>
 
 /** What a whitelist takes, for refusals. */
 export const networkForm = `a public address or network, at most a /${widest.ipv4} of IPv4 or a /${widest.ipv6} of IPv6`
@@ -60,10 +64,10 @@ export type Whitelist = {
     readonly entries: readonly WhitelistEntry[]
     readonly total: number
   }>
-  /** All of them or none. A network that the plan has already gets the new label. */
+  /** All of them or none. A network that the plan has already gets the new label and targeting. */
   add(
     plan: { readonly planId: PlanId; readonly accountId: AccountId },
-    entries: readonly { readonly cidr: string; readonly label: string }[],
+    entries: readonly NewEntry[],
     move: boolean,
   ): Promise<AddAnswer>
   /** False when the plan has no such entry. */
@@ -74,6 +78,7 @@ type Row = {
   readonly entry_id: string
   readonly network: string
   readonly label: string
+  readonly targeting: Targeting | null
   readonly created_at: string
   readonly last_used_at: string | null
 }
@@ -81,11 +86,12 @@ const entryOf = (row: Row): WhitelistEntry => ({
   id: row.entry_id,
   cidr: row.network,
   label: row.label,
+  targeting: row.targeting,
   createdAt: row.created_at,
   lastUsedAt: row.last_used_at,
 })
 
-const columns = 'entry_id, network::text, label, created_at, last_used_at'
+const columns = 'entry_id, network::text, label, targeting, created_at, last_used_at'
 
 /** The addresses that may use a plan without credentials. One network is of one plan, over all accounts. */
 export const createWhitelist = ({
@@ -134,11 +140,12 @@ export const createWhitelist = ({
           : { outcome: 'full' }
       }
       const { rows } = await client.query<Row>(
-        `insert into vault.whitelist as known (entry_id, account_id, plan_id, network, label, created_at)
-         select given.entry_id, $1::text, $2::text, given.network, given.label, $6::timestamptz
-           from unnest($3::text[], $4::cidr[], $5::text[]) given (entry_id, network, label)
+        `insert into vault.whitelist as known (entry_id, account_id, plan_id, network, label, targeting, created_at)
+         select given.entry_id, $1::text, $2::text, given.network, given.label, given.targeting, $7::timestamptz
+           from unnest($3::text[], $4::cidr[], $5::text[], $6::jsonb[]) given (entry_id, network, label, targeting)
          on conflict (network) do update
            set label = excluded.label,
+               targeting = excluded.targeting,
                last_used_at = case when known.plan_id = excluded.plan_id then known.last_used_at end,
                created_at = case when known.plan_id = excluded.plan_id then known.created_at else excluded.created_at end,
                plan_id = excluded.plan_id
@@ -150,6 +157,7 @@ export const createWhitelist = ({
           entries.map(() => newId('wle')),
           networks,
           entries.map(({ label }) => label),
+          entries.map(({ targeting }) => targeting && JSON.stringify(targeting)),
           isoTime(clock()),
         ],
       )
@@ -176,60 +184,3 @@ export const createWhitelist = ({
     return rowCount === 1
   },
 })
-
-/** How long an address may still connect that was taken off, and how soon one may that was put on. */
-const heldMs = 1_000
-const maxAddresses = 50_000
-const noteEveryMs = 60_000
-
-export type WhitelistLookup = {
-  /** The plan that an address uses without credentials, by the narrowest network; null: none. */
-  planOf(source: string): Promise<PlanId | null>
-}
-
-/** For gateways: what was looked up is held for a second, and a use is noted once a minute. */
-export const createWhitelistLookup = (deps: {
-  readonly pool: pg.Pool
-  readonly clock: Clock
-  readonly onError: (error: unknown) => void
-}): WhitelistLookup => {
-  const { pool, clock, onError } = deps
-  const held = new LRUCache<string, { readonly planId: PlanId | null; readonly atMs: number }>({
-    max: maxAddresses,
-  })
-  const noted = new LRUCache<string, number>({ max: maxAddresses })
-
-  const note = (entryId: string): void => {
-    if (clock() - (noted.get(entryId) ?? Number.NEGATIVE_INFINITY) < noteEveryMs) return
-    noted.set(entryId, clock())
-    pool
-      .query('update vault.whitelist set last_used_at = $2::timestamptz where entry_id = $1::text', [
-        entryId,
-        isoTime(clock()),
-      ])
-      .catch(onError)
-  }
-
-  return {
-    planOf: async (source) => {
-      const known = held.get(source)
-      if (known && clock() - known.atMs < heldMs) return known.planId
-      if (!ipaddr.isValid(source)) return null
-      const { rows } = await pool.query<{ entry_id: string; plan_id: PlanId }>({
-        name: 'whitelisted',
-        // Networks are at most so wide: each is looked up by the unique index.
-        text: `select entry_id, plan_id from vault.whitelist
-                where network = any (array(
-                  select network(set_masklen($1::inet, bits))
-                    from generate_series(case family($1::inet) when 4 then ${widest.ipv4} else ${widest.ipv6} end,
-                                         case family($1::inet) when 4 then 32 else 128 end) bits))
-                order by masklen(network) desc limit 1`,
-        values: [source],
-      })
-      const [found] = rows
-      held.set(source, { planId: found?.plan_id ?? null, atMs: clock() })
-      if (found) note(found.entry_id)
-      return found?.plan_id ?? null
-    },
-  }
-}

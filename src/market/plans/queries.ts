@@ -32,14 +32,15 @@ const orderIds = sql<readonly string[]>`array(
   select o.order_id from read.orders o where o.plan_id = plan.plan_id
   order by o.created_at desc, o.order_id desc limit ${sql.lit(namedOrders)})`.as('order_ids')
 
+const whitelistCount = sql<number>`(
+  select count(*) from vault.whitelist entry where entry.plan_id = plan.plan_id)`.as('whitelist_count')
+
+/** What the record of a plan shows beside its row; the later column of a name is the one that is read. */
+const beside = ['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds, whitelistCount] as const
+
 /** A plan within the scope, or undefined: absent and foreign read alike. */
 export const findPlan = (db: PlanQueries, scope: Scope, planId: string): Promise<FoundPlan | undefined> =>
-  plansOf(db, scope)
-    .where('plan.plan_id', '=', planId)
-    .selectAll('plan')
-    // The later column of a name is the one that is read.
-    .select(['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds])
-    .executeTakeFirst()
+  plansOf(db, scope).where('plan.plan_id', '=', planId).selectAll('plan').select(beside).executeTakeFirst()
 
 /** A page of the plans within the scope, newest first, and how many fit the filter. */
 export const listPlans = async (
@@ -75,7 +76,7 @@ export const listPlans = async (
   const { rows, total } = await countedPage(
     fitting
       .selectAll('plan')
-      .select(['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds])
+      .select(beside)
       .orderBy('plan.started_at', 'desc')
       .orderBy('plan.plan_id', 'desc'),
     fitting.select((is) => is.fn.countAll<number>().as('total')),

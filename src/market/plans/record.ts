@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { PlanRow } from '../../../projections/plans.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { maxStickyMinutes } from '../../terms/lines.ts'
 import type { Product } from '../catalog/product.ts'
 import { customerField, customerIdField } from '../customers/named.ts'
 import { thresholdPct } from './low.ts'
@@ -45,7 +46,14 @@ export const PlanRecord = z
       username: z.string(),
       password: z.string(),
     }),
-    generate: z.object({ maxCount: z.int(), targeting: z.array(z.string()) }),
+    generate: z.object({
+      maxCount: z.int(),
+      targeting: z.array(z.string()),
+      stickyMaxMinutes: z
+        .int()
+        .meta({ description: 'A session keeps its exit for at most so many minutes.' }),
+    }),
+    whitelistCount: z.int().meta({ description: 'Addresses and networks that need no credentials.' }),
   })
   .meta({ id: 'Plan' })
 export type PlanRecord = z.infer<typeof PlanRecord>
@@ -59,6 +67,7 @@ export type FoundPlan = Omit<PlanRow, 'account_id'> & {
   readonly label: string | null
   /** When it passed to the threshold; null while more is left. */
   readonly low_since: string | null
+  readonly whitelist_count: number
 }
 
 /** Expired and depleted are computed at read, so that they hold from the instant on. */
@@ -78,7 +87,7 @@ type PlanContext = {
 }
 
 /** A plan without what connects to it. */
-export type PlanFacts = Omit<PlanRecord, 'connection' | 'generate'>
+export type PlanFacts = Omit<PlanRecord, 'connection' | 'generate' | 'whitelistCount'>
 
 export const planFacts = (row: FoundPlan, { product, nowMs, customer }: PlanContext): PlanFacts => ({
   planId: row.plan_id,
@@ -121,7 +130,12 @@ export const planRecord = (
   return {
     ...planFacts(row, context),
     connection: connectionOf(gateway, credentials),
-    generate: { maxCount: generate.maxCount, targeting: [...generate.targeting] },
+    generate: {
+      maxCount: generate.maxCount,
+      targeting: [...generate.targeting],
+      stickyMaxMinutes: maxStickyMinutes,
+    },
+    whitelistCount: row.whitelist_count,
   }
 }
 
@@ -151,5 +165,6 @@ export const planExample: PlanRecord = {
     username: 'u7k2m9x4',
     password: 'p4ssw0rdp4ssw0rd1234',
   },
-  generate: { maxCount: 5000, targeting: ['country', 'state', 'city'] },
+  generate: { maxCount: 5000, targeting: ['country', 'state', 'city'], stickyMaxMinutes: maxStickyMinutes },
+  whitelistCount: 1,
 }

@@ -1,0 +1,56 @@
+import type { Catalog } from '../../market/catalog/catalog.ts'
+import type { Generate } from '../../market/catalog/product.ts'
+import type { FoundPlan } from '../../market/plans/record.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import type { Family } from '../../terms/order-details.ts'
+import type { ExitIndex } from '../exits/candidates.ts'
+import type { ExitHealth } from '../exits/health.ts'
+import { anywhere, type Targeting } from './targeting.ts'
+import { writeTargeting } from './username.ts'
+
+const isNowhere = (targeting: Targeting): boolean =>
+  writeTargeting({ ...targeting, strict: true }) === writeTargeting(anywhere)
+
+/** What the lines of a plan may ask for, and where they can go out now. */
+export const createReach = (deps: {
+  readonly catalog: { current(): Catalog }
+  readonly exits: { readonly index: () => ExitIndex; readonly health: Pick<ExitHealth, 'isAlive'> }
+}) => {
+  const { catalog, exits } = deps
+
+  const soldOf = (
+    plan: Pick<FoundPlan, 'product_id'>,
+  ): { readonly generate: Generate; readonly family: Family | null } => {
+    const product = catalog.current().resolve(plan.product_id)
+    return product && 'generate' in product
+      ? { generate: product.generate, family: product.family }
+      : { generate: { maxCount: 0, targeting: [] }, family: null }
+  }
+
+  /** Refuses what no line could ever go out of: a misspelt place, and where no exit is now. */
+  const refuseNowhere = (targeting: Targeting, family: Family | null): void => {
+    const index = exits.index()
+    const unknown = index.unknownPlace(targeting)
+    if (unknown) throw refuse('invalid_targeting', unknown.detail)
+    if (isNowhere(targeting)) return
+    const lives = (wanted: Targeting): boolean =>
+      index.fitting(wanted, { udp: wanted.udp, family }).some(({ exitId }) => exits.health.isAlive(exitId))
+    const { country, strict, udp } = targeting
+    if (lives(targeting)) return
+    const ofCountry = { ...anywhere, country }
+    if (country !== null && !lives(ofCountry))
+      throw refuse(
+        'invalid_targeting',
+        'country is one that no exit serves now: GET /api/v1/geo/countries lists those that there are',
+      )
+    if (udp && !lives({ ...ofCountry, udp }))
+      throw refuse('invalid_udp', 'udp: no exit of this kind passes UDP on now')
+    if (strict || country === null)
+      throw refuse(
+        'invalid_targeting',
+        'no exit that is there now matches all of this: widen it, or send strict false to fall back to the country',
+      )
+  }
+
+  return { soldOf, refuseNowhere }
+}
