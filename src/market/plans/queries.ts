@@ -103,7 +103,7 @@ export const plansAfter = (
   }
   return fitting
     .selectAll('plan')
-    .select(['label.label', 'low.low_since', usedBytes.as('used_bytes'), orderIds])
+    .select(beside)
     .orderBy('plan.started_at', 'desc')
     .orderBy('plan.plan_id', 'desc')
     .limit(page.limit)
