@@ -3,13 +3,14 @@ import { join } from 'node:path'
 import type { Role } from './app/compose.ts'
 import type { Config } from './app/config.ts'
 import type { Core } from './app/core.ts'
-import type { SupervisedGateway } from './app/gateway/supervise.ts'
+import type { Supervised } from './app/supervise.ts'
 
 // As in cli.ts: the next start need not compile the modules again, which takes a third of the way to ready.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/farebox'))
 
 const { openFarebox, roles } = await import('./app/compose.ts')
 const { readConfig } = await import('./app/config.ts')
+const { canCheck, superviseFreelist } = await import('./app/freelist/supervise.ts')
 const { gatewayPort, superviseGateway } = await import('./app/gateway/supervise.ts')
 const { greeting } = await import('./app/greeting.ts')
 const { onNpmGone } = await import('./app/npm-watch.ts')
@@ -55,18 +56,30 @@ const reasonOf = (error: unknown): string => {
   return expected.has(error.name) ? error.message : (error.stack ?? error.message)
 }
 
-/** Of this process; the gateway runs in processes of its own, which it starts. */
-type Wanted = { readonly roles: readonly Role[]; readonly gateway: boolean }
+/** Of this process; the gateway and the checker of free proxies run in processes of their own, which it starts. */
+type Wanted = { readonly roles: readonly Role[]; readonly gateway: boolean; readonly freelist: boolean }
 
 const wantedOf = (args: readonly string[]): Wanted => {
-  const known = [...roles, 'gateway']
+  const known = [...roles, 'gateway', 'freelist']
   const wrong = args.filter((arg) => !known.includes(arg))
   if (wrong.length > 0)
     throw new StartRefused(
       `there is no role ${wrong.join(', ')}. Start without arguments, which runs all roles, or name some of ${known.join(', ')}.`,
     )
-  if (args.length === 0) return { roles, gateway: true }
-  return { roles: roles.filter((role) => args.includes(role)), gateway: args.includes('gateway') }
+  if (args.length === 0) return { roles, gateway: true, freelist: true }
+  return {
+    roles: roles.filter((role) => args.includes(role)),
+    gateway: args.includes('gateway'),
+    freelist: args.includes('freelist'),
+  }
+}
+
+/** Why none of the processes that were asked for can run. */
+const nothingToRun = ({ gateway }: Wanted, { freelist }: Config): string => {
+  if (gateway) return 'FAREBOX_GATEWAY_WORKERS is 0: there is no gateway to run'
+  return freelist.checker
+    ? 'FAREBOX_FREELIST_JUDGE_HOST is not set, and no sandbox runs: there is nothing to check free proxies with'
+    : 'FAREBOX_FREELIST_CHECKER is off: there is no checker of free proxies to run'
 }
 
 /** A setting that is refused may be another one that is misspelt: that is told as well. */
@@ -85,8 +98,9 @@ const run = async (): Promise<void> => {
   const wanted = wantedOf(process.argv.slice(2))
   const settings = readSettings()
   const gateway = wanted.gateway && settings.gateway.workers > 0
-  if (wanted.roles.length === 0 && !gateway)
-    throw new StartRefused('FAREBOX_GATEWAY_WORKERS is 0: there is no gateway to run')
+  const freelist = wanted.freelist && settings.freelist.checker && canCheck(settings)
+  if (wanted.roles.length === 0 && !gateway && !freelist)
+    throw new StartRefused(nothingToRun(wanted, settings))
   const config = gateway
     ? { ...settings, gateway: { ...settings.gateway, port: await gatewayPort(settings) } }
     : settings
@@ -121,25 +135,32 @@ const run = async (): Promise<void> => {
   if (config.clockOffsetMs !== 0)
     logger.warn({ offsetMs: config.clockOffsetMs }, 'FAREBOX_CLOCK_OFFSET_MS moves the clock of the service')
 
-  let supervised: SupervisedGateway | null = null
-  const startGateway = (core: Core | null): void => {
-    if (!gateway) return
-    supervised = superviseGateway({
-      config,
-      env: process.env,
-      logger,
-      onGone: (worker) => {
-        if (core === null) return
-        endLeasesOf(core.pool, worker).catch((err) =>
-          logger.warn({ err, worker }, 'what a gateway worker had on lease is sold again in a minute'),
-        )
-      },
-    })
+  const supervised: Supervised[] = []
+  const closeSupervised = async (): Promise<void> => {
+    await Promise.all(supervised.map((one) => one.close()))
+  }
+  const startBeside = (core: Core | null): void => {
+    const { env } = process
+    if (gateway)
+      supervised.push(
+        superviseGateway({
+          config,
+          env,
+          logger,
+          onGone: (worker) => {
+            if (core === null) return
+            endLeasesOf(core.pool, worker).catch((err) =>
+              logger.warn({ err, worker }, 'what a gateway worker had on lease is sold again in a minute'),
+            )
+          },
+        }),
+      )
+    if (freelist) supervised.push(superviseFreelist({ env, logger }))
   }
   const starting = opening(async (closing) => {
-    closing.add(() => supervised?.close())
+    closing.add(closeSupervised)
     if (wanted.roles.length === 0) {
-      startGateway(null)
+      startBeside(null)
       return null
     }
     return openFarebox({
@@ -148,7 +169,7 @@ const run = async (): Promise<void> => {
       systemClock: Date.now,
       monotonicMs: () => performance.now(),
       logger,
-      onDatabase: startGateway,
+      onDatabase: startBeside,
       kill: () => process.kill(process.pid, 'SIGKILL'),
     })
   })
@@ -157,7 +178,7 @@ const run = async (): Promise<void> => {
     try {
       const farebox = await starting
       // First who uses the service's Postgres, which ends with it.
-      await supervised?.close()
+      await closeSupervised()
       await farebox?.close()
     } catch (error) {
       logger.error({ err: error }, 'the shutdown failed')
@@ -191,7 +212,7 @@ const run = async (): Promise<void> => {
     process.exitCode = 1
     stop(error.message)
   }
-  const takesConnections = (supervised as SupervisedGateway | null)?.ready.then(
+  const besideReady = Promise.all(supervised.map(({ ready }) => ready)).then(
     () => true,
     (error) => {
       fail(error)
@@ -199,15 +220,17 @@ const run = async (): Promise<void> => {
     },
   )
   if (farebox === null) {
-    if (await takesConnections)
+    if (!(await besideReady)) return
+    if (gateway)
       say(`Farebox's gateway listens on ${config.gateway.listen.join(', ')}, port ${config.gateway.port}`)
+    if (freelist) say("Farebox's checker of free proxies runs")
     return
   }
   void farebox.failed.then(fail)
   const { baseUrl, demo, core, console } = farebox
   const empty = (await core.log.head()) === 0
   // What is told to be tried works at once.
-  if ((await takesConnections) === false) return
+  if (!(await besideReady)) return
   const at = gateway ? `${config.gateway.host}:${config.gateway.port}` : null
   say(greeting({ baseUrl, dataDir: config.dataDir, demo, console, empty, gateway: at }))
 }

@@ -28,6 +28,7 @@ import { registerNotices } from '../outbound/notices/cli.ts'
 import { registerWebhooks } from '../outbound/webhooks/cli.ts'
 import type { Cli } from '../platform/cli/cli.ts'
 import { registerDoctor } from './doctor/cli.ts'
+import { registerFreelistCommands } from './freelist/cli.ts'
 import { allMigrations } from './migrations.ts'
 import { registerWork } from './work-cli.ts'
 
@@ -41,6 +42,7 @@ export const rooms = [
   registerCatalog,
   registerStock,
   registerExits,
+  registerFreelistCommands,
   registerOrders,
   registerPlans,
   registerProxies,

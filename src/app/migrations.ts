@@ -4,6 +4,7 @@ import { migrations as audit } from '../books/audit/migrations.ts'
 import { migrations as finance } from '../books/finance/migrations.ts'
 import { migrations as consoleSessions } from '../console/session/migrations.ts'
 import { migrations as freeProxies } from '../freelist/record/migrations.ts'
+import { migrations as proxySources } from '../freelist/sources/migrations.ts'
 import { migrations as gatewayLogins } from '../gateway/access/migrations.ts'
 import { migrations as gatewayLeases } from '../gateway/budget/migrations.ts'
 import { migrations as exitHealth } from '../gateway/exits/migrations.ts'
@@ -95,6 +96,7 @@ const rooms: readonly Migrations[] = [
   stockLogins,
   lines,
   freeProxies,
+  proxySources,
   scrapes,
   consoleSessions,
 ]

@@ -13,6 +13,7 @@ import { callbackPath } from '../money/payments/routes.ts'
 import { StartRefused } from '../platform/postgres/start-refused.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { forgetSandboxExits, startSandboxExits } from '../sandbox/exits.ts'
+import { forgetSandboxFeeds, openSandboxProxies } from '../sandbox/freelist/open.ts'
 import { postgresRecords } from '../sandbox/records.ts'
 import { type Sandbox, startSandbox } from '../sandbox/server.ts'
 import type { Core } from './core.ts'
@@ -42,7 +43,8 @@ const ownSandbox = async (core: Core): Promise<Sandbox> => {
   const say = (what: string): void => logger.debug(`sandbox: ${what}`)
   const records = postgresRecords(pool)
   const exits = await startSandboxExits({ records, allowLoopback: core.config.gatewayAllowLoopback })
-  const start = (port: number) => startSandbox({ records, clock, port, say, exits })
+  const freeProxies = await openSandboxProxies({ records, clock, logger })
+  const start = (port: number) => startSandbox({ records, clock, port, say, exits, freeProxies })
   const port = sandboxPort(core)
   try {
     return await start(port)
@@ -50,6 +52,7 @@ const ownSandbox = async (core: Core): Promise<Sandbox> => {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     if (core.config.payments.sandbox?.port !== null) {
       await exits.close()
+      await freeProxies.close()
       throw new StartRefused(
         `port ${port}, where the sandbox is to answer, is taken by another program; set FAREBOX_SANDBOX_PORT to another one, or FAREBOX_SANDBOX=off`,
         { cause: error },
@@ -86,6 +89,7 @@ export const openPayments = async (
   const own = sandbox && sandbox.url === null && parts.serves ? await ownSandbox(core) : null
   if (own) closing.add(own.close)
   if (sandbox === null && parts.serves) await forgetSandboxExits(pool)
+  if (own === null && parts.serves) await forgetSandboxFeeds(pool)
   const sandboxUrl = own?.baseUrl ?? sandbox?.url ?? null
   if (sandboxUrl !== null)
     logger.warn({ sandboxUrl }, 'payments go to the sandbox: no real money is taken by this process')

@@ -7,6 +7,8 @@ import { btcpayStandIn } from './btcpay.ts'
 import { createSender } from './callbacks.ts'
 import { controlRoutes, type Knobs } from './controls.ts'
 import { exitControls, type SandboxExits } from './exits.ts'
+import { feedRoutes } from './freelist/feeds.ts'
+import { keepFeeds, type SandboxProxies } from './freelist/open.ts'
 import { guardSandbox } from './guard.ts'
 import { createHands } from './hands.ts'
 import { indexRoutes } from './index-page.ts'
@@ -44,6 +46,8 @@ export const startSandbox = async (options: {
   readonly say?: (what: string) => void
   /** Exits of the proxy gateway that run beside it. */
   readonly exits?: SandboxExits
+  /** Free proxies that run beside it; their feeds are served here. */
+  readonly freeProxies?: SandboxProxies
 }): Promise<Sandbox> => {
   const { records, clock } = options
   const hex = (digits: number): string =>
@@ -154,6 +158,7 @@ export const startSandbox = async (options: {
   }
   controlRoutes(app, till, hands, knobs)
   if (options.exits) exitControls(app, options.exits)
+  if (options.freeProxies) feedRoutes(app, options.freeProxies.running)
   indexRoutes(app, till, knobs)
   payPageRoutes(app, till, hands)
   const mailbox = await startMailbox(records, clock)
@@ -165,6 +170,7 @@ export const startSandbox = async (options: {
     throw error
   }
   baseUrl = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`
+  if (options.freeProxies) await keepFeeds(records, baseUrl)
   return {
     baseUrl,
     smtpUrl: mailbox.url,
@@ -173,6 +179,7 @@ export const startSandbox = async (options: {
       sender.stop()
       await options.exits?.close()
       await mailbox.close()
+      await options.freeProxies?.close()
       await app.close()
     },
   }

@@ -9,6 +9,7 @@ import type { CandidateRules } from '../../freelist/record/candidate.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { Closing } from '../../kernel/closing.ts'
 import { createResolve } from '../../platform/outgoing/target.ts'
+import { StartRefused } from '../../platform/postgres/start-refused.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
 import type { Config } from '../config.ts'
 
@@ -55,6 +56,12 @@ export const openChecking = async (
     clock,
     monotonicMs,
     logger,
+  }).catch((error: NodeJS.ErrnoException) => {
+    if (error.syscall !== 'listen') throw error
+    throw new StartRefused(
+      `the judge cannot listen (${error.message}): FAREBOX_FREELIST_JUDGE_LISTEN and FAREBOX_FREELIST_JUDGE_LISTEN_PORTS say where it does`,
+      { cause: error },
+    )
   })
   closing.add(judge.close)
   const prober = createProber({ judge: judge.inForce, keys: secrets, clock, monotonicMs, draw })

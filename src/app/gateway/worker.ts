@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
 import { hostname } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
-import type pg from 'pg'
 import type { Logger } from 'pino'
 import { Registry } from 'prom-client'
 import { addressExit, rentalExit } from '../../gateway/access/rental-exit.ts'
@@ -15,14 +12,12 @@ import { parseTargetPolicy, usualPolicy } from '../../gateway/proxy/targets/poli
 import type { Clock } from '../../kernel/clock.ts'
 import { type Closing, opening } from '../../kernel/closing.ts'
 import { registerGauge, registerRuntimeMetrics } from '../../platform/http/runtime-metrics.ts'
-import { openPostgres } from '../../platform/postgres/open.ts'
-import { createPool } from '../../platform/postgres/pool.ts'
-import { waitForDatabase } from '../../platform/postgres/reachable.ts'
 import { StartRefused } from '../../platform/postgres/start-refused.ts'
-import { checkKeys, keysInUse, loadKeys } from '../../platform/vault/keys.ts'
 import { createVault } from '../../platform/vault/seal.ts'
 import type { Config } from '../config.ts'
 import { openAccess } from '../open-access.ts'
+import { serveMetrics } from '../serve-metrics.ts'
+import { openWorkerDatabase } from '../worker-database.ts'
 import { createGatewayMetrics } from './gateway-metrics.ts'
 import { startRentalListeners } from './rental-listeners.ts'
 
@@ -34,9 +29,6 @@ export type GatewayWorker = {
   close(): Promise<void>
 }
 
-const databaseWaitMs = 30_000
-/** A service that starts beside it makes the tables, which a first start folds from the whole log. */
-const tablesWaitMs = 600_000
 const poolSize = 6
 
 /** What a gateway reads and writes; of another version of Farebox some of it may not be there. */
@@ -50,25 +42,6 @@ const needed = [
   'work.gateway_logins',
   'work.rental_turns',
 ]
-
-const tablesMade = async (pool: pg.Pool, logger: Logger): Promise<void> => {
-  const deadlineMs = performance.now() + tablesWaitMs
-  for (let told = false; ; ) {
-    const { rows } = await pool.query<{ missing: readonly string[] }>(
-      'select coalesce(array_agg(name), array[]::text[]) as missing from unnest($1::text[]) name where to_regclass(name) is null',
-      [needed],
-    )
-    const missing = rows[0]?.missing ?? []
-    if (missing.length === 0) return
-    if (performance.now() >= deadlineMs)
-      throw new StartRefused(
-        `the database has no ${missing.join(', ')}: start the service on it first, which makes them`,
-      )
-    if (!told) logger.warn({ missing }, 'the service has not made its tables yet: waiting for them')
-    told = true
-    await sleep(200)
-  }
-}
 
 const policyOf = async (path: string | null) => {
   if (path === null) return usualPolicy
@@ -89,24 +62,6 @@ const tlsOf = async ({ tls }: Config['gateway']) => {
     ),
   )
   return { port: tls.port, cert: cert ?? '', key: key ?? '' }
-}
-
-/** Serves `/metrics` to this machine. */
-const serveMetrics = async (closing: Closing, registry: Registry, port: number): Promise<void> => {
-  const server = createServer((request, response) => {
-    if (request.url !== '/metrics') {
-      response.writeHead(404).end()
-      return
-    }
-    void registry.metrics().then((text) => {
-      response.writeHead(200, { 'content-type': registry.contentType }).end(text)
-    })
-  })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ host: '127.0.0.1', port }, resolve)
-  })
-  closing.add(() => server.close())
 }
 
 /**
@@ -130,30 +85,13 @@ const openInto = async (
 ): Promise<GatewayWorker> => {
   const worker = `gateway ${hostname()} ${process.pid} ${randomUUID()}`
   const [policy, tls] = await Promise.all([policyOf(config.gateway.policy), tlsOf(config.gateway)])
-  const postgres = await openPostgres(config, 'command', false)
-  closing.add(postgres.stop)
-  let ending = false
-  const pool = createPool({
-    url: postgres.url,
+  const { pool, keys } = await openWorkerDatabase(closing, {
+    config,
     applicationName: 'farebox-gateway',
-    max: poolSize,
-    statementTimeoutMs: 5_000,
-    onError: (error) => {
-      if (!ending) logger.warn({ err: error }, 'a connection to Postgres broke')
-    },
+    poolSize,
+    needed,
+    logger,
   })
-  closing.add(() => {
-    ending = true
-    return pool.end()
-  })
-  await waitForDatabase(pool, {
-    url: postgres.url,
-    withinMs: databaseWaitMs,
-    onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
-  })
-  await tablesMade(pool, logger)
-  const keys = await loadKeys(config, await keysInUse(pool))
-  await checkKeys(pool, keys)
 
   const clock: Clock = () => systemClock() + config.clockOffsetMs
   const registry = new Registry()

@@ -1,0 +1,67 @@
+import type { Logger } from 'pino'
+import { standardErrorLog } from '../platform/http/log-destination.ts'
+import { createLogger } from '../platform/http/logging.ts'
+import { prettyLines } from '../platform/http/pretty-lines.ts'
+import { type Config, readConfig } from './config.ts'
+import { refusedCode, type WorkerReady } from './supervise.ts'
+
+/** A process beside the service, once it does its work. */
+export type Worker = {
+  /** Names this process once and for all. */
+  readonly worker: string
+  close(): Promise<void>
+}
+
+/** Errors whose message says by itself what to change. */
+const refusals = new Set(['StartRefused', 'KeyRefused', 'SettingsRefused', 'FareboxAbsent'])
+
+/**
+ * Runs this process as a worker: its supervisor (supervise.ts) starts it and hears when it is ready; a signal, or the
+ * supervisor's end, ends it.
+ * @param name what lines for people call it, e.g. `the gateway`
+ */
+export const runWorker = async (
+  name: string,
+  open: (parts: {
+    readonly config: Config
+    readonly index: number
+    readonly logger: Logger
+  }) => Promise<Worker>,
+): Promise<void> => {
+  const run = async (): Promise<void> => {
+    const config = readConfig(process.env)
+    const log = standardErrorLog()
+    const pretty =
+      config.logFormat === 'pretty' || (config.logFormat === 'auto' && process.stderr.isTTY === true)
+    const logger = createLogger(
+      pretty && !process.env.LOG_LEVEL ? 'warn' : config.logLevel,
+      pretty ? prettyLines(log.destination) : log.destination,
+    )
+    const opening = open({ config, index: Number(process.argv[2] ?? 0), logger })
+    let stopping = false
+    const stop = async (): Promise<void> => {
+      if (stopping) return
+      stopping = true
+      try {
+        const worker = await opening
+        await worker.close()
+      } catch (error) {
+        logger.error({ err: error }, `${name} did not end cleanly`)
+        process.exitCode = 1
+      }
+      log.flush()
+      process.exit()
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stop())
+    // Its supervisor is gone, killed perhaps: nobody would start or stop it any more.
+    process.on('disconnect', () => void stop())
+    const { worker } = await opening
+    process.send?.({ ready: true, worker } satisfies WorkerReady)
+  }
+  await run().catch((error: Error) => {
+    const refused = refusals.has(error.name)
+    const who = `${name[0]?.toUpperCase()}${name.slice(1)}`
+    process.stderr.write(`${who} does not start: ${refused ? error.message : error.stack}\n`)
+    process.exit(refused ? refusedCode : 1)
+  })
+}
