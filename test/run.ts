@@ -62,6 +62,7 @@ const expectedSeconds: Readonly<Record<string, number>> = {
   'test/crash/customers.test.ts': 25,
   'test/webhooks/chaos.test.ts': 25,
   'test/contract/isolation.test.ts': 20,
+  'test/console/browser.test.ts': 20,
   'test/exports/agreement.test.ts': 20,
   'test/model/model.test.ts': 20,
   'test/backup/postgres-tools.test.ts': 20,

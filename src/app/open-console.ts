@@ -1,9 +1,7 @@
 import type { CustomerDeps } from '../console/customer/deps.ts'
-import { customerPages } from '../console/customer/pages.ts'
 import { createAssets } from '../console/frame/assets.ts'
-import { createMailer, type Mailer } from '../console/mail/mailer.ts'
+import { createMailer } from '../console/mail/mailer.ts'
 import { refusalPage } from '../console/pages/answer.ts'
-import type { ConsolePage } from '../console/pages/page.ts'
 import { consoleRoutes, surroundings } from '../console/pages/serve.ts'
 import { createVisitors } from '../console/pages/visitor.ts'
 import { createPeople } from '../console/people/service.ts'
@@ -12,29 +10,23 @@ import { createLinks } from '../console/session/links.ts'
 import { createOnce } from '../console/session/once.ts'
 import { createPasskeys } from '../console/session/passkeys.ts'
 import { createSessions } from '../console/session/sessions.ts'
-import { confirmPages } from '../console/sign-in/confirm-pages.ts'
 import { type SignInDeps, signInRates } from '../console/sign-in/desk.ts'
-import { passkeyPages } from '../console/sign-in/passkey-pages.ts'
-import { sessionPages } from '../console/sign-in/session-pages.ts'
-import { signInPages } from '../console/sign-in/sign-in-pages.ts'
-import { staffPages } from '../console/staff/pages.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
 import { accountOfEmail } from '../market/accounts/vault.ts'
 import type { ApiError } from '../platform/http/errors.ts'
 import { createRateLimiter } from '../platform/http/rate-limit.ts'
 import type { Route } from '../platform/http/route.ts'
+import { consolePages } from './console-pages.ts'
 import type { Core } from './core.ts'
 
 export type Console = {
-  readonly pages: readonly ConsolePage[]
   readonly routes: readonly Route[]
   /** Every refusal of the server under the console's paths, as a page. */
   readonly refused: {
     readonly under: string
     refused(error: ApiError, requestId: string): ReturnType<ReturnType<typeof refusalPage>>
   }
-  readonly mailer: Mailer | null
   stop(): Promise<void>
 }
 
@@ -92,16 +84,8 @@ export const openConsole = (parts: {
       ? accountId
       : null
   }
-  const pages: readonly ConsolePage[] = [
-    ...customerPages(customer),
-    ...staffPages({ people, sessions, findAccount }),
-    ...sessionPages(signIn),
-    ...passkeyPages(signIn),
-    ...confirmPages(signIn),
-    ...signInPages(signIn),
-  ]
+  const pages = consolePages({ customer, staff: { people, sessions, findAccount }, signIn })
   return {
-    pages,
     routes: consoleRoutes(pages, {
       sessions,
       visitorOf: createVisitors({ pool, people, accounts }),
@@ -112,7 +96,6 @@ export const openConsole = (parts: {
       name,
     }),
     refused: { under: '/console', refused: refusalPage(surroundings({ assets, name })) },
-    mailer,
     stop: async () => {
       await mailer?.close()
     },

@@ -93,7 +93,7 @@ export const keyPages = (deps: CustomerDeps): readonly ConsolePage[] => {
             title: 'Key',
             head: true,
             cell: (key) =>
-              html`<a href="/console/keys/${key.keyId}">${nameOf(key)}</a><br><code>${key.displayPrefix}…</code>`,
+              html`<a href="/console/keys/${key.keyId}">${nameOf(key)}</a>${key.name === null ? null : html`<br><code>${key.displayPrefix}…</code>`}`,
           },
           { title: 'State', cell: (key) => stateOf(key, visit.nowMs) },
           { title: 'May', cell: ({ scopes }) => scopes.join(', ') },

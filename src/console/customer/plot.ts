@@ -5,7 +5,7 @@ export type Bar = { readonly label: string; readonly cents: number }
 
 const width = 640
 const height = 120
-const bottom = 16
+const bottom = 2
 
 /** Money by day as bars, drawn here; the figures stand in a table that the page shows as well. */
 export const barsOf = (title: string, bars: readonly Bar[]): Html => {
@@ -18,9 +18,9 @@ export const barsOf = (title: string, bars: readonly Bar[]): Html => {
   })
   const first = bars[0]?.label ?? ''
   const last = bars.at(-1)?.label ?? ''
-  return html`<svg class="plot" viewBox="0 0 ${width} ${height}" role="img" aria-label="${title}">
+  return html`<svg class="plot" viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label="${title}">
 <line x1="0" y1="${height - bottom}" x2="${width}" y2="${height - bottom}"></line>
 ${shapes}
-<text x="0" y="${height - 3}">${first}</text><text x="${width}" y="${height - 3}" text-anchor="end">${last}</text>
-</svg>`
+</svg>
+<p class="axis"><span>${first}</span><span>${last}</span></p>`
 }

@@ -78,7 +78,7 @@ ${themes.map(
     html`<button class="plain" name="theme" value="${value}"${(theme ?? 'system') === value ? { html: ' aria-pressed="true"' } : { html: ' aria-pressed="false"' }}>${label}</button> `,
 )}</form>`
 
-const side = (around: Surroundings): Html => html`<div class="side"><div>
+const side = (around: Surroundings): Html => html`<header class="side"><div>
 <a class="brand" href="/console">${around.name}</a>
 ${navOf(around)}
 <div class="me">${
@@ -88,7 +88,7 @@ ${navOf(around)}
 <form method="post" action="/console/sign-out"><button class="plain">Sign out</button></form>`
 }
 ${themeForm(around)}</div>
-</div></div>`
+</div></header>`
 
 const sameOf = (same: readonly string[]): Html =>
   same.length === 0

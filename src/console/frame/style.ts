@@ -31,21 +31,21 @@ main > header { display: flex; flex-wrap: wrap; gap: .6rem 1rem; align-items: ce
 .alone main { padding: 0; }
 .card, .alone { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 .card { padding: 1rem 1.1rem; }
+.card > h2:first-child { margin-top: 0; } .card + .card { margin-top: .8rem; } .cards .card { margin: 0; }
 .cards { display: grid; gap: .8rem; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); }
 .cards .card h2 { margin: 0; font-size: .88rem; color: var(--soft); font-weight: 500; }
 .figure { font-size: 1.7rem; font-weight: 650; letter-spacing: -.02em; margin: .15rem 0; font-variant-numeric: tabular-nums lining-nums; }
 .table { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; background: var(--card); }
-table { border-collapse: collapse; width: 100%; font-size: .93rem; }
+table { overflow-wrap: break-word; border-collapse: collapse; width: 100%; font-size: .93rem; }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 th, td { padding: .5rem .8rem; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
 tbody th { font-weight: 500; } thead th { border-top: 0; font-weight: 600; font-size: .82rem; color: var(--soft); white-space: nowrap; }
 tbody tr:hover { background: var(--tint); }
 .number { text-align: right; font-variant-numeric: tabular-nums lining-nums; white-space: nowrap; }
 td time { white-space: nowrap; } td .id, th .id { overflow-wrap: normal; word-break: normal; }
-.state { display: inline-flex; align-items: center; gap: .35em; white-space: nowrap; }
-.state::before { content: "\\25CF"; font-size: .7em; } .state.good { color: var(--good); }
-.state.warn { color: var(--warn); } .state.warn::before { content: "\\25B2"; }
-.state.bad { color: var(--bad); } .state.bad::before { content: "\\25A0"; } .state.off { color: var(--soft); } .state.off::before { content: "\\25CB"; }
+.state { white-space: nowrap; } .state::before { content: ""; display: inline-block; width: .55em; height: .55em; margin-right: .45em; border-radius: 50%; background: currentColor; }
+.state.good { color: var(--good); } .state.warn { color: var(--warn); } .state.warn::before { border-radius: 0; clip-path: polygon(50% 0, 100% 100%, 0 100%); width: .65em; height: .6em; }
+.state.bad { color: var(--bad); } .state.bad::before { border-radius: 0; } .state.off { color: var(--soft); } .state.off::before { background: none; border: 1.5px solid currentColor; }
 .empty { border: 1px dashed var(--line); border-radius: 10px; padding: 1.4rem; color: var(--soft); text-align: center; } .empty p { margin-inline: auto; }
 .pager { display: flex; gap: 1rem; margin: .9rem 0; } .pager a { padding: .25rem 0; }
 form.stack { display: grid; gap: 1rem; max-width: 34rem; margin: .8rem 0; }
@@ -57,7 +57,8 @@ input:not([type=checkbox], [type=radio]), select, textarea { font: inherit; widt
 button, .button { font: inherit; font-weight: 600; padding: .5rem .9rem; border-radius: 7px; border: 1px solid var(--line); background: var(--card); color: var(--ink); cursor: pointer; text-decoration: none; display: inline-block; min-height: 24px; }
 button:hover, .button:hover { border-color: var(--accent); }
 .first { background: var(--accent); border-color: var(--accent); color: var(--on); } .danger { border-color: var(--bad); color: var(--bad); }
-button.plain { border: 0; background: none; color: var(--accent); padding: .15rem .2rem; font-weight: 500; text-decoration: underline; text-underline-offset: 3px; }
+button.plain { border: 0; background: none; color: var(--accent); padding: .15rem 0; margin-right: .5rem; font-weight: 500; text-decoration: underline; text-underline-offset: 3px; }
+button.plain[aria-pressed=true] { color: var(--ink); text-decoration: none; }
 .acts { display: flex; flex-wrap: wrap; gap: .6rem; align-items: center; }
 .said { border: 1px solid var(--line); border-left: 4px solid var(--accent); background: var(--card); border-radius: 8px; padding: .6rem .9rem; margin: 0 0 1rem; } .said.bad { border-left-color: var(--bad); } .said.warn { border-left-color: var(--warn); } .said ul { margin: .3rem 0; }
 .banner { background: var(--warn); color: var(--paper); padding: .5rem 1rem; display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; } .banner p { margin: 0; max-width: none; } .banner button { background: transparent; color: inherit; border-color: currentColor; }
@@ -65,7 +66,7 @@ button.plain { border: 0; background: none; color: var(--accent); padding: .15re
 dl.facts { display: grid; grid-template-columns: minmax(8rem, auto) minmax(0, 1fr); gap: .35rem 1rem; margin: .6rem 0; } dl.facts dt { color: var(--soft); } dl.facts dd { margin: 0; }
 ol.timeline { list-style: none; padding: 0; margin: .6rem 0; border-left: 2px solid var(--line); } ol.timeline li { padding: .1rem 0 .9rem 1rem; position: relative; } ol.timeline li::before { content: ""; position: absolute; left: -6px; top: .55em; width: 10px; height: 10px; border-radius: 50%; background: var(--accent); }
 .same { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; color: var(--soft); } .same pre { overflow-x: auto; background: var(--tint); color: var(--ink); padding: .7rem .9rem; border-radius: 8px; margin: .4rem 0; }
-.plot { width: 100%; height: auto; display: block; } .plot rect { fill: var(--accent); } .plot line { stroke: var(--line); } .plot text { fill: var(--soft); font: 11px system-ui, sans-serif; }
+.plot { width: 100%; height: auto; display: block; } .plot rect { fill: var(--accent); } .plot line { stroke: var(--line); } .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: .82rem; margin: .2rem 0 .4rem; max-width: none; }
 meter { width: 7rem; height: .8rem; }
 @media (min-width: 60rem) {
   .shell { grid-template-columns: 14.5rem minmax(0, 1fr); }
@@ -74,6 +75,7 @@ meter { width: 7rem; height: .8rem; }
   .side nav ul { display: block; } .me { padding: .4rem .6rem; margin-top: 1rem; border-top: 1px solid var(--line); }
   main { padding: 1.8rem 2.2rem 4rem; }
 }
+@media (max-width: 59.99rem) { .side h2 { display: none; } .side nav { display: flex; flex-wrap: wrap; } .side nav ul { margin-top: .2rem; } .me { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: center; } .plot { min-height: 5rem; } }
 @media (max-width: 40rem) { dl.facts { grid-template-columns: minmax(0, 1fr); gap: 0; } dl.facts dd { margin-bottom: .5rem; } .alone { margin: 0; border: 0; border-radius: 0; min-height: 100vh; } }
 @media (prefers-reduced-motion: no-preference) { a, button { transition: background .12s, border-color .12s; } }
 @media print { .side, .same, .pager, .acts, .banner, form { display: none !important; } .shell { display: block; } main { padding: 0; max-width: none; } .table { border: 0; overflow: visible; } body { font-size: 11px; background: #fff; color: #000; } }

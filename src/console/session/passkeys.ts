@@ -46,6 +46,9 @@ export type Passkeys = {
   remove(subjectId: string, passkeyId: string): Promise<void>
 }
 
+/** Ed25519, ES256 and RS256 (RFC 9053): every authenticator has one of them. */
+const algorithms = [-8, -7, -257] as const
+
 const challengeMs = 10 * 60_000
 const nonceBytes = 16
 const timeBytes = 8
@@ -145,6 +148,7 @@ export const createPasskeys = (deps: {
         challenge: challenge.make(purpose),
         timeout: challengeMs,
         attestationType: 'none',
+        supportedAlgorithmIDs: [...algorithms],
         excludeCredentials: named(await keysOf(subjectId)),
         authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
       })
@@ -176,6 +180,7 @@ export const createPasskeys = (deps: {
           expectedOrigin: origin(),
           expectedRPID: rpId(),
           requireUserVerification: true,
+          supportedAlgorithmIDs: [...algorithms],
         }),
       )
       if (!verified?.verified || !(await spend(answered))) return null

@@ -43,7 +43,7 @@ ${fieldOf({ name: 'email', label: 'E-mail', type: 'email', autocomplete: 'email'
 <h2>With a passkey</h2>
 <form method="post" action="/console/sign-in/passkey" class="stack">
 <input type="hidden" name="to" value="${to}">
-${passkeyButton(options, 'Sign in with a passkey')}
+${passkeyButton(options, 'Sign in with a passkey', mailer === null ? 'first' : 'second')}
 </form>`,
     }
   }

@@ -1,0 +1,23 @@
+import type { CustomerDeps } from '../console/customer/deps.ts'
+import { customerPages } from '../console/customer/pages.ts'
+import type { ConsolePage } from '../console/pages/page.ts'
+import { confirmPages } from '../console/sign-in/confirm-pages.ts'
+import type { SignInDeps } from '../console/sign-in/desk.ts'
+import { passkeyPages } from '../console/sign-in/passkey-pages.ts'
+import { sessionPages } from '../console/sign-in/session-pages.ts'
+import { signInPages } from '../console/sign-in/sign-in-pages.ts'
+import { type StaffDeps, staffPages } from '../console/staff/pages.ts'
+
+/** Every page of the console, in the order of its navigation. A new room of pages gets a line. */
+export const consolePages = (deps: {
+  readonly customer: CustomerDeps
+  readonly staff: StaffDeps
+  readonly signIn: SignInDeps
+}): readonly ConsolePage[] => [
+  ...customerPages(deps.customer),
+  ...staffPages(deps.staff),
+  ...sessionPages(deps.signIn),
+  ...passkeyPages(deps.signIn),
+  ...confirmPages(deps.signIn),
+  ...signInPages(deps.signIn),
+]

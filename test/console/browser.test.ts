@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { launchBrowser, openPage, pictureOf, type Visit } from '../support/browser.ts'
+import { consoleOrigin, freshAccount, letterTo, linkIn, printedLink } from '../support/console.ts'
+import { operate } from '../support/operator.ts'
+import { type Service, startService } from '../support/service.ts'
+
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** A folder for pictures of each page, to be looked at. */
+const pictures = process.env.FAREBOX_TEST_PICTURES
+
+type Found = { readonly id: string; readonly nodes: readonly { readonly html: string }[] }
+
+/** What axe finds wrong with a page as it stands, by WCAG 2.2 AA. The policy of the page keeps scripts of others out. */
+const violations = async (page: Page): Promise<readonly string[]> => {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Page.setBypassCSP', { enabled: true })
+  await page.reload()
+  await page.evaluate(axe)
+  const found = (await page.evaluate(
+    `axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then(({ violations }) => violations)`,
+  )) as readonly Found[]
+  await session.send('Page.setBypassCSP', { enabled: false })
+  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`)
+}
+
+const signIn = async (service: Service, { page }: Visit, subjectId: string): Promise<void> => {
+  await page.goto(`${consoleOrigin(service)}${await printedLink(service, subjectId)}`)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** A world with something on every page. */
+const filledAccount = async (service: Service) => {
+  const account = await freshAccount(service, 'nora@example.com', { cents: 50_000 })
+  const order = (body: object, key: string) =>
+    service.buyer.post('/api/v1/orders', body, { key: account.key, headers: { 'Idempotency-Key': key } })
+  const plan = await order({ product_id: 'residential-premium', quantity: 5 }, 'one')
+  const isp = { country: 'USA', period_days: 30 }
+  await order({ product_id: 'isp-static', quantity: 2, fulfillment_meta: isp }, 'two')
+  await order({ product_id: 'residential-premium', quantity: 2, method: 'card' }, 'three')
+  await operate(
+    ['notices', 'publish', '--kind', 'INFO', '--title', 'Maintenance', '--body', 'Ten minutes.'],
+    service.env,
+  )
+  return { ...account, orderId: plan.body.orderId as string }
+}
+
+const pathsOf = (orderId: string): readonly string[] => [
+  '/console',
+  '/console/orders',
+  `/console/orders/${orderId}`,
+  '/console/plans',
+  '/console/transactions',
+  '/console/keys',
+  '/console/keys/new',
+  '/console/notices',
+  '/console/sessions',
+  '/console/passkeys',
+  '/console/sign-in/sent',
+]
+
+const looks: readonly { readonly name: string; readonly options: BrowserContextOptions }[] = [
+  { name: 'light-wide', options: { colorScheme: 'light', viewport: { width: 1280, height: 800 } } },
+  { name: 'dark-phone', options: { colorScheme: 'dark', viewport: { width: 360, height: 740 } } },
+]
+
+test('the console in a browser', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const browser: Browser = await launchBrowser(t)
+  const account = await filledAccount(service)
+  const origin = consoleOrigin(service)
+
+  for (const { name, options } of looks)
+    await t.test(`every page is as it should be: ${name}`, async () => {
+      const visit = await openPage(browser, options)
+      const { page, context, complaints } = visit
+      await page.goto(`${origin}/console/sign-in`)
+      assert.deepEqual(await violations(page), [])
+      if (pictures) await writeFile(join(pictures, `sign-in-${name}.png`), await pictureOf(page))
+      await signIn(service, visit, account.accountId)
+      for (const path of pathsOf(account.orderId)) {
+        await page.goto(`${origin}${path}`)
+        assert.deepEqual(await violations(page), [], path)
+        const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+        assert.ok(Number(wide) <= 0, `${path} is ${wide} px wider than the window`)
+        if (pictures)
+          await writeFile(
+            join(
+              pictures,
+              `${path.replace(account.orderId, 'one').slice(1).replaceAll('/', '-')}-${name}.png`,
+            ),
+            await pictureOf(page),
+          )
+      }
+      assert.deepEqual(complaints, [])
+      await context.close()
+    })
+
+  await t.test('without script a customer signs in by mail, makes a key and sees it once', async () => {
+    const visit = await openPage(browser, { javaScriptEnabled: false })
+    const { page, context } = visit
+    await page.goto(`${origin}/console/keys`)
+    assert.match(page.url(), /\/console\/sign-in\?to=/)
+    await page.getByLabel('E-mail').fill(account.email)
+    await page.getByRole('button', { name: 'Send me a link' }).click()
+    await page.goto(`${origin}${linkIn(await letterTo(service, account.email))}`)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('link', { name: 'API keys' }).click()
+    await page.getByRole('link', { name: 'Make a key' }).click()
+    await page.getByLabel('Daily cap, USD').fill('fifty')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    assert.equal(await page.getByLabel('Daily cap, USD').inputValue(), 'fifty')
+    await page.getByLabel('Daily cap, USD').fill('50.25')
+    await page.getByLabel('What it is for').fill('<b>shop</b>')
+    await page.getByRole('button', { name: 'Make the key' }).click()
+    const key = (await page.locator('.secret').textContent()) ?? ''
+    const me = await service.buyer.get('/api/v1/me', { key })
+    assert.equal(me.body.dailySpendCapCents, 5025)
+    await page.goto(`${origin}/console/keys`)
+    assert.equal((await page.content()).includes(key), false)
+    assert.equal(await page.getByRole('link', { name: '<b>shop</b>' }).count(), 1)
+    await context.close()
+  })
+
+  await t.test('a passkey of a virtual authenticator is added, signs in, and confirms an act', async () => {
+    const visit = await openPage(browser)
+    const { page, context, complaints } = visit
+    const session = await context.newCDPSession(page)
+    await session.send('WebAuthn.enable')
+    await session.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2',
+        transport: 'internal',
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+        automaticPresenceSimulation: true,
+      },
+    })
+    await signIn(service, visit, account.accountId)
+    await page.goto(`${origin}/console/passkeys`)
+    await page.getByLabel('What you call it').fill('laptop')
+    await page.getByRole('button', { name: 'Add a passkey' }).click()
+    await page.getByText('The passkey is added.').waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.goto(`${origin}/console/sign-in?to=/console/plans`)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.waitForURL(`${origin}/console/plans`)
+    // The sign-in is old by now: the act asks for the passkey again.
+    await service.farebox.core.pool.query(
+      `update vault.console_sessions set confirmed_until = now() - interval '1 day' where subject_id = $1`,
+      [account.accountId],
+    )
+    await page.goto(`${origin}/console/keys/new`)
+    assert.match(page.url(), /\/console\/confirm\?/)
+    await page.getByRole('button', { name: 'Use a passkey' }).click()
+    await page.waitForURL(`${origin}/console/keys/new`)
+    assert.deepEqual(complaints, [])
+    await context.close()
+  })
+
+  await t.test(
+    'staff registers a passkey by a link of the command line, and looks at an account',
+    async () => {
+      const granted = await operate(
+        ['staff', 'grant', '--email', 'ops@example.com', '--role', 'operator', '--json'],
+        service.env,
+      )
+      const { url } = JSON.parse(granted.out) as { url: string }
+      const { page, context, complaints } = await openPage(browser)
+      const session = await context.newCDPSession(page)
+      await session.send('WebAuthn.enable')
+      await session.send('WebAuthn.addVirtualAuthenticator', {
+        options: {
+          protocol: 'ctap2',
+          transport: 'usb',
+          hasResidentKey: true,
+          hasUserVerification: true,
+          isUserVerified: true,
+          automaticPresenceSimulation: true,
+        },
+      })
+      await page.goto(url)
+      await page.getByRole('button', { name: 'Sign in' }).click()
+      await page.waitForURL(`${origin}/console/passkeys`)
+      await page.getByRole('button', { name: 'Add a passkey' }).click()
+      await page.goto(`${origin}/console`)
+      await page.waitForURL(`${origin}/console/staff`)
+      assert.deepEqual(await violations(page), [])
+      await page.getByLabel('Account').fill(account.email)
+      await page.getByLabel('Why').fill('a question about an order')
+      await page.getByRole('button', { name: 'Look at the account' }).click()
+      await page.getByText('as it sees them').waitFor()
+      await page.goto(`${origin}/console/keys`)
+      if (pictures) await writeFile(join(pictures, 'view-as.png'), await pictureOf(page))
+      assert.deepEqual(await violations(page), [])
+      await page.goto(`${origin}/console/notices`)
+      await page.getByRole('button', { name: 'Mark all as read' }).click()
+      await page.getByText('nothing can be changed in its place').waitFor()
+      await page.getByRole('button', { name: 'Stop looking' }).click()
+      await page.waitForURL(`${origin}/console/staff`)
+      assert.deepEqual(
+        complaints.filter((text) => !text.includes('403')),
+        [],
+      )
+      await context.close()
+    },
+  )
+})

@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { capOf } from '../../src/console/customer/key-form.ts'
+import { readTyped } from '../../src/console/frame/form.ts'
+import { amountText, bytesText, dollarText, microsText } from '../../src/console/frame/text.ts'
+import { isOwnForm } from '../../src/console/pages/origin.ts'
+import { codeIn, shownCode } from '../../src/console/session/secret.ts'
+import { readLetter } from '../../src/sandbox/mailbox.ts'
+
+const plain = (text: string): string => text.replaceAll(',', '').replace('\u2212', '-')
+
+test('money is written without arithmetic: the text read back is the amount', () => {
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), (cents) => {
+      assert.match(amountText(cents), /^\u2212?\d{1,3}(,\d{3})*\.\d\d$/)
+      assert.equal(BigInt(plain(amountText(cents)).replace('.', '')), BigInt(cents))
+    }),
+  )
+  fc.assert(
+    fc.property(fc.maxSafeInteger(), (micros) => {
+      const [whole = '', fraction = ''] = plain(microsText(micros)).split('.')
+      assert.equal(BigInt(whole.replace('-', '') + fraction.padEnd(6, '0')), BigInt(Math.abs(micros)))
+      assert.ok(fraction.length >= 2)
+    }),
+  )
+  assert.deepEqual(
+    [
+      amountText(0),
+      amountText(-5),
+      dollarText(-123_456),
+      dollarText(100),
+      microsText(3_000),
+      microsText(-2_500_000),
+    ],
+    ['0.00', '\u22120.05', '\u2212$1,234.56', '$1.00', '0.003', '\u22122.50'],
+  )
+})
+
+test('what is typed as dollars is exactly those cents, or nothing', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 1_000_000_000 }), (cents) => {
+      assert.equal(capOf(amountText(cents)), cents)
+    }),
+  )
+  assert.deepEqual(
+    [capOf(''), capOf('1.005'), capOf('-1'), capOf('1e3'), capOf('10000000.01')],
+    [null, undefined, undefined, undefined, undefined],
+  )
+})
+
+test('bytes are written in the unit that fits and never rounded up', () => {
+  assert.deepEqual([0, 999, 1_000, 1_999_999_999, 5_000_000_000, 7_650_000_000].map(bytesText), [
+    '0 B',
+    '999 B',
+    '1 kB',
+    '1.99 GB',
+    '5 GB',
+    '7.65 GB',
+  ])
+})
+
+test('a form says where it came from', () => {
+  const origin = 'https://shop.example'
+  assert.equal(isOwnForm({ 'sec-fetch-site': 'same-origin' }, origin), true)
+  assert.equal(isOwnForm({ 'sec-fetch-site': 'none' }, origin), true)
+  assert.equal(isOwnForm({ 'sec-fetch-site': 'same-site', origin }, origin), false)
+  assert.equal(isOwnForm({ origin }, origin), true)
+  assert.equal(isOwnForm({ origin: 'http://shop.example' }, origin), false)
+  assert.equal(isOwnForm({ cookie: 'a=b' }, origin), false)
+})
+
+test('codes are read as they are shown', () => {
+  assert.equal(codeIn(shownCode('01234567')), '01234567')
+  assert.deepEqual([codeIn('1234567'), codeIn('12345678x'), codeIn('')], [null, null, null])
+})
+
+test('a form with half of a character, a NUL or thousands of fields is refused', () => {
+  for (const bytes of [
+    Buffer.from([0x61, 0x3d, 0xff]),
+    Buffer.from('a=%00'),
+    Buffer.from('a=1&'.repeat(400)),
+  ])
+    assert.throws(() => readTyped(bytes), { code: 'invalid_body' })
+})
+
+test('letters are read whichever way they were encoded', () => {
+  const letter = (encoding: string, body: string) =>
+    readLetter(
+      `From: a@b.example\r\nSubject: =?utf-8?B?R3LDvMOfZQ==?=\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${body}`,
+    )
+  assert.deepEqual(letter('quoted-printable', 'Stra=C3=\r\n=9Fe=3D'), { subject: 'Grüße', text: 'Straße=' })
+  assert.deepEqual(letter('base64', Buffer.from('Straße').toString('base64')).text, 'Straße')
+  assert.deepEqual(letter('7bit', 'one\r\n\r\ntwo').text, 'one\n\ntwo')
+})
