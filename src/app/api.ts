@@ -66,7 +66,9 @@ import { checkTarget, createResolve, type TargetRules } from '../platform/outgoi
 import { createKysely } from '../platform/postgres/kysely.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
+import { operationRoutes } from '../scrapers/calls/operation-routes.ts'
 import { scrapeRoutes } from '../scrapers/calls/routes.ts'
+import { scraperListRoutes } from '../scrapers/catalog/routes.ts'
 import { scrapeFinanceRoutes } from '../scrapers/usage/finance-routes.ts'
 import { scrapeUsageRoutes } from '../scrapers/usage/usage-routes.ts'
 import type { Config } from './config.ts'
@@ -188,6 +190,7 @@ export const createApi = (parts: ApiParts): Api => {
 
   const booksReads = createReads({ progress: projecting.progress, log, group: books.name })
 
+  const scrapeCalls = scrapeRoutes(parts.scrapers)
   const routes: readonly Route[] = [
     ...accountRoutes(shared),
     ...walletRoutes(shared),
@@ -259,7 +262,8 @@ export const createApi = (parts: ApiParts): Api => {
       deposits: payments.deposits,
       returnUrls,
     }),
-    ...scrapeRoutes(parts.scrapers),
+    ...scrapeCalls,
+    ...scraperListRoutes({ ...parts.scrapers, monotonicMs, limited: config.rates !== null }),
     ...freeToolRoutes({
       pool,
       clock,
@@ -306,7 +310,7 @@ export const createApi = (parts: ApiParts): Api => {
       ...callbackRoutes({ ...payments, clock, monotonicMs, stored: parts.callbackStored }),
       paidPageRoute,
       ...console.routes,
-      ...documentationRoutes(routes, webhookDeclarations),
+      ...documentationRoutes(routes, webhookDeclarations, scrapeCalls.flatMap(operationRoutes)),
       ...healthRoutes(probes, { registry, mayRead: byToken(config.metricsToken) }),
     ],
     financeDirectory: createFinanceDirectory({

@@ -113,8 +113,8 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     hooks,
   })
   const { sandboxUrl } = payments
-  const scraping = openProviders(core, closing, { sandboxUrl, monotonicMs, registry })
-  const scrapers = openScrapers(core, closing, { hooks, scraping })
+  const providers = openProviders(core, closing, { sandboxUrl, monotonicMs, registry })
+  const scrapers = openScrapers(core, closing, { hooks, ...providers })
   const reactors = has('reactors')
     ? startReactors(core, projecting, payments, { prices, scrapers, monotonicMs, registry })
     : null

@@ -29,6 +29,7 @@ import { migrations as keys } from '../platform/vault/keys.ts'
 import { migrations as queues } from '../platform/work/migrations.ts'
 import { migrations as sandbox } from '../sandbox/records.ts'
 import { migrations as scrapes } from '../scrapers/calls/migrations.ts'
+import { migrations as scraperHealth } from '../scrapers/provider/migrations.ts'
 import { migrations as demo } from './demo/migrations.ts'
 
 const schemas: Migrations = {
@@ -99,6 +100,7 @@ const rooms: readonly Migrations[] = [
   proxySources,
   scrapes,
   consoleSessions,
+  scraperHealth,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

@@ -3,6 +3,7 @@ import type { MonotonicClock } from '../kernel/clock.ts'
 import type { Closing } from '../kernel/closing.ts'
 import { publicOutgoing, type SendLimits, sandboxOutgoing } from '../platform/outgoing/send.ts'
 import { scrapersPath } from '../sandbox/scrapers/stand-in.ts'
+import { type ScraperHealth, startScraperHealth } from '../scrapers/provider/health.ts'
 import { createScraperMetrics } from '../scrapers/provider/metrics.ts'
 import type { Scraping } from '../scrapers/provider/port.ts'
 import { createProvider, type ProviderAccess, usualLimits } from '../scrapers/provider/provider.ts'
@@ -31,7 +32,7 @@ const sandboxProvider = (url: string): ProviderAccess => {
  * call answers `upstream_auth_rejected`.
  */
 export const openProviders = (
-  { config, logger }: Core,
+  { config, pool, clock, logger }: Core,
   closing: Closing,
   parts: {
     /** Where the stand-ins answer; null where none run. */
@@ -39,7 +40,7 @@ export const openProviders = (
     readonly monotonicMs: MonotonicClock
     readonly registry: Registry
   },
-): Scraping => {
+): { readonly scraping: Scraping; readonly health: ScraperHealth } => {
   const { monotonicMs, registry, sandboxUrl } = parts
   const { providers, lowCredits } = config.scrapers
   const metrics = createScraperMetrics(registry)
@@ -48,13 +49,16 @@ export const openProviders = (
   )
   const used = real.length > 0 || sandboxUrl === null ? real : [sandboxProvider(sandboxUrl)]
   const limits = { ...usualLimits, lowCredits }
+  const health = startScraperHealth({ pool, clock, monotonicMs, logger })
+  closing.add(health.stop)
   const scraping = createScraping({
     providers: used.map((access) =>
       createProvider(access, { limits, monotonicMs, random: Math.random, logger, metrics }),
     ),
     monotonicMs,
     metrics,
+    onResult: health.note,
   })
   closing.add(scraping.stop)
-  return scraping
+  return { scraping, health }
 }

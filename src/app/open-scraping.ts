@@ -3,11 +3,14 @@ import type { CrashHooks } from '../kernel/crash.ts'
 import { createScrapeRate, type TakeScrape } from '../scrapers/calls/rate.ts'
 import { createResults, type Results } from '../scrapers/calls/results.ts'
 import { createScrapes, type Scrapes } from '../scrapers/calls/service.ts'
+import type { ScraperHealth } from '../scrapers/provider/health.ts'
 import type { Scraping } from '../scrapers/provider/port.ts'
 import type { Core } from './core.ts'
 
 /** The scrapers, as this process has them. */
 export type Scrapers = {
+  readonly scraping: Scraping
+  readonly health: ScraperHealth
   readonly scrapes: Scrapes
   readonly results: Results
   /** Null where limits are switched off. */
@@ -18,13 +21,19 @@ export type Scrapers = {
 export const openScrapers = (
   core: Core,
   closing: Closing,
-  { hooks, scraping }: { readonly hooks: CrashHooks; readonly scraping: Scraping },
+  {
+    hooks,
+    scraping,
+    health,
+  }: { readonly hooks: CrashHooks; readonly scraping: Scraping; readonly health: ScraperHealth },
 ): Scrapers => {
   const { config, pool, log, clock } = core
   const results = createResults({ pool, clock, isLogHere: config.eventStoreUrl === null })
   const scrapes = createScrapes({ ...core, log, results, scraping, hooks })
   closing.add(scrapes.stop)
   return {
+    scraping,
+    health,
     scrapes,
     results,
     rate: config.rates && createScrapeRate(pool, config.rates.scrapes),

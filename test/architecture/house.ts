@@ -119,6 +119,7 @@ export const house = [
       'gateway/exits',
       'freelist/sources',
       'gateway/lines',
+      'scrapers/catalog',
       'scrapers/calls',
       'scrapers/usage',
       'freelist/list',
@@ -176,6 +177,7 @@ const moreFacts: Readonly<Record<string, readonly string[]>> = {
     'youtube',
     'check',
     'position',
+    'price',
   ],
 }
 

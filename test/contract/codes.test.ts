@@ -9,6 +9,7 @@ import { type Case, orderlyCases, play } from './cases.ts'
 import { keylessBlind, keylessCases, keylessLimited } from './keyless.ts'
 import { goodRequests } from './requests.ts'
 import { lateScrapeCases } from './scrape-cases.ts'
+import { scraperListBlind, scraperListCases, scraperListLimited } from './scraper-list-cases.ts'
 import { done, openStage, operator, type Stage } from './stage.ts'
 
 /** Plays cases in their order, each as a test of its own name. */
@@ -214,16 +215,20 @@ test('every answer that the interface description declares is given', async (t) 
   })
 
   await playAll(t, keylessCases(client), played)
+  await playAll(t, scraperListCases(client), played)
 
   const limits = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LIST: '1/1', FAREBOX_RATE_LOOKUP: '1/1' }
   await playAll(t, keylessLimited(await beside(t, stage, limits)), played)
+  const once = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_ADDRESS: '1/1' }
+  await playAll(t, scraperListLimited(await beside(t, stage, once)), played)
 
-  await t.test('503: each free tool, while its record is locked', async (t) => {
+  await t.test('503: each free tool and the list of scrapers, while their records are locked', async (t) => {
     const hurried = await beside(t, stage, { FAREBOX_STATEMENT_TIMEOUT_MS: '100' })
     const locking = await farebox.core.pool.connect()
     try {
-      await locking.query('begin; lock table work.free_proxies in access exclusive mode')
+      await locking.query('begin; lock table work.free_proxies, work.scraper_health in access exclusive mode')
       await playAll(t, keylessBlind(hurried), played)
+      await playAll(t, scraperListBlind(hurried), played)
     } finally {
       await locking.query('rollback')
       locking.release()

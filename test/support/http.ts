@@ -176,10 +176,18 @@ export const httpClient = (baseUrl: string, document: Document, defaultKey?: str
 /** Documents by their texts: those of one process are mostly the same, and a validator takes longer to make than a test. */
 const documents = new Map<string, Document>()
 
-/** The document of a server. */
+/** Each scraper as an operation of its own: `scrape` with a narrower body, so what holds for that holds for them. */
+const isOneScraper = (path: string): boolean => /^\/v1\/scrape\/[^/{]+\/[^/{]+$/.test(path)
+
+const withoutScrapers = (document: Document): Document => ({
+  ...document,
+  paths: Object.fromEntries(Object.entries(document.paths).filter(([path]) => !isOneScraper(path))),
+})
+
+/** The document of a server; the scrapers have a test of their own (test/scrapers/interface.test.ts). */
 export const documentOf = async (baseUrl: string): Promise<Document> => {
   const text = await (await fetch(`${baseUrl}/openapi.json`)).text()
-  const document = documents.get(text) ?? (JSON.parse(text) as Document)
+  const document = documents.get(text) ?? withoutScrapers(JSON.parse(text) as Document)
   documents.set(text, document)
   return document
 }

@@ -216,6 +216,8 @@ export type RouteDefinition<
   readonly responses: Declared
   /** Codes of the handler only; those that the framework gives are added to the interface description by itself. */
   readonly errors: readonly RouteError[]
+  /** Many operations with the same refusals: they stand once in the interface description, under this name and status. */
+  readonly errorsAs?: string
   readonly limit?: RouteLimit
   /** Any page may read the answer (the keyless tools): `Access-Control-Allow-Origin: *`. */
   readonly cors?: true

@@ -67,12 +67,15 @@ const rootRoute: Route = route({
 export const documentationRoutes = (
   routes: readonly Route[],
   webhooks: readonly WebhookDeclaration[] = [],
+  /** Cases of one route that programs read each as an operation of its own; the page for people has a guide to them. */
+  operations: readonly Route[] = [],
 ): readonly Route[] => {
   const document = onDemand(() => openApiDocumentBesides(routes, { webhooks }))
+  const whole = onDemand(() => openApiDocumentBesides([...routes, ...operations], { webhooks }))
   const guides = readGuides()
   return [
     rootRoute,
-    openApiRoute(document),
+    openApiRoute(whole),
     docsRoute(async () => docsPage(await document(), guides)),
     ...guideRoutes([...guides.callers, ...guides.operators]),
   ]

@@ -1,4 +1,5 @@
 import { ApiError, type ErrorCode, refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { priceText } from '../catalog/price.ts'
 import type { ScrapeOutcome } from './events.ts'
 
 /** A call that is over, for everybody who asked under its id. */
@@ -23,12 +24,6 @@ export type Scraped = {
   readonly bytes: Buffer
   readonly headers: Readonly<Record<string, string>>
   readonly position: number | null
-}
-
-/** Micro-dollars as dollars with four decimals: `0.0030`. Prices of scrapers have no finer part. */
-export const priceText = (micros: number): string => {
-  const digits = String(micros / 100).padStart(5, '0')
-  return `${digits.slice(0, -4)}.${digits.slice(-4)}`
 }
 
 /** What tells of the bill, on answers and refusals alike. */

@@ -12,6 +12,7 @@ import { refuse, refuseUntil } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
 import { scrapeStream } from '../../terms/streams.ts'
 import { checkInput, type InputRefusal } from '../catalog/check.ts'
+import { priceText } from '../catalog/price.ts'
 import type { ScraperRow } from '../catalog/row.ts'
 import {
   type Admission,
@@ -20,7 +21,7 @@ import {
   type ScrapeInput,
   type Scraping,
 } from '../provider/port.ts'
-import { answerOf, type Ended, priceText, refusalOf, type Scraped } from './answers.ts'
+import { answerOf, type Ended, refusalOf, type Scraped } from './answers.ts'
 import { createScrapeCommands, endingOf } from './commands.ts'
 import { type Ending, maxAttempts } from './decide.ts'
 import { isResult, type ScrapeFinished } from './events.ts'

@@ -6,7 +6,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { dayQuery, wordQuery } from '../../platform/http/query.ts'
 import { ownToAccount, type Route, route } from '../../platform/http/route.ts'
-import { priceText } from '../calls/answers.ts'
+import { priceText } from '../catalog/price.ts'
 import { type Days, readScrapeUsage, type ScrapeUsage } from './usage.ts'
 
 const count = z.int().min(0)

@@ -9,6 +9,9 @@ export type Components = {
   /** The schema as it stands in an operation: schemas with an id are references. */
   add(schema: z.ZodType, io: 'input' | 'output'): Json
   readonly schemas: Readonly<Record<string, Json>>
+  /** A response that many operations share, under its name; gives the reference to it. */
+  share(name: string, response: Json): Json
+  readonly responses: Readonly<Record<string, Json>>
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -45,6 +48,7 @@ const withoutId = (node: Json): Json => {
 /** @param closedAnswers keeps `additionalProperties: false` in answers: for tests */
 export const createComponents = (closedAnswers: boolean): Components => {
   const schemas: Record<string, Json> = {}
+  const responses: Record<string, Json> = {}
 
   /** The same id may read differently as sent and as answered; the former is then named apart. */
   const keep = (id: string, schema: Json, io: 'input' | 'output'): string => {
@@ -59,6 +63,14 @@ export const createComponents = (closedAnswers: boolean): Components => {
 
   return {
     schemas,
+    responses,
+    share(name, response) {
+      const known = responses[name]
+      if (known !== undefined && JSON.stringify(known) !== JSON.stringify(response))
+        throw new Error(`two different responses have the name ${name}`)
+      responses[name] = response
+      return { $ref: `#/components/responses/${name}` }
+    },
     add(schema, io) {
       const { $defs = {}, id, ...root }: JsonSchema = jsonSchemaOf(schema, io)
       const names = new Map<string, string>()

@@ -163,7 +163,7 @@ function* documentSteps(
   const routes = options.forTests ? all : all.filter(({ hidden }) => hidden !== true)
   const components = createComponents(options.forTests === true)
   const paths = yield* pathsOf(routes, components)
-  const responses = sharedResponses(components)
+  const shared = sharedResponses(components)
   const webhooks = webhooksPart(options.webhooks ?? [], components)
   return {
     openapi: '3.1.0',
@@ -180,7 +180,7 @@ function* documentSteps(
     ...webhooks,
     components: {
       schemas: { Error: errorSchema, ...components.schemas },
-      responses,
+      responses: { ...shared, ...components.responses },
       parameters: usedParameters(routes),
       headers: headerSchemas,
       securitySchemes: {

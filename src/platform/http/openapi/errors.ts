@@ -118,10 +118,13 @@ export const errorResponses = (route: Route, components: Components): Readonly<R
       .map(([status, codes]) => {
         const [only] = codes
         const common = codes.length === 1 && only !== undefined && shared.includes(only)
-        const response = common
-          ? { $ref: `#/components/responses/${pascal(only)}` }
-          : responseOf(status, codes, route.errors, components)
-        return [String(status), response]
+        if (common) return [String(status), { $ref: `#/components/responses/${pascal(only)}` }]
+        const response = responseOf(status, codes, route.errors, components)
+        const { errorsAs: name } = route
+        return [
+          String(status),
+          name === undefined ? response : components.share(`${name}${status}`, response),
+        ]
       }),
   )
 }

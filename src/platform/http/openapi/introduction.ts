@@ -26,6 +26,8 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
     'Where to send events, and what became of what was sent. Every event stands under Webhooks below.',
   'Free tools':
     'Live public proxies, a check of any proxy, look-ups of addresses and the networks behind them. They need no key and ignore one.',
+  Scrapers:
+    'Public data of platforms, call by call: each is charged by what comes of it, and a retry with the same `X-Request-Id` costs nothing.',
   Finance: 'The books, for finance: read-only, with a token of its own.',
   Resellers: 'Customers of resellers, what was earned with them, and statements that lead back to the log.',
   Service: 'The service itself.',
