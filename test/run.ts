@@ -70,6 +70,7 @@ const expectedSeconds: Readonly<Record<string, number>> = {
   'test/audit/mutations.test.ts': 15,
   'test/boot/terminal.test.ts': 15,
   'test/boot/where.test.ts': 12,
+  'test/gateway/accounting.test.ts': 20,
   'test/gateway/speed.test.ts': 12,
   'test/catalog/operating.test.ts': 11,
   'test/gateway/browser.test.ts': 11,

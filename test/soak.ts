@@ -13,6 +13,7 @@ const expectedMinutes: Readonly<Record<string, number>> = {
   'test/crash/payments.test.ts': 13.5,
   'test/crash/orders.test.ts': 8,
   'test/webhooks/fan-out.test.ts': 7,
+  'test/gateway/accounting.test.ts': 6,
   'test/subscriptions/renewals.test.ts': 3.5,
   'test/contract/fuzz.test.ts': 2.5,
   'test/audit/damaged.test.ts': 2,

@@ -23,7 +23,7 @@ describe("a mobile line of the demo rotates over the sandbox's exits of its carr
       { FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on' },
       { clockOffsetMs: () => aheadMs },
     )
-    ;({ port } = await startRealWorker(t, service, {}, () => Date.now() + aheadMs))
+    ;({ port } = await startRealWorker(t, service, {}, { clock: () => Date.now() + aheadMs }))
   })
   after(async () => {
     for (const end of ends.reverse()) await end()

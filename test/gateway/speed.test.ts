@@ -93,7 +93,7 @@ test('a plan sold by time runs at its speed over all tunnels of two workers, and
   })
 
   await t.test('at its end its tunnels are cut, and each protocol is told why', async (tt) => {
-    const { port } = await startRealWorker(tt, service, {}, () => Date.now() + aheadMs)
+    const { port } = await startRealWorker(tt, service, {}, { clock: () => Date.now() + aheadMs })
     const tunnel = await open(port)
     tunnel.socket.removeAllListeners('data').resume()
     const cut = once(tunnel.socket, 'end')

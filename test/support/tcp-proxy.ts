@@ -15,11 +15,13 @@ export type TcpProxy = {
   refuse(): Promise<void>
   /** Lets new connections through again, with answers. */
   accept(): Promise<void>
+  /** New connections go to this address of a server that moved. */
+  lead(target: string): void
 }
 
 /** Stands between a client and a server, and fails in the ways of a network. */
 export const tcpProxy = async (t: TestContext, target: string): Promise<TcpProxy> => {
-  const { hostname, port } = new URL(target)
+  let to = new URL(target)
   const sockets = new Set<Socket>()
   let muted = false
   let hung = false
@@ -33,7 +35,7 @@ export const tcpProxy = async (t: TestContext, target: string): Promise<TcpProxy
     })
   }
   const server = createServer({ allowHalfOpen: true }, (client) => {
-    const upstream = connect(Number(port), hostname)
+    const upstream = connect(Number(to.port), to.hostname)
     keep(client, upstream)
     keep(upstream, client)
     client.on('data', (bytes) => {
@@ -79,6 +81,9 @@ export const tcpProxy = async (t: TestContext, target: string): Promise<TcpProxy
       muted = false
       hung = false
       if (!server.listening) await listen(own)
+    },
+    lead: (moved) => {
+      to = new URL(moved)
     },
   }
 }

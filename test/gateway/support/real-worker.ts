@@ -7,15 +7,17 @@ import { createLogger } from '../../../src/platform/http/logging.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import type { Service } from '../../support/service.ts'
 
+type Clocks = { readonly clock?: Clock; readonly monotonicMs?: () => number }
+
 /**
  * A gateway worker as `npm start` runs it, but inside this process: with real sockets, on the database of the service, and
- * by the clock of the test. It listens on a port of its own.
+ * by the clocks of the test. It listens on a port of its own.
  */
 export const startRealWorker = async (
   t: TestContext,
   { env }: Pick<Service, 'env'>,
   settings: Readonly<Record<string, string>> = {},
-  clock: Clock = Date.now,
+  { clock = Date.now, monotonicMs = () => performance.now() }: Clocks = {},
 ): Promise<GatewayWorker> => {
   const worker = await openGatewayWorker({
     config: readConfig({
@@ -27,7 +29,7 @@ export const startRealWorker = async (
     }),
     index: 0,
     systemClock: clock,
-    monotonicMs: () => performance.now(),
+    monotonicMs,
     random: Math.random,
     logger: createLogger('fatal'),
   })
