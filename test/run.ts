@@ -72,6 +72,7 @@ const expectedSeconds: Readonly<Record<string, number>> = {
   'test/boot/where.test.ts': 12,
   'test/gateway/accounting.test.ts': 20,
   'test/gateway/speed.test.ts': 12,
+  'test/scrapers/interface.test.ts': 12,
   'test/catalog/operating.test.ts': 11,
   'test/gateway/browser.test.ts': 11,
   'test/backup/restored-log.test.ts': 11,

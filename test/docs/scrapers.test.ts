@@ -7,7 +7,7 @@ import { rowName, type ScraperRow } from '../../src/scrapers/catalog/row.ts'
 import { platforms, scrapers } from '../../src/scrapers/catalog/table.ts'
 
 const file = join(import.meta.dirname, '../../docs/scrapers.md')
-const begin = '<!-- made from the table of scrapers: see test/docs/scrapers.test.ts -->\n'
+const begin = 'in which each scraper is an operation of its own.\n'
 
 const code = (name: string): string => `\`${name}\``
 

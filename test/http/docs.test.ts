@@ -171,6 +171,7 @@ describe('The documentation page', () => {
     assert.match(page, /<h2 id="start">Start<\/h2>[\s\S]*npx farebox keys create --account/)
     const links = [...page.matchAll(/href="(\/docs\/guides\/\w+)"/g)].map(([, path]) => path ?? '')
     const guides = [
+      'scrapers',
       'webhooks',
       'subscriptions',
       'resellers',

@@ -68,13 +68,13 @@ describe('The interface of the scrapers', () => {
 
     const list = await client.get('/v1/scrape')
     assert.equal(list.body.total, 117)
-    await atOnce([...scrapers.entries()], async ([at, row]) => {
+    for (const [at, row] of scrapers.entries()) {
       const shown = list.body.scrapers[at]
       assert.equal(shown.path, `/v1/scrape/${rowName(row)}`)
       assert.deepEqual([shown.state, shown.priceUsd], ['live', priceText(row.priceMicros)])
-      const tried = await client.post(shown.path, shown.example)
-      assert.equal(tried.status, 200, `the example of ${shown.path}`)
-    })
+      const operation = document.paths[shown.path]?.post as Operation
+      assert.deepEqual(shown.example, operation.requestBody.content['application/json']?.example, shown.path)
+    }
     assert.deepEqual(
       (await client.get('/v1/scrape?q=TRANSCRIPT')).body.scrapers.map(
         ({ operation }: { operation: string }) => operation,

@@ -11,7 +11,7 @@ import {
   lookAtSeals,
   lookAtVerification,
 } from './log.ts'
-import { lookAtData, lookAtServer } from './places.ts'
+import { lookAtData, lookAtScrapers, lookAtServer } from './places.ts'
 
 const marks = { ok: 'ok   ', note: 'note ', wrong: 'WRONG' } as const
 
@@ -51,7 +51,7 @@ type Open = () => Promise<{ readonly context: CliContext; close(): Promise<void>
 const examine = async (config: Config, open: Open): Promise<CliOutput> => {
   const data = await lookAtData(config)
   const server = await lookAtServer(config)
-  const findings = [data, server]
+  const findings = [data, server, lookAtScrapers(config)]
   if (data.state !== 'wrong')
     findings.push(
       ...(await guarded('database', async () => {
@@ -72,7 +72,7 @@ export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
   program
     .command('doctor')
     .description(
-      'look whether all is well: data, server, clock, log, read models, seals, verification; exit code 1 when something is wrong',
+      'look whether all is well: data, server, scrapers, clock, log, read models, seals, verification; exit code 1 when something is wrong',
     )
     .action(cli.openingAction(examine))
 }

@@ -104,3 +104,12 @@ export const lookAtServer = async (config: Config): Promise<Finding> => {
     ? ok(check, `ready on ${url}${process}`)
     : wrong(check, `not ready on ${url}${process}: ${reason(answer.body)}`, 'read its log')
 }
+
+/** Where scrapers are fetched from, by the settings; nobody is asked. */
+export const lookAtScrapers = ({ scrapers, payments }: Config): Finding => {
+  const check = 'scrapers'
+  const hosts = scrapers.providers.map(({ baseUrl }) => new URL(baseUrl).host)
+  if (hosts.length > 0) return ok(check, `fetched from ${hosts.join(', then from ')}`)
+  if (payments.sandbox !== null) return note(check, 'the sandbox answers them, with invented data')
+  return note(check, 'no provider is configured: every call is answered 503', 'set FAREBOX_SCRAPERS_KEY')
+}

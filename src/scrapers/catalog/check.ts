@@ -48,7 +48,7 @@ export const acceptedOf = (input: Input): string => {
     case 'language':
       return 'two letters such as en'
     case 'url':
-      return `an https link of at most ${maxLink} characters whose host is ${list(input.hosts ?? [])} or ends with one of them`
+      return `an https link of at most ${maxLink} characters to ${list(input.hosts ?? [])}, or to a host below`
     case 'handle':
     case 'hashtag':
     case 'text':

@@ -14,7 +14,7 @@ const folder = join(import.meta.dirname, '../../../../docs')
 
 /** In the order in which they are listed: for whoever calls the API, then for whoever runs the service. */
 export const guideNames = {
-  callers: ['webhooks', 'subscriptions', 'resellers'],
+  callers: ['scrapers', 'webhooks', 'subscriptions', 'resellers'],
   operators: ['operations', 'catalog', 'exports', 'periods', 'seals'],
 } as const
 
