@@ -11,6 +11,7 @@ import { commands } from './commands.ts'
 import { durabilityOf } from './database.ts'
 import { exportsAndImport } from './exports.ts'
 import { finance } from './finance.ts'
+import { freelist } from './freelist.ts'
 import { gateway } from './gateway.ts'
 import { idle } from './idle.ts'
 import { lag } from './lag.ts'
@@ -44,6 +45,7 @@ const all = [
   idle,
   restart,
   gateway,
+  freelist,
 ] as const satisfies readonly Bench[]
 
 const names = all.map(({ name }) => name)

@@ -135,8 +135,9 @@ export const createChecker = (parts: {
     if (done.length >= batch || monotonicMs() - writtenAtMs >= writeWithinMs) await write()
     await resume()
     if (pausedForJudge || stopping.signal.aborted) return
-    while (await claim('live'));
-    while (await claim('all'));
+    // What refuses at once must not pile up faster than it is written.
+    while (done.length < batch && (await claim('live')));
+    while (done.length < batch && (await claim('all')));
   }
 
   return {

@@ -1,4 +1,5 @@
 import { createHmac, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
+import { createSecureContext, type SecureContext } from 'node:tls'
 import { deriveKey, type MasterKey } from '../../platform/vault/master-key.ts'
 
 /** What the judge and whoever asks it share. All of it comes from the master key: nothing is kept, nothing expires. */
@@ -9,6 +10,8 @@ export type JudgeKeys = {
   readonly answers: KeyObject
   /** Of the judge's TLS; whoever shows another public key is not the judge. */
   readonly tls: { readonly privateKey: KeyObject; readonly publicKey: KeyObject }
+  /** Of whoever asks over TLS: one for all, since to make one takes as long as a handshake. */
+  readonly client: SecureContext
 }
 
 /** An Ed25519 private key in PKCS #8 is these bytes and its seed (RFC 8410). */
@@ -25,6 +28,7 @@ export const judgeKeys = (master: MasterKey): JudgeKeys => {
     nonces: deriveKey(master, 'free proxy judge nonces v1'),
     answers: deriveKey(master, 'free proxy judge answers v1'),
     tls: { privateKey, publicKey: createPublicKey(privateKey) },
+    client: createSecureContext(),
   }
 }
 

@@ -74,7 +74,7 @@ type Passed = {
 }
 
 const overTls = async (wire: Wire, { judge, keys, nonce }: Asked): Promise<Seen> => {
-  const tls = await secured(wire.release(), judge.place, keys.tls.publicKey)
+  const tls = await secured(wire.release(), judge.place, keys)
   return getSecured(tls.wire, judge.place, nonce(), keys)
 }
 

@@ -144,11 +144,12 @@ export class Intercepted extends ProbeFailure {
 export const secured = (
   socket: Socket,
   judge: JudgePlace,
-  publicKey: KeyObject,
+  { client, tls: { publicKey } }: JudgeKeys,
 ): Promise<{ readonly wire: Wire; readonly socket: TLSSocket }> =>
   new Promise((resolve, reject) => {
     const tls = connectTls({
       socket,
+      secureContext: client,
       // Whoever it is must prove that the certificate is its own; whose it is, is looked at below.
       rejectUnauthorized: false,
       ...(isIP(judge.host) === 0 ? { servername: judge.host } : {}),
