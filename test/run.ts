@@ -69,6 +69,8 @@ const expectedSeconds: Readonly<Record<string, number>> = {
   'test/audit/damaged.test.ts': 12,
   'test/audit/mutations.test.ts': 15,
   'test/boot/terminal.test.ts': 15,
+  'test/freelist/cycle.test.ts': 12,
+  'test/freelist/process.test.ts': 12,
   'test/boot/where.test.ts': 12,
   'test/gateway/accounting.test.ts': 20,
   'test/gateway/speed.test.ts': 12,
