@@ -1,8 +1,8 @@
 import type { CustomerDeps } from '../console/customer/deps.ts'
 import { createAssets } from '../console/frame/assets.ts'
 import { createMailer } from '../console/mail/mailer.ts'
-import { refusalPage } from '../console/pages/answer.ts'
-import { consoleRoutes, surroundings } from '../console/pages/serve.ts'
+import { refusalPage, surroundings } from '../console/pages/answer.ts'
+import { consoleRoutes } from '../console/pages/serve.ts'
 import { createVisitors } from '../console/pages/visitor.ts'
 import { createPeople } from '../console/people/service.ts'
 import { createCodes } from '../console/session/codes.ts'
@@ -13,7 +13,7 @@ import { createSessions } from '../console/session/sessions.ts'
 import { type SignInDeps, signInRates } from '../console/sign-in/desk.ts'
 import type { MonotonicClock } from '../kernel/clock.ts'
 import type { AccountId } from '../kernel/ids.ts'
-import { accountOfEmail } from '../market/accounts/vault.ts'
+import { accountOfEmail, emailOf } from '../market/accounts/vault.ts'
 import type { ApiError } from '../platform/http/errors.ts'
 import { createRateLimiter } from '../platform/http/rate-limit.ts'
 import type { Route } from '../platform/http/route.ts'
@@ -60,7 +60,12 @@ export const openConsole = (parts: {
     links: createLinks({ pool, clock }),
     codes: createCodes({ pool, clock }),
     passkeys: createPasskeys({ pool, clock, once, master: core.keys.master, origin }),
-    accountOfEmail: (email) => accountOfEmail(pool, email),
+    accountOfEmail: async (typed) => {
+      const accountId = await accountOfEmail(pool, typed)
+      // Asked for either way: the time of the answer says nothing of the address.
+      const email = await emailOf(pool, accountId ?? ('acc_' as AccountId))
+      return accountId === null || email === null ? null : { accountId, email }
+    },
     mailer,
     origin,
     name,

@@ -28,7 +28,7 @@ test('signing in', async (t) => {
       const browser = consoleBrowser(service)
       const asked = await browser.post('/console/sign-in', { email: 'ANN@example.com' })
       assert.equal(asked.to, '/console/sign-in/sent')
-      const link = linkIn(await letterTo(service, 'ANN@example.com'))
+      const link = linkIn(await letterTo(service, 'ann@example.com'))
       // Scanners of mail look first, several times; nothing is used up by looking.
       for (let looks = 0; looks < 3; looks += 1)
         assert.equal((await consoleBrowser(service).get(link)).status, 200)
@@ -98,6 +98,19 @@ test('signing in', async (t) => {
       letters.some(({ to }) => to.includes('nobody@example.com')),
       false,
     )
+  })
+
+  await t.test('a letter goes to the address that is kept, not to one that folds to it', async () => {
+    await freshAccount(service, 'mike@example.com')
+    // The Kelvin sign is no k, and lower-cased it is one.
+    await consoleBrowser(service).post('/console/sign-in', { email: 'mi\u212ae@example.com' })
+    await consoleBrowser(service).post('/console/sign-in', { email: 'MIKE@EXAMPLE.COM' })
+    await letterTo(service, 'mike@example.com')
+    const { letters } = (await (await fetch(`${service.demo.sandbox}/_sandbox/mail`)).json()) as {
+      letters: readonly { to: readonly string[] }[]
+    }
+    const written = letters.flatMap(({ to }) => to).filter((to) => /^mi.e@/i.test(to))
+    assert.deepEqual([...new Set(written)], ['mike@example.com'])
   })
 
   await t.test('a newer link ends the former one, and ten minutes end both', async () => {

@@ -16,7 +16,7 @@ p { margin: .4rem 0; max-width: 70ch; } ul, ol { padding-left: 1.2rem; }
 code, pre { font: .86em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 .soft, small, .hint { color: var(--soft); } small { font-size: .88em; }
 .skip { position: absolute; left: -999px; } .skip:focus { left: .5rem; top: .5rem; background: var(--card); padding: .5rem; z-index: 2; }
-.shell { display: grid; grid-template-columns: minmax(0, 1fr); min-height: 100vh; }
+.shell { display: grid; grid-template: auto 1fr / minmax(0, 1fr); min-height: 100vh; }
 .side { border-bottom: 1px solid var(--line); padding: .7rem 1rem; background: var(--card); }
 .brand { font-weight: 700; color: var(--ink); text-decoration: none; letter-spacing: -.01em; display: inline-block; padding: .15rem 0; }
 .side nav ul { list-style: none; margin: .4rem 0 0; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem; }
@@ -69,7 +69,7 @@ ol.timeline { list-style: none; padding: 0; margin: .6rem 0; border-left: 2px so
 .plot { width: 100%; height: auto; display: block; } .plot rect { fill: var(--accent); } .plot line { stroke: var(--line); } .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: .82rem; margin: .2rem 0 .4rem; max-width: none; }
 meter { width: 7rem; height: .8rem; }
 @media (min-width: 60rem) {
-  .shell { grid-template-columns: 14.5rem minmax(0, 1fr); }
+  .shell { grid-template: 1fr / 14.5rem minmax(0, 1fr); }
   .side { border-bottom: 0; border-right: 1px solid var(--line); padding: 1.2rem .8rem; }
   .side > div { position: sticky; top: 1.2rem; } .brand { padding: 0 .6rem; font-size: 1.05rem; }
   .side nav ul { display: block; } .me { padding: .4rem .6rem; margin-top: 1rem; border-top: 1px solid var(--line); }

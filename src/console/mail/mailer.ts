@@ -63,7 +63,8 @@ export const createMailer = ({
     const sender = await opened
     for (let attempt = 1; ; attempt += 1) {
       try {
-        await sender.sendMail({ ...letter, from })
+        // As an object, an address with a comma in it is no list of them.
+        await sender.sendMail({ ...letter, to: { name: '', address: letter.to }, from })
         return
       } catch (error) {
         // The error of a server may quote the letter, and with it the link: its code alone is told.

@@ -3,6 +3,7 @@ import type { RefusalPage } from '../../platform/http/answer.ts'
 import type { ApiError } from '../../platform/http/errors.ts'
 import type { Html } from '../../platform/pages/html.ts'
 import { html } from '../../platform/pages/html.ts'
+import type { Assets } from '../frame/assets.ts'
 import { framed, pagePolicy, type Surroundings, type View } from '../frame/frame.ts'
 import { idText } from '../frame/text.ts'
 
@@ -27,11 +28,6 @@ export const pageResponses = {
   409: { description: 'The form again: what it asks for is not possible now.', text },
   421: { description: 'The console has another address.', text },
   429: { description: 'The form again: it was sent too often.', text },
-} as const
-
-export const fileResponses = {
-  ...pageResponses,
-  200: { description: 'The file.', text: { mediaType: 'text/csv', example: '' } },
 } as const
 
 export type PageAnswer = {
@@ -75,3 +71,19 @@ export const refusalPage =
       around,
     ),
   })
+
+/** What a page shows around itself. */
+export const surroundings = (
+  deps: { readonly assets: Assets; readonly name: string },
+  more: Partial<Surroundings> = {},
+): Surroundings => ({
+  style: deps.assets.style,
+  theme: null,
+  path: '/console',
+  flash: null,
+  navigation: [],
+  person: null,
+  viewing: null,
+  name: deps.name,
+  ...more,
+})

@@ -5,24 +5,18 @@ import { ApiError } from '../../platform/http/errors.ts'
 import type { ApiRequest, Route } from '../../platform/http/route.ts'
 import { route } from '../../platform/http/route.ts'
 import { html } from '../../platform/pages/html.ts'
-import { type Assets, assetFolder } from '../frame/assets.ts'
-import { readTyped, type Typed } from '../frame/form.ts'
-import { framed, type NavGroup, type Surroundings, type Theme, type View } from '../frame/frame.ts'
+import type { Assets } from '../frame/assets.ts'
+import { readTyped } from '../frame/form.ts'
+import { framed, type Theme, type View } from '../frame/frame.ts'
 import type { Once } from '../session/once.ts'
 import { newSecret } from '../session/secret.ts'
 import type { Session, Sessions } from '../session/sessions.ts'
-import { alonePage, notAllowed, notFound, type PageAnswer, pageHeaders, pageResponses } from './answer.ts'
+import { alonePage, notFound, type PageAnswer, pageHeaders, pageResponses, surroundings } from './answer.ts'
+import { assetRoute } from './asset-route.ts'
 import { dropCookie, flashCookie, flashOf, readCookies } from './cookies.ts'
-import { consolePath, isOwnForm, placeOf } from './origin.ts'
-import {
-  type AccountVisit,
-  type ConsolePage,
-  goTo,
-  type Outcome,
-  type PersonVisit,
-  type Visit,
-  type Visitor,
-} from './page.ts'
+import { isOwnForm, placeOf } from './origin.ts'
+import type { AccountVisit, ConsolePage, Outcome, PersonVisit, Visit, Visitor } from './page.ts'
+import { formBarrier, isViewing, navigationOf, pageBarrier } from './rules.ts'
 
 export type ServeDeps = {
   readonly sessions: Pick<Sessions, 'find'>
@@ -38,62 +32,7 @@ export type ServeDeps = {
 
 type Request = ApiRequest
 
-const dayMs = 86_400_000
-
-const formsLimit = 'the form was sent already, and was done once'
-
 const themeOf = (value: string | null): Theme => (value === 'light' || value === 'dark' ? value : null)
-
-/** What a page shows around itself. */
-export const surroundings = (
-  deps: Pick<ServeDeps, 'assets' | 'name'>,
-  more: Partial<Surroundings> = {},
-): Surroundings => ({
-  style: deps.assets.style,
-  theme: null,
-  path: '/console',
-  flash: null,
-  navigation: [],
-  person: null,
-  viewing: null,
-  name: deps.name,
-  ...more,
-})
-
-/** Whether the page is one of this visitor's. */
-export const mayVisit = (page: ConsolePage, visitor: Visitor | null): boolean => {
-  if (page.for === 'anyone') return true
-  if (visitor === null) return false
-  if (page.ofAccount && visitor.account === null) return false
-  return page.for === 'person' || page.for.some((role) => visitor.roles.has(role))
-}
-
-const navigationOf = (pages: readonly ConsolePage[], visitor: Visitor): readonly NavGroup[] => {
-  const groups = new Map<string, { path: string; label: string }[]>()
-  for (const page of pages)
-    if (page.nav && mayVisit(page, visitor)) {
-      const { label, group = '' } = page.nav
-      groups.set(group, [...(groups.get(group) ?? []), { path: page.path, label }])
-    }
-  return [...groups].map(([label, items]) => ({ label, items }))
-}
-
-/** How long a form may be filled in after its page was shown. */
-const fillingMs = 10 * 60_000
-
-/**
- * Whether the person showed who they are for this page, or signed in, within the last minutes.
- * @param graceMs what is added: time to fill in a form
- */
-const isConfirmed = ({ path }: ConsolePage, { session }: Visitor, nowMs: number, graceMs = 0): boolean =>
-  session.confirmedUntil !== null &&
-  nowMs < Date.parse(session.confirmedUntil) + graceMs &&
-  (session.confirmedAct === null || session.confirmedAct === path)
-
-const isViewing = ({ session }: Visitor): boolean => session.viewing !== null
-
-const confirmPath = (page: ConsolePage, path: string): string =>
-  `/console/confirm?${new URLSearchParams({ act: page.path, to: path })}`
 
 const paramsOf = (path: string): z.ZodObject | undefined => {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
@@ -229,17 +168,6 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     return session && deps.visitorOf(session, request.requestId)
   }
 
-  /** What stands before a page: its address, and who it is for. Null: nothing does. */
-  const barrier = (page: ConsolePage, visit: Visit): Outcome | null => {
-    if (mayVisit(page, visit.visitor)) return null
-    if (visit.visitor === null) {
-      const { size } = visit.query
-      const back = size === 0 ? visit.path : `${visit.path}?${visit.query}`
-      return { kind: 'redirect', to: `/console/sign-in?${new URLSearchParams({ to: consolePath(back) })}` }
-    }
-    return { kind: 'view', view: notAllowed, status: 403 }
-  }
-
   const notThere = (error: unknown): Outcome => {
     if (error instanceof ApiError && error.code === 'not_found')
       return { kind: 'view', view: notFound, status: 404 }
@@ -255,48 +183,9 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       return { status: 307, headers: { ...pageHeaders, location: `${deps.origin()}${visit.path}${query}` } }
     }
     const flash = flashOf(readCookies(request.headers.cookie).flash)
-    const stopped = barrier(page, visit)
+    const stopped = pageBarrier(page, visit)
     if (stopped !== null) return answerOf(stopped, visit, null)
-    if (
-      page.confirmed &&
-      visit.visitor &&
-      !isViewing(visit.visitor) &&
-      !isConfirmed(page, visit.visitor, visit.nowMs)
-    )
-      return answerOf({ kind: 'redirect', to: confirmPath(page, visit.path) }, visit, null)
     return answerOf(await page.show!(filled(visit)).catch(notThere), visit, flash)
-  }
-
-  /** What stands before the work of a form. Null: nothing does. */
-  const formBarrier = async (page: ConsolePage, visit: Visit, typed: Typed): Promise<Outcome | null> => {
-    const stopped = barrier(page, visit)
-    if (stopped !== null) return stopped
-    const { visitor } = visit
-    const refused = (title: string, text: string): Outcome => ({
-      kind: 'view',
-      status: 403,
-      view: {
-        title,
-        body: html`<p class="said bad" role="alert">${text}</p><p><a href="${visit.path}">Back</a></p>`,
-      },
-    })
-    if (visitor && !page.act?.harmless) {
-      if (isViewing(visitor))
-        return refused(
-          'Nothing was changed',
-          'You only look at this account: nothing can be changed in its place.',
-        )
-      if (page.ofAccount && visitor.account?.blocked && !page.act?.whenBlocked)
-        return refused('Nothing was changed', 'The account is blocked: it may read, not write.')
-    }
-    if (page.confirmed && visitor && !isConfirmed(page, visitor, visit.nowMs, fillingMs))
-      return goTo(confirmPath(page, visit.path))
-    if (
-      page.act?.once &&
-      !(typed.key !== '' && (await deps.once.spend(`form ${page.path} ${typed.key}`, dayMs)))
-    )
-      return goTo(page.show ? visit.path : '/console', `Nothing was done: ${formsLimit}.`)
-    return null
   }
 
   const post = async (page: ConsolePage, request: Request): Promise<PageAnswer> => {
@@ -317,7 +206,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     const visit = visitOf(page, request, await findVisitor(request))
     const typed = readTyped(request.raw)
     const outcome =
-      (await formBarrier(page, visit, typed)) ??
+      (await formBarrier(page, visit, typed, deps.once)) ??
       (await page.act!.run(filled(visit), typed as never).catch(notThere))
     return answerOf(outcome, visit, null)
   }
@@ -353,43 +242,11 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     })
   }
 
-  const assetRoute = route({
-    method: 'GET',
-    path: `${assetFolder}/{file}`,
-    operationId: 'getConsoleAsset',
-    summary: 'A style or a script of the console',
-    description: 'Its name changes with what is in it.',
-    tag: 'Console',
-    access: 'public',
-    writes: false,
-    hidden: true,
-    params: z.object({ file: z.string().max(100) }),
-    responses: {
-      200: { description: 'The file.', text: { mediaType: 'text/css', example: '' } },
-      404: { description: 'There is none of this name.', text: { mediaType: 'text/html', example: '' } },
-    },
-    errors: [],
-    handler: async ({ params }) => {
-      const asset = deps.assets.find(params.file)
-      return asset === null
-        ? { status: 404, text: framed(notFound, surroundings(deps)), headers: pageHeaders }
-        : {
-            status: 200,
-            text: asset.text,
-            mediaType: asset.mediaType,
-            headers: {
-              'cache-control': 'public, max-age=31536000, immutable',
-              'cross-origin-resource-policy': 'same-origin',
-            },
-          }
-    },
-  })
-
   return [
     ...pages.flatMap((page) => [
       ...(page.show ? [routeOf(page, 'GET', get)] : []),
       ...(page.act ? [routeOf(page, 'POST', post)] : []),
     ]),
-    assetRoute,
+    assetRoute(deps),
   ]
 }

@@ -21,8 +21,13 @@ export type SignInDeps = {
   readonly passkeys: Passkeys
   readonly people: People
   readonly accounts: Pick<Accounts, 'read'>
-  /** The account that has this e-mail; null when nobody does. */
-  readonly accountOfEmail: (email: string) => Promise<AccountId | null>
+  /**
+   * The account that has this e-mail, with the address as it is kept; null when nobody does. Addresses are found in whatever
+   * case they are typed, and letters that differ may fold to the same: only the kept one is ever written to.
+   */
+  readonly accountOfEmail: (
+    email: string,
+  ) => Promise<{ readonly accountId: AccountId; readonly email: string } | null>
   /** Null where no mail is sent. */
   readonly mailer: Mailer | null
   readonly origin: () => string

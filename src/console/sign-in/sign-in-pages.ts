@@ -58,10 +58,10 @@ ${passkeyButton(options, 'Sign in with a passkey', mailer === null ? 'first' : '
       )
     const wait = waitS(limits, visit.browser.address, email)
     if (wait > 0) return refusedView(await signInView(visit, typed, { form: waitText(wait) }), 429)
-    const subjectId = await deps.accountOfEmail(email)
+    const known = await deps.accountOfEmail(email)
     const asking = newSecret()
-    const link = await links.mailed({ subjectId, email, browser: asking })
-    if (subjectId !== null) mailer.send(signInLetter(email, name, linkUrl(deps.origin(), link)))
+    const link = await links.mailed({ subjectId: known?.accountId ?? null, email, browser: asking })
+    if (known !== null) mailer.send(signInLetter(known.email, name, linkUrl(deps.origin(), link)))
     const cookie = setCookie('asking', asking, 'Strict', linkMs / 1000)
     return { ...goTo('/console/sign-in/sent'), cookies: [cookie] }
   }
