@@ -218,6 +218,14 @@ describe('who may use the gateway', () => {
     for (const admission of others) admission.close({ error: null, host: null })
   })
 
+  test('of many connections that come at once no more are let in than a plan may have open', async () => {
+    const line = await credentialOf(plan)
+    const answers = await Promise.all(Array.from({ length: 10 }, () => knock(line)))
+    const open = answers.filter((answer) => !answer.denied)
+    assert.equal(open.length, 3)
+    for (const admission of open) admission.close({ error: null, host: null })
+  })
+
   test('a session with a cap passes exactly that, and another id passes more', async () => {
     const { username, password } = await credentialOf(plan)
     const line = (id: string) => ({ username: `${username}-session-${id}-lifetime-60-limit-2`, password })

@@ -26,7 +26,7 @@ import { type Passwords, rotationGraceMs } from './passwords.ts'
 import type { KnownPlan, PlanDirectory } from './plan-directory.ts'
 import type { Rental, Rentals } from './rentals.ts'
 import type { Throttle } from './throttle.ts'
-import { createOpenTunnels, createTunnel } from './tunnels.ts'
+import { createOpenTunnels, createTunnel, type Tunnel } from './tunnels.ts'
 
 export type AccessParts = {
   readonly logins: Logins<PlanId>
@@ -148,6 +148,36 @@ export const startAccess = (
     })
   }
 
+  /** Adds a tunnel of a plan to those that are open. @param leave gives its part of the budget back */
+  const letIn = (
+    { planId, accountId, family, countsHosts }: KnownPlan,
+    generation: number,
+    line: Line,
+    tunnel: Tunnel,
+    leave: () => void,
+  ): Admission => {
+    open.add(planId, generation, tunnel)
+    let closed = false
+    return {
+      denied: false,
+      holder: planId,
+      accountId,
+      line,
+      dedicated: null,
+      spending: tunnel.spending,
+      ...(family !== null && { family }),
+      close: ({ error, host }) => {
+        if (closed) return
+        closed = true
+        open.remove(planId, tunnel)
+        leave()
+        const { up, down } = tunnel.passed()
+        if (up + down !== 0) parts.usage.traffic(planId, up, down)
+        parts.usage.ended({ planId, error, host: countsHosts ? host : null, bytes: tunnel.total() })
+      },
+    }
+  }
+
   const admitToPlan = async (knock: Knock): Promise<Admission | Denied> => {
     const found = await planOf(knock)
     if (denied(found)) return found
@@ -161,34 +191,20 @@ export const startAccess = (
     }
     const line = await lineOf(knock, found)
     if (denied(line)) return fail(line)
-    if (open.of(planId) >= parts.maxTunnels) return fail(tooManyConnections(parts.maxTunnels))
-    const cap = await capOf(line, planId)
-    const entered = await budgets.enter({ planId, bytesPerSecond: plan.bytesPerSecond })
-    if (entered.denied) return fail(entered)
-    const tunnel = createTunnel(entered.spending, cap)
-    if (cap?.spent()) {
-      entered.leave()
-      return fail((await tunnel.spending.more()) ?? booksAway)
-    }
-    open.add(planId, generation, tunnel)
-    let closed = false
-    return {
-      denied: false,
-      holder: planId,
-      accountId: plan.accountId,
-      line,
-      dedicated: null,
-      spending: tunnel.spending,
-      ...(plan.family !== null && { family: plan.family }),
-      close: ({ error, host }) => {
-        if (closed) return
-        closed = true
-        open.remove(planId, tunnel)
+    const unclaim = open.claim(planId, parts.maxTunnels)
+    if (unclaim === null) return fail(tooManyConnections(parts.maxTunnels))
+    try {
+      const cap = await capOf(line, planId)
+      const entered = await budgets.enter({ planId, bytesPerSecond: plan.bytesPerSecond })
+      if (entered.denied) return fail(entered)
+      const tunnel = createTunnel(entered.spending, cap)
+      if (cap?.spent()) {
         entered.leave()
-        const { up, down } = tunnel.passed()
-        if (up + down !== 0) parts.usage.traffic(planId, up, down)
-        parts.usage.ended({ planId, error, host: plan.countsHosts ? host : null, bytes: tunnel.total() })
-      },
+        return fail((await tunnel.spending.more()) ?? booksAway)
+      }
+      return letIn(plan, generation, line, tunnel, entered.leave)
+    } finally {
+      unclaim()
     }
   }
 
@@ -210,10 +226,16 @@ export const startAccess = (
     if (right === null || given.username !== username) return wrong(source)
     const over = ofRental(rental)
     if (over) return over
-    if (open.of(proxyId) >= parts.maxTunnels) return tooManyConnections(parts.maxTunnels)
+    const unclaim = open.claim(proxyId, parts.maxTunnels)
+    if (unclaim === null) return tooManyConnections(parts.maxTunnels)
     const tunnel = createTunnel(unmetered(), null)
-    const exit = await parts.exitOf(rental)
-    open.add(proxyId, 0, tunnel)
+    let exit: Exit
+    try {
+      exit = await parts.exitOf(rental)
+      open.add(proxyId, 0, tunnel)
+    } finally {
+      unclaim()
+    }
     const among = openRentals.get(proxyId) ?? { ip, tunnels: 0 }
     among.tunnels += 1
     openRentals.set(proxyId, among)

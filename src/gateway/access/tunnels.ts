@@ -1,12 +1,15 @@
 import type { SessionCap } from '../budget/session-caps.ts'
 import type { Usage } from '../budget/usage.ts'
 import type { Denied, Spending } from '../proxy/ports.ts'
+import { createCuts } from '../proxy/relay/cuts.ts'
 import { sessionLimitReached } from './denials.ts'
 
 /** One tunnel that was let in. */
 export type Tunnel = {
-  /** The plan's spending, cut off also when this tunnel alone is. */
+  /** The plan's spending; it ends when this tunnel is cut, and while it is open also when the plan's does. */
   readonly spending: Spending
+  /** The plan's own end. */
+  readonly planEnded: AbortSignal
   /** Cuts this tunnel. */
   cut(denied: Denied): void
   /** What it passed since it was last asked. */
@@ -25,6 +28,7 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
     total += bytes
   }
   return {
+    planEnded: spending.ended,
     cut: (denied) => own.abort(denied),
     passed: () => {
       const { up, down } = fresh
@@ -34,7 +38,7 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
     },
     total: () => total,
     spending: {
-      ended: AbortSignal.any([spending.ended, own.signal]),
+      ended: own.signal,
       take: (wanted, direction) => {
         const allowed = cap === null ? wanted : cap.take(wanted)
         const bytes = spending.take(allowed, direction)
@@ -54,7 +58,11 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
 
 /** The tunnels of this process that are open, by their plan. */
 export type OpenTunnels = {
-  of(planId: string): number
+  /**
+   * Holds a place for a tunnel that is about to open, so that many that come at once do not all find the last one free.
+   * @returns what gives it back, once the tunnel is added or does not come about; null: so many are open or about to
+   */
+  claim(planId: string, most: number): (() => void) | null
   add(planId: string, generation: number, tunnel: Tunnel): void
   remove(planId: string, tunnel: Tunnel): void
   /** Cuts those of a plan whose credential's generation the test accepts. */
@@ -65,15 +73,30 @@ export type OpenTunnels = {
 
 export const createOpenTunnels = (): OpenTunnels => {
   const plans = new Map<string, Map<Tunnel, number>>()
+  const claims = new Map<string, number>()
+  const claimed = (planId: string): number => claims.get(planId) ?? 0
+  const cuts = createCuts()
+  // `AbortSignal.any` would leave a kilobyte of each tunnel with the signal of its plan for good.
+  const uncuts = new WeakMap<Tunnel, () => void>()
   return {
-    of: (planId) => plans.get(planId)?.size ?? 0,
+    claim: (planId, most) => {
+      if ((plans.get(planId)?.size ?? 0) + claimed(planId) >= most) return null
+      claims.set(planId, claimed(planId) + 1)
+      return () => {
+        const left = claimed(planId) - 1
+        if (left === 0) claims.delete(planId)
+        else claims.set(planId, left)
+      }
+    },
     add: (planId, generation, tunnel) => {
       const open = plans.get(planId) ?? new Map<Tunnel, number>()
       plans.set(planId, open.set(tunnel, generation))
+      uncuts.set(tunnel, cuts.on(tunnel.planEnded, tunnel.cut))
     },
     remove: (planId, tunnel) => {
       const open = plans.get(planId)
       open?.delete(tunnel)
+      uncuts.get(tunnel)?.()
       if (open?.size === 0) plans.delete(planId)
     },
     cut: (planId, which, denied) => {
