@@ -31,6 +31,25 @@ describe('a budget that runs out', () => {
     }
   })
 
+  test('still gives a slow reader every byte that was sold', async (t) => {
+    const { port, spending, access } = await startGateway(t, {
+      budget: 20 * budget,
+      limits: { lingerMs: 20_000 },
+    })
+    const target = await tcpTarget(t, (socket) => {
+      socket.once('data', () => void pour(socket, 20 * more))
+    })
+    const talk = await connectBy(port, `127.0.0.1:${target}`)
+    talk.socket.removeAllListeners('data')
+    talk.socket.pause()
+    talk.write('go')
+    const { bytes } = await drink(talk.socket, 100_000)
+    assert.equal(bytes, 20 * budget - 2)
+    assert.equal(spending.left, 0)
+    talk.socket.destroy()
+    await until(() => access.open === 0)
+  })
+
   test('stops a plain answer at the exact byte, its head counted', async (t) => {
     const { port, spending, access } = await startGateway(t, { budget })
     const { port: target } = await httpTarget(t, (_, response) => void response.end(Buffer.alloc(more)))

@@ -190,7 +190,7 @@ export const incomingWire = (socket: Socket): Wire => {
 
 /** Ends a connection so that the other side sees that something is missing. */
 export const reset = (socket: Socket): void => {
-  // Only plain TCP has a reset of its own.
-  if ('encrypted' in socket || socket.connecting) socket.destroy()
-  else socket.resetAndDestroy()
+  // Only plain TCP has a reset of its own. By itself it waits for what is queued, which a side that does not read never takes.
+  if (!('encrypted' in socket || socket.connecting)) socket.resetAndDestroy()
+  socket.destroy()
 }

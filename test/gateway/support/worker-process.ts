@@ -15,9 +15,9 @@ export type WorkerProcess = {
   /** As its leases name it. */
   readonly worker: string
   /** SIGKILL, and waits for the end. */
-  kill(): Promise<void>
-  /** SIGTERM, and waits for the end. */
-  stop(): Promise<void>
+  kill(): Promise<unknown>
+  /** SIGTERM, and waits for the end. @returns the exit code */
+  stop(): Promise<number | null>
 }
 
 const entry = join(import.meta.dirname, '../../../src/gateway-worker.ts')
@@ -44,7 +44,8 @@ export const startWorkerProcess = async (
   const gone = once(child, 'exit')
   const end = (signal: NodeJS.Signals) => async () => {
     child.kill(signal)
-    await gone
+    const [code] = (await gone) as [number | null]
+    return code
   }
   atEnd(t, end('SIGKILL'))
   const ready = once(child, 'message').then(([message]) => message as WorkerReady)

@@ -25,9 +25,11 @@ class Tunnel {
   readonly up: Pump
   readonly down: Pump
   error: Failure | null = null
+  /** Both sides get what was sold to them, and then their ends. */
+  cutting = false
   #over = false
-  #cutting = false
   #uncut: () => void = () => undefined
+  #lingering: NodeJS.Timeout | undefined
 
   constructor(parts: TunnelParts) {
     this.parts = parts
@@ -59,18 +61,25 @@ class Tunnel {
   }
 
   #cut(why: Failure): void {
-    const { client, upstream, watch, lingerMs } = this.parts
+    const { client, upstream } = this.parts
     this.error ??= why
-    if (this.#cutting) return
-    this.#cutting = true
+    if (this.cutting) return
+    this.cutting = true
     this.#stopPumps()
-    // What was sold still goes out, to a side that does not read it no longer than this.
-    watch.within(lingerMs, () => {
-      client.socket.destroy()
-      upstream.socket.destroy()
+    // What was sold still goes out, to a side that does not read it no longer than this: it is told that some is missing.
+    this.#afterLinger(() => {
+      for (const { socket } of [client, upstream])
+        if (socket.writableLength > 0) reset(socket)
+        else socket.destroy()
     })
     client.socket.destroySoon()
     upstream.socket.destroySoon()
+  }
+
+  /** By a timer of its own: the watch of the client ends with the client, and the target may be the one that does not read. */
+  #afterLinger(step: () => void): void {
+    clearTimeout(this.#lingering)
+    this.#lingering = setTimeout(step, this.parts.lingerMs)
   }
 
   #stopPumps(): void {
@@ -86,6 +95,7 @@ class Tunnel {
     this.#stopPumps()
     this.#uncut()
     watch.stop()
+    clearTimeout(this.#lingering)
     done(this.error)
   }
 
@@ -96,7 +106,7 @@ class Tunnel {
       reset(socket)
       return
     }
-    this.parts.watch.within(this.parts.lingerMs, () => reset(socket))
+    this.#afterLinger(() => reset(socket))
     // Its callback comes when all that was written before is out.
     socket.write(nothing, () => reset(socket))
   }
@@ -146,7 +156,8 @@ class Side implements Hand {
       tunnel.error ??= this.#whenBroken
       this.#out.stop()
       tunnel.breakOff(this.#other)
-    } else if (!this.#ended || !this.#own.socket.writableFinished) this.#other.socket.destroy() // we closed it ourselves
+    } else if (!tunnel.cutting && (!this.#ended || !this.#own.socket.writableFinished))
+      this.#other.socket.destroy() // we closed it ourselves
     tunnel.leave()
   }
 
