@@ -12,6 +12,7 @@ import { geoRoutes } from '../gateway/exits/geo-routes.ts'
 import { createExitHealth } from '../gateway/exits/health.ts'
 import { createLiveExits } from '../gateway/exits/live-exits.ts'
 import { createPlaces } from '../gateway/exits/places.ts'
+import { createRecentExits } from '../gateway/exits/recent.ts'
 import { createExitLogins } from '../gateway/exits/vault.ts'
 import { lineRoutes } from '../gateway/lines/routes.ts'
 import { createLineSets } from '../gateway/lines/sets.ts'
@@ -153,9 +154,15 @@ export const createApi = (parts: ApiParts): Api => {
     health,
     sticky: null,
     sandbox: config.payments.sandbox !== null,
-    // A place leaves the geo lists within ten seconds: seven until probes find its exits dead, and this.
-    lookEveryMs: 1_000,
+    lookEveryMs: null,
     logger,
+  })
+  // A place leaves the geo lists within ten seconds: seven until probes find its exits dead, and this.
+  const recent = createRecentExits({
+    live: exits,
+    maxAgeMs: 1_000,
+    monotonicMs,
+    onError: (err) => logger.warn({ err }, 'exits cannot be read: what was known of them is used'),
   })
   const keyUses = startKeyUses({ pool, clock, logger })
   const shared = {
@@ -202,16 +209,16 @@ export const createApi = (parts: ApiParts): Api => {
       ...shared,
       runner: core.runner,
       gateway: config.gateway,
-      exits: { index: exits.index, health },
+      exits: { index: exits.index, health, recent },
       sets: createLineSets({ pool }),
     }),
     ...whitelistRoutes({
       ...shared,
-      exits: { index: exits.index, health },
+      exits: { index: exits.index, health, recent },
       whitelist: createWhitelist({ pool, clock }),
       allowLoopback: config.gatewayAllowLoopback,
     }),
-    ...geoRoutes({ places: createPlaces({ live: exits, health }) }),
+    ...geoRoutes({ places: createPlaces({ live: exits, health }), recent }),
     ...proxyRoutes({ ...shared, publicUrl: payments.publicUrl, gateway: config.gateway }),
     ...proxyRotateRoutes(shared),
     ...proxyReplaceRoutes({
@@ -358,7 +365,6 @@ export const createApi = (parts: ApiParts): Api => {
       await keyUses.stop()
       await following
       await prices.stop()
-      await exits.stop()
       await console.stop()
     },
   }

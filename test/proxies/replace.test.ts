@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { ProxyId } from '../../src/kernel/ids.ts'
+import { registerProxies } from '../../src/market/proxies/cli.ts'
 import type { AddressReplaced } from '../../src/market/stock/events.ts'
 import { stockFold } from '../../src/market/stock/fold.ts'
 import { handle } from '../../src/platform/eventstore/commands/handle.ts'
 import { decided } from '../../src/platform/eventstore/decision.ts'
 import { stockStream } from '../../src/terms/streams.ts'
+import { deskOf } from '../resellers/desk.ts'
 import { logInPostgres, type Service, startService } from '../support/service.ts'
 import { assertVerified } from '../support/verify.ts'
 
@@ -98,6 +100,17 @@ describe('replacing a rented address', () => {
     const { pool } = service.farebox.core
     const { rows } = await pool.query('select proxy_id, comment from vault.replacement_comments')
     assert.deepEqual(rows, [{ proxy_id: id, comment }])
+    const desk = deskOf(service.farebox.core, [registerProxies])
+    const { ip } = await read(id)
+    const { json } = await desk('proxies', 'show', id)
+    const [{ replacedAt, formerIp, ...said }] = json.replacements
+    assert.deepEqual([said, json.replacements.length], [{ reason: 'custom', ip, comment }, 1])
+    assert.match(
+      (await desk.text('proxies', 'show', id)).out,
+      new RegExp(`replacement 1 +${replacedAt} custom, was ${formerIp}: ${comment}`),
+    )
+    const listed = await desk.text('proxies', 'list', '--account', service.demo.buyer.accountId)
+    assert.match(listed.out, new RegExp(`${id} .* custom `))
   })
 
   test("another account's rental is not found, one without another network has none to go to, and one that has ended stays", async () => {

@@ -179,7 +179,7 @@ describe('stock', () => {
       const decision = decideReplacement(state, asked, atMs)
       if (decision.outcome === 'refused') return decision.refusal
       state = after(state, decision.events, atMs)
-      return decision.replayed ? 'replayed' : decision.address.ip
+      return decision.replacedAt === null ? 'replayed' : decision.address.ip
     }
     assert.equal(replace(start, 'once'), '198.18.0.2')
     assert.equal(replace(start + 1, 'once'), 'replayed')

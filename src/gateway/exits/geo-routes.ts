@@ -72,7 +72,11 @@ const held = { 304: { description: 'The client has this list (`If-None-Match`).'
 const etagHeader = { headers: { ETag: 'Names this list; send it back as `If-None-Match`' } }
 
 /** Where lines can go out now: what the live exits serve. A place whose last exit went away leaves within ten seconds. */
-export const geoRoutes = (deps: { readonly places: (family: Family | null) => Places }): readonly Route[] => {
+export const geoRoutes = (deps: {
+  readonly places: (family: Family | null) => Places
+  /** Resolves once the exits are known as they are now, or were a moment ago. */
+  readonly recent: () => Promise<void>
+}): readonly Route[] => {
   const inCountry = (query: { country: string; family?: Family | undefined }): CountryPlaces | undefined =>
     deps.places(query.family ?? null).get(alpha2Of(query.country) ?? '')
 
@@ -112,6 +116,7 @@ export const geoRoutes = (deps: { readonly places: (family: Family | null) => Pl
       },
       errors: [],
       handler: async ({ query, headers }) => {
+        await deps.recent()
         const { state } = query as { readonly state?: string }
         const all: readonly Named[] = inCountry(query)?.[name] ?? []
         const wanted =
@@ -159,6 +164,7 @@ export const geoRoutes = (deps: { readonly places: (family: Family | null) => Pl
       },
       errors: [],
       handler: async ({ query, headers }) => {
+        await deps.recent()
         const all = [...deps.places(query.family ?? null).values()]
           .map((places) => places.country)
           .sort((a, b) => (a.name < b.name ? -1 : 1))

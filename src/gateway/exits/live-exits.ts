@@ -24,7 +24,7 @@ export type SandboxExits = {
 export type LiveExits = {
   /** Resolves once everything that the tables held when it was called is in memory. */
   refresh(): Promise<void>
-  /** Refreshes, then looks for changes until `stop`. Rejects when the first refresh fails. */
+  /** Refreshes, then looks for changes until `stop`, where it looks by itself. Rejects when the first refresh fails. */
   start(): Promise<void>
   stop(): Promise<void>
   /** As of the last refresh. */
@@ -80,7 +80,8 @@ export const createLiveExits = (deps: {
   readonly sticky: StickySessions | null
   /** Whether the sandbox's exits serve while there are no others. */
   readonly sandbox: boolean
-  readonly lookEveryMs: number
+  /** Null: it looks when it is asked to refresh, and never by itself. */
+  readonly lookEveryMs: number | null
   readonly logger: Logger
 }): LiveExits => {
   const { pool, logins, health, sticky, logger } = deps
@@ -189,7 +190,8 @@ export const createLiveExits = (deps: {
     refresh,
     start: async () => {
       await refresh()
-      poller ??= startPoller({ name: 'exits', intervalMs: deps.lookEveryMs, work: refresh, logger })
+      if (deps.lookEveryMs !== null)
+        poller ??= startPoller({ name: 'exits', intervalMs: deps.lookEveryMs, work: refresh, logger })
     },
     stop: async () => {
       await poller?.stop()

@@ -14,7 +14,12 @@ const isNowhere = (targeting: Targeting): boolean =>
 /** What the lines of a plan may ask for, and where they can go out now. */
 export const createReach = (deps: {
   readonly catalog: { current(): Catalog }
-  readonly exits: { readonly index: () => ExitIndex; readonly health: Pick<ExitHealth, 'isAlive'> }
+  readonly exits: {
+    readonly index: () => ExitIndex
+    readonly health: Pick<ExitHealth, 'isAlive'>
+    /** Resolves once the exits are known as they are now, or were a moment ago. */
+    readonly recent: () => Promise<void>
+  }
 }) => {
   const { catalog, exits } = deps
 
@@ -28,7 +33,8 @@ export const createReach = (deps: {
   }
 
   /** Refuses what no line could ever go out of: a misspelt place, and where no exit is now. */
-  const refuseNowhere = (targeting: Targeting, family: Family | null): void => {
+  const refuseNowhere = async (targeting: Targeting, family: Family | null): Promise<void> => {
+    await exits.recent()
     const index = exits.index()
     const unknown = index.unknownPlace(targeting)
     if (unknown) throw refuse('invalid_targeting', unknown.detail)

@@ -72,7 +72,12 @@ export const lineRoutes = (deps: {
   readonly runner: CommandRunner
   readonly credentials: Credentials
   readonly gateway: Gateway
-  readonly exits: { readonly index: () => ExitIndex; readonly health: Pick<ExitHealth, 'isAlive'> }
+  readonly exits: {
+    readonly index: () => ExitIndex
+    readonly health: Pick<ExitHealth, 'isAlive'>
+    /** Resolves once the exits are known as they are now, or were a moment ago. */
+    readonly recent: () => Promise<void>
+  }
   readonly sets: LineSets
   readonly clock: Clock
 }): readonly Route[] => {
@@ -160,7 +165,7 @@ export const lineRoutes = (deps: {
             'invalid_body',
             `template may hold ${templateMarks} and no other braces or line breaks`,
           )
-        refuseNowhere(targeting, family)
+        await refuseNowhere(targeting, family)
         const planId = plan.plan_id
         const credential = credentials.of(planId, plan.generation)
         const isLong = nameBytes(credential.username, targeting) > maxWrittenBytes

@@ -160,7 +160,7 @@ export const whitelistRoutes = (deps: {
           const cidr = networkOf(text, deps.allowLoopback)
           if (cidr === null) throw refuse('invalid_ip', `entries[${at}].cidr must be ${networkForm}`)
           const targeting = wanted === undefined ? null : targetingOf(wanted, generate.targeting)
-          if (targeting !== null) refuseNowhere(targeting, family)
+          if (targeting !== null) await refuseNowhere(targeting, family)
           entries.set(cidr, { cidr, label, targeting })
         }
         const plan = { planId, accountId: caller.accountId }

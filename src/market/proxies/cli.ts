@@ -7,23 +7,50 @@ import { wholeAccount } from '../../terms/holder.ts'
 import { type Listed, registerListed } from '../accounts/listed.ts'
 import { customerRefs } from '../customers/vault.ts'
 import type { LabelDatabase } from '../labels/database.ts'
+import type { StockedEndpoint } from '../stock/events.ts'
 import { findProxies, listProxies } from './queries.ts'
 import { type FoundProxy, type ProxyFacts, type ProxyStatus, proxyFacts, proxyStatuses } from './record.ts'
+import { type Replacement, readReplacements } from './replacements.ts'
+
+/** A rental for its operator: by which supplier's proxy it goes out, and how its address was replaced. */
+type ListedProxy = ProxyFacts & {
+  readonly endpoint: string | null
+  readonly replacements: readonly Replacement[]
+}
+
+const endpointText = ({ protocol, host, port }: StockedEndpoint): string => `${protocol}://${host}:${port}`
+
+const replacementText = ({ replacedAt, reason, formerIp, comment }: Replacement): string =>
+  `${replacedAt} ${reason}, was ${formerIp}${comment === null ? '' : `: ${comment}`}`
+
+/** Each on a line of its own, numbered from the oldest on. */
+const replacementFields = (replacements: readonly Replacement[]): Record<string, string> =>
+  Object.fromEntries(replacements.map((one, at) => [`replacement ${at + 1}`, replacementText(one)]))
 
 const factsOf = async (
   { pool, clock, config }: CliContext,
   account: AccountId,
   rows: readonly FoundProxy[],
-): Promise<readonly ProxyFacts[]> => {
-  const refs = await customerRefs(
-    pool,
-    account,
-    rows.map((row) => row.customer_id),
-  )
-  return rows.map((row) => proxyFacts(row, clock(), refs.get(row.customer_id) ?? null, config.gateway))
+): Promise<readonly ListedProxy[]> => {
+  const [refs, replaced] = await Promise.all([
+    customerRefs(
+      pool,
+      account,
+      rows.map((row) => row.customer_id),
+    ),
+    readReplacements(
+      pool,
+      rows.map((row) => row.proxy_id),
+    ),
+  ])
+  return rows.map((row) => ({
+    ...proxyFacts(row, clock(), refs.get(row.customer_id) ?? null, config.gateway),
+    endpoint: row.endpoint && endpointText(row.endpoint),
+    replacements: replaced.get(row.proxy_id) ?? [],
+  }))
 }
 
-const proxies: Listed<ProxyFacts> = {
+const proxies: Listed<ListedProxy> = {
   name: 'proxies',
   one: 'proxy',
   exampleId: 'prx_…',
@@ -50,6 +77,7 @@ const proxies: Listed<ProxyFacts> = {
     { title: 'status', value: (row) => row.status },
     { title: 'product', value: (row) => row.productId },
     { title: 'order', value: (row) => row.orderId },
+    { title: 'replaced', value: ({ replacements }) => replacements.at(-1)?.reason ?? '-' },
     { title: 'expires', value: (row) => row.expiresAt },
     { title: 'customer', value: (row) => row.customer ?? row.customerId ?? '-' },
   ],
@@ -57,6 +85,8 @@ const proxies: Listed<ProxyFacts> = {
     proxy: row.proxyId,
     status: row.status,
     address: row.ip,
+    'dialled at': `${row.host}:${row.ports.http}`,
+    "supplier's proxy": row.endpoint,
     product: row.productId,
     order: row.orderId,
     country: row.country,
@@ -71,6 +101,7 @@ const proxies: Listed<ProxyFacts> = {
     'period, days': row.periodDays,
     'created at': row.createdAt,
     'expires at': row.expiresAt,
+    ...replacementFields(row.replacements),
   }),
 }
 

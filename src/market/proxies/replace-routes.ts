@@ -121,17 +121,18 @@ export const proxyReplaceRoutes = (deps: {
             ),
         )
         if (made.outcome === 'refused') throw apiError(id, made.refusal)
-        if (comment !== undefined && !made.replayed)
+        if (comment !== undefined && made.replacedAt !== null)
           await pool.query(
-            'insert into vault.replacement_comments (proxy_id, account_id, comment) values ($1::text, $2::text, $3::text)',
-            [row.proxy_id, accountId, comment],
+            `insert into vault.replacement_comments (proxy_id, account_id, comment, replaced_at)
+             values ($1::text, $2::text, $3::text, $4::timestamptz)`,
+            [row.proxy_id, accountId, comment, made.replacedAt],
           )
         const { ip, city, asn, asnOrg, endpoint = null } = made.address
         const [record] = await records(accountId, [{ ...row, ip, city, asn, asn_org: asnOrg, endpoint }])
         return {
           status: 200,
           position: made.position,
-          headers: made.replayed ? { 'idempotency-replayed': 'true' } : {},
+          headers: made.replacedAt === null ? { 'idempotency-replayed': 'true' } : {},
           body: record!,
         }
       },

@@ -20,7 +20,11 @@ export type ReplacementRefusal =
   | { readonly code: 'too_often'; readonly retryAtMs: number }
 
 /** The address that the rental has after the request. */
-type Replaced = { readonly address: StockedAddress; readonly replayed: boolean }
+type Replaced = {
+  readonly address: StockedAddress
+  /** When this request replaced it; null: an earlier one did. */
+  readonly replacedAt: string | null
+}
 
 /**
  * Gives a rental another address of its pool: of the same product and country, and of the same carrier and service. A
@@ -43,7 +47,7 @@ export const decideReplacement = (
   const replaced = rental.replaced ?? []
   const earlier = requestId === null ? undefined : replaced.find((one) => one.requestId === requestId)
   if (earlier && earlier.reason !== reason) return refused({ code: 'another_request' })
-  if (earlier) return { ...decided(), address: former, replayed: true }
+  if (earlier) return { ...decided(), address: former, replacedAt: null }
 
   const lastMs = replaced.at(-1)?.atMs ?? Number.NEGATIVE_INFINITY
   const thirdLastMs = replaced.at(-maxReplacements)?.atMs ?? Number.NEGATIVE_INFINITY
@@ -68,5 +72,5 @@ export const decideReplacement = (
       availableFrom: isoTime(nowMs + replacedRestMs),
     },
   }
-  return { ...decided(event), address, replayed: false }
+  return { ...decided(event), address, replacedAt: event.data.replacedAt }
 }
