@@ -50,6 +50,7 @@ const testNamePatterns = flags.map((flag) => flag.slice(namePattern.length))
 const expectedSeconds: Readonly<Record<string, number>> = {
   'test/crash/payments.test.ts': 60,
   'test/crash/orders.test.ts': 50,
+  'test/crash/scrapes.test.ts': 50,
   'test/orders/prefix-log.test.ts': 50,
   'test/deposits/outages.test.ts': 50,
   'test/boot/start.test.ts': 40,

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import type pg from 'pg'
+import { type CrashPoint, scrapePoints } from '../../src/kernel/crash.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
+import { openLog } from '../eventstore/open-postgres.ts'
+import { openStandIn, type StandIn } from '../scrapers/provider-world.ts'
+import { scrapingAccount } from '../scrapes/account.ts'
+import { atEnd } from '../support/cleanup.ts'
+import { dataDirectory, type FareboxProcess, startFarebox } from '../support/farebox.ts'
+import { seededDatabase } from '../support/seeded.ts'
+import { skipWithoutPostgresLog } from '../support/service.ts'
+import { until } from '../support/until.ts'
+import { assertVerified } from '../support/verify.ts'
+
+const soak = process.env.FAREBOX_SOAK === '1'
+const randomKills = soak ? 100 : 3
+const inFlight = soak ? 32 : 16
+const priceMicros = 3_000
+const startMicros = 1_000_000 * 10_000
+const points: readonly CrashPoint[] = [...scrapePoints, 'before-append', 'after-append']
+/** Longer than any lease: the sweeper of the next process finds what this one left. */
+const leapMs = 120_000
+
+/** What was asked for under each id, and the first answer to it. */
+type Asked = Map<string, { readonly body: object; text: string | null }>
+
+type Bench = {
+  readonly env: NodeJS.ProcessEnv
+  readonly key: string
+  readonly pool: pg.Pool
+  readonly standIn: StandIn
+  readonly asked: Asked
+}
+
+const setUp = async (t: TestContext): Promise<Bench> => {
+  const standIn = await openStandIn(t)
+  const env = {
+    ...(await seededDatabase(t, await dataDirectory(t))),
+    FAREBOX_SANDBOX_URL: standIn.baseUrl.replace('/scrapecreators', ''),
+  }
+  const pool = createPool({ url: env.DATABASE_URL!, applicationName: 'farebox-test' })
+  atEnd(t, () => pool.end())
+  const { key } = await scrapingAccount(env, 1_000_000)
+  return { env, key, pool, standIn, asked: new Map() }
+}
+
+const scrape = async (
+  { key, asked }: Bench,
+  baseUrl: string,
+  requestId: string,
+): Promise<{ status: number; text: string; headers: Headers }> => {
+  const answer = await fetch(`${baseUrl}/v1/scrape/reddit/subreddit`, {
+    method: 'POST',
+    headers: { 'X-API-Key': key, 'X-Request-Id': requestId, 'Content-Type': 'application/json' },
+    body: JSON.stringify(asked.get(requestId)!.body),
+  })
+  return { status: answer.status, text: await answer.text(), headers: answer.headers }
+}
+
+/** Keeps calls going until the process is gone. */
+const load = async (bench: Bench, running: FareboxProcess): Promise<void> => {
+  let over = false
+  void running.ended.then(() => {
+    over = true
+  })
+  const client = async (): Promise<void> => {
+    for (let n = 0; !over && n < 2_000; n += 1) {
+      const id = randomBytes(8).toString('hex')
+      bench.asked.set(id, { body: { subreddit: `about${id}` }, text: null })
+      try {
+        const { status, text } = await scrape(bench, running.baseUrl, id)
+        if (status === 200) bench.asked.get(id)!.text = text
+        else assert.ok([502, 503].includes(status), text)
+      } catch (error) {
+        if (error instanceof assert.AssertionError) throw error
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: inFlight }, client))
+}
+
+const idsWhere = async (pool: pg.Pool, text: string): Promise<ReadonlySet<string>> => {
+  const { rows } = await pool.query<{ id: string }>(text)
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** Once the sweeper has looked: charged is what has a result that can be had, and nothing else. */
+const audit = async ({ pool, asked }: Bench): Promise<void> => {
+  await until(async () => (await pool.query('select from read.open_scrapes')).rowCount === 0, {
+    timeoutMs: 30_000,
+    what: 'every scrape to be over',
+  })
+  const captured = await idsWhere(
+    pool,
+    `select split_part(data::jsonb ->> 'holdId', '.', 1) as id from log.events where type = 'HoldCaptured'`,
+  )
+  const kept = await idsWhere(pool, 'select scrape_id as id from work.scrape_results')
+  assert.deepEqual(captured, kept, 'what is charged has its result, and what has a result is charged')
+  const answered = [...asked.values()].filter(({ text }) => text !== null).length
+  assert.ok(captured.size >= answered, 'an answer was given that was not charged')
+  const { rows } = await pool.query<{ available_micros: number; held_micros: number }>(
+    'select available_micros, held_micros from read.balances where available_micros > 5000000000 order by available_micros desc limit 1',
+  )
+  assert.deepEqual(rows, [{ available_micros: startMicros - priceMicros * captured.size, held_micros: 0 }])
+}
+
+/** Asks again for everything; each id comes to one answer and one charge. */
+const retryAll = async (bench: Bench, baseUrl: string): Promise<void> => {
+  const left = [...bench.asked]
+  const retry = async (): Promise<void> => {
+    for (let next = left.pop(); next; next = left.pop()) {
+      const [id, asked] = next
+      const { status, text, headers } = await scrape(bench, baseUrl, id)
+      assert.equal(status, 200, text)
+      if (asked.text !== null) {
+        assert.equal(text, asked.text, 'a retry got other bytes')
+        assert.equal(headers.get('x-replayed'), 'true')
+      }
+      asked.text = text
+    }
+  }
+  await Promise.all(Array.from({ length: inFlight }, retry))
+}
+
+/** Every id was charged once, and the platform was asked no more than once for each that was answered at once. */
+const conclude = async (t: TestContext, bench: Bench): Promise<void> => {
+  const { pool, standIn, asked, env } = bench
+  await audit(bench)
+  const { rows } = await pool.query<{ n: number }>(
+    `select count(*)::integer as n from log.events where type = 'HoldCaptured'`,
+  )
+  assert.equal(rows[0]!.n, asked.size, 'each id is charged once')
+  const { calls } = await standIn.journal()
+  const perTarget = Map.groupBy(calls, ({ parameters }) => parameters.subreddit)
+  assert.equal(perTarget.size, asked.size)
+  t.diagnostic(`${asked.size} ids, ${calls.length} calls of the platform`)
+  const log = await openLog(env.DATABASE_URL!)
+  t.after(() => log.close())
+  await assertVerified({ pool, log, sealKey: Buffer.from(env.FAREBOX_SEAL_KEY!, 'base64') })
+}
+
+test('a killed server charges exactly what has a result, wherever it dies, and every id converges', {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  let bench = await setUp(t)
+  for (const [n, point] of points.entries()) {
+    const offset = { FAREBOX_CLOCK_OFFSET_MS: String(n * leapMs) }
+    bench = { ...bench, env: { ...bench.env, ...offset } }
+    const running = await startFarebox(t, { ...bench.env, FAREBOX_CRASH_AT: `${point}:9` })
+    const loading = load(bench, running)
+    const timer = setTimeout(() => void running.stop(), 60_000)
+    const [, { signal }] = await Promise.all([loading, running.ended])
+    clearTimeout(timer)
+    assert.equal(signal, 'SIGKILL', `nothing came by ${point}`)
+    const later = { FAREBOX_CLOCK_OFFSET_MS: String((n + 1) * leapMs) }
+    const again = await startFarebox(t, { ...bench.env, ...later })
+    await audit(bench)
+    await retryAll(bench, again.baseUrl)
+    await audit(bench)
+    await again.stop()
+  }
+  await conclude(t, bench)
+})
+
+test(`it does so over ${randomKills} kills at random moments with ${inFlight} calls in flight`, {
+  skip: skipWithoutPostgresLog,
+}, async (t) => {
+  const bench = await setUp(t)
+  for (let kill = 0; kill < randomKills; kill += 1) {
+    const env = { ...bench.env, FAREBOX_CLOCK_OFFSET_MS: String(kill * leapMs) }
+    const running = await startFarebox(t, env)
+    await audit(bench)
+    const loading = load(bench, running)
+    await new Promise((resolve) => setTimeout(resolve, Math.floor(Math.random() * 400)))
+    await running.kill()
+    await loading
+  }
+  const last = await startFarebox(t, {
+    ...bench.env,
+    FAREBOX_CLOCK_OFFSET_MS: String(randomKills * leapMs),
+  })
+  await audit(bench)
+  await retryAll(bench, last.baseUrl)
+  await last.stop()
+  await conclude(t, bench)
+})
