@@ -49,12 +49,12 @@ test('the printed lines work word for word', async (t) => {
   const { spawnSync } = await import('node:child_process')
   const script = out()
     .split('\n')
-    .filter((line) => line.startsWith('KEY=') || line.startsWith('curl '))
+    .filter((line) => /^[A-Z_]*KEY=/.test(line) || line.startsWith('curl '))
     .map((line) => (line.startsWith('curl ') ? line.replace('curl -s', 'curl -sf') : line))
     .join('\n')
   const { stdout, status, stderr } = spawnSync('bash', ['-ec', script], { encoding: 'utf8' })
   assert.equal(status, 0, stderr)
-  const [quote, plan, addresses, orders, plans, proxies, wallet] = stdout
+  const [quote, plan, addresses, orders, plans, proxies, wallet, scraped, moved] = stdout
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
@@ -67,6 +67,17 @@ test('the printed lines work word for word', async (t) => {
   )
   assert.equal(proxies.total, 3)
   assert.equal(wallet.balanceCents, 100_000 - plan.amountCents - addresses.amountCents)
+  assert.deepEqual(scraped.billing, { priceUsd: '0.0030', billed: true })
+  assert.deepEqual(
+    moved.transactions.map(({ type, amountMicros }: { type: string; amountMicros: number }) => [
+      type,
+      amountMicros,
+    ]),
+    [
+      ['capture', 0],
+      ['hold', -3_000],
+    ],
+  )
 })
 
 test('a wrong setting stops the start with its name before anything is made', async (t) => {
@@ -84,7 +95,7 @@ test('an unknown role stops the start and names the known ones', async (t) => {
   assert.equal(code, 1)
   assert.match(
     err,
-    /^Farebox does not start: there is no role htp\. Start without arguments, .+ or name some of http, projections, reactors, gateway\.\n$/,
+    /^Farebox does not start: there is no role htp\. Start without arguments, .+ or name some of http, projections, reactors, gateway, freelist\.\n$/,
   )
 })
 

@@ -12,7 +12,7 @@ const lines = tour(
     sandbox: null,
     buyer: account,
     reseller: account,
-    scraper: account,
+    scraper: { ...account, walletKey: 'fbx_2' },
   },
   false,
 )
@@ -21,7 +21,9 @@ test('the lines to copy reach curl as they are, also in shells that refuse patte
   const script = `set -eu\ncurl() { printf '%s\\n' "$*"; }\n${lines}`
   const { stdout } = await run('bash', ['-O', 'failglob', '-c', script])
   const calls = stdout.trim().split('\n')
-  assert.equal(calls.length, 7)
-  assert.ok(calls.every((call) => /http:\/\/127\.0\.0\.1:3000\/api\/v1\/\S+ -H X-API-Key: fbx_1/.test(call)))
+  assert.equal(calls.length, 9)
+  assert.ok(
+    calls.every((call) => /http:\/\/127\.0\.0\.1:3000\/(api\/)?v1\/\S+ -H X-API-Key: fbx_[12]/.test(call)),
+  )
   assert.match(calls[0]!, /price\?quantity=5 /)
 })

@@ -9,7 +9,8 @@ export type DemoFile = {
   readonly baseUrl: string
   readonly buyer: DemoAccount
   readonly reseller: DemoAccount
-  readonly scraper: DemoAccount
+  /** Its key calls scrapers and nothing else; the other one reads the wallet that pays them. */
+  readonly scraper: DemoAccount & { readonly walletKey: string }
   /** Where the stand-ins of the payment providers answer; null where none run. */
   readonly sandbox: string | null
 }

@@ -10,7 +10,7 @@ import type { Cause } from '../../platform/eventstore/event.ts'
 import { takeLock } from '../../platform/postgres/advisory-lock.ts'
 import { lockKeys } from '../../platform/postgres/lock-keys.ts'
 import type { Core } from '../core.ts'
-import { seedAccount } from './accounts.ts'
+import { seedAccount, seedScraper } from './accounts.ts'
 import { type DemoFile, readDemoFile, writeDemoFile } from './file.ts'
 
 const catalogFile = join(import.meta.dirname, '../../market/catalog/demo/catalog.json')
@@ -30,7 +30,7 @@ const seedAccounts = async (core: Core, places: Places, cause: Cause): Promise<D
     ...places,
     buyer: await seedAccount(services, 'buyer', cause),
     reseller: await seedAccount(services, 'reseller', cause),
-    scraper: await seedAccount(services, 'scraper', cause),
+    scraper: await seedScraper(services, cause),
   }
 }
 

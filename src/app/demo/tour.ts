@@ -4,7 +4,7 @@ import type { DemoFile } from './file.ts'
  * Lines to copy: a quote, a plan, a request through it, addresses, and what they became. Shell variables carry what one
  * call needs of another.
  */
-export const tour = ({ baseUrl, buyer }: DemoFile, gateway: boolean): string => {
+export const tour = ({ baseUrl, buyer, scraper }: DemoFile, gateway: boolean): string => {
   const api = `${baseUrl}/api/v1`
   const get = (path: string): string => `curl -s '${api}${path}' -H "X-API-Key: $KEY"`
   const post = (path: string, key: string, body: object): string =>
@@ -31,7 +31,13 @@ ${post('/orders', 'tour-addresses', { product_id: 'isp-static', quantity: 3, ful
 ${get('/orders')}
 ${get('/plans')}
 ${get('/proxies')}
-${get('/wallet')}`
+${get('/wallet')}
+
+# fetch public data for $0.0030; the same X-Request-Id again gives the same answer and costs nothing
+SCRAPE_KEY=${scraper.key}
+WALLET_KEY=${scraper.walletKey}
+curl -s '${baseUrl}/v1/scrape/tiktok/profile' -H "X-API-Key: $SCRAPE_KEY" -H 'Content-Type: application/json' -H 'X-Request-Id: tour-scrape' -d '{"handle":"nasa"}'
+curl -s '${api}/wallet/transactions?limit=2' -H "X-API-Key: $WALLET_KEY"`
 }
 
 /** The keys, shown at the start that made them. */
@@ -39,4 +45,5 @@ export const keyLines = (demo: DemoFile, file: string): string =>
   `Demo accounts (kept in ${file}):
   buyer     ${demo.buyer.accountId}  ${demo.buyer.key}
   reseller  ${demo.reseller.accountId}  ${demo.reseller.key}
-  scraper   ${demo.scraper.accountId}  ${demo.scraper.key}`
+  scraper   ${demo.scraper.accountId}  ${demo.scraper.key}
+            its wallet is read with              ${demo.scraper.walletKey}`
