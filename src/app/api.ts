@@ -67,6 +67,7 @@ import { checkTarget, createResolve, type TargetRules } from '../platform/outgoi
 import { createKysely } from '../platform/postgres/kysely.ts'
 import { createCredentials } from '../platform/vault/credentials.ts'
 import { createVault } from '../platform/vault/seal.ts'
+import { scrapeBatchRoutes } from '../scrapers/batches/routes.ts'
 import { operationRoutes } from '../scrapers/calls/operation-routes.ts'
 import { scrapeRoutes } from '../scrapers/calls/routes.ts'
 import { scraperListRoutes } from '../scrapers/catalog/routes.ts'
@@ -244,6 +245,7 @@ export const createApi = (parts: ApiParts): Api => {
     }),
     ...resellerCustomerRoutes(shared),
     ...resellerFinanceRoutes({ pool, reads: booksReads }),
+    ...scrapeBatchRoutes(parts.scrapers),
     ...scrapeUsageRoutes({ pool, reads: booksReads }),
     ...noticeRoutes(shared),
     ...financeRoutes({ pool, log, clock, progress: projecting.progress }),

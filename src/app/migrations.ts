@@ -28,6 +28,7 @@ import type { Migrations } from '../platform/postgres/migrate.ts'
 import { migrations as keys } from '../platform/vault/keys.ts'
 import { migrations as queues } from '../platform/work/migrations.ts'
 import { migrations as sandbox } from '../sandbox/records.ts'
+import { migrations as scrapeBatches } from '../scrapers/batches/migrations.ts'
 import { migrations as scrapes } from '../scrapers/calls/migrations.ts'
 import { migrations as scraperHealth } from '../scrapers/provider/migrations.ts'
 import { migrations as demo } from './demo/migrations.ts'
@@ -101,6 +102,7 @@ const rooms: readonly Migrations[] = [
   scrapes,
   consoleSessions,
   scraperHealth,
+  scrapeBatches,
 ]
 
 const collect = (all: readonly Migrations[]): Migrations => {

@@ -4,6 +4,7 @@ import { inboxQueue } from '../money/payments/inbox.ts'
 import { messageQueue } from '../outbound/messaging/queue.ts'
 import { deliveryQueue } from '../outbound/webhooks/worker/delivery-queue.ts'
 import type { QueueTable } from '../platform/work/queue/table.ts'
+import { batchQueue } from '../scrapers/batches/items.ts'
 
 /** Every queue, for operators: what `work queues` lists and /metrics counts. */
 export const queues: readonly QueueTable[] = [
@@ -12,4 +13,5 @@ export const queues: readonly QueueTable[] = [
   messageQueue,
   lookTable,
   disputeQueue,
+  batchQueue,
 ]

@@ -17,6 +17,7 @@ import { createBots } from '../outbound/messaging/bots.ts'
 import { startMessageWorker } from '../outbound/messaging/worker.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import { createWorkers } from '../platform/work/queue/workers.ts'
+import { startBatchWorker } from '../scrapers/batches/worker.ts'
 import { startScrapeSweeper } from '../scrapers/calls/sweeper.ts'
 import type { Core } from './core.ts'
 import type { LivePrices } from './live-prices.ts'
@@ -38,7 +39,7 @@ export const startReactors = (
   payments: Payments,
   parts: {
     readonly prices: LivePrices
-    readonly scrapers: Pick<Scrapers, 'results'>
+    readonly scrapers: Pick<Scrapers, 'results' | 'scrapes' | 'batchItems' | 'rate'>
     readonly monotonicMs: MonotonicClock
     readonly registry: Registry
   },
@@ -84,6 +85,14 @@ export const startReactors = (
           startDisputeReactor({ ...payments, workers, pool, clock, logger, firstLookMs }),
           startTrafficSweep({ meter: createMeter(core), clock, logger }),
           startSubscriptions(core, parts.prices),
+          startBatchWorker({
+            ...parts.scrapers,
+            items: parts.scrapers.batchItems,
+            workers,
+            pool,
+            runner,
+            clock,
+          }),
           startScrapeSweeper({ ...core, results: parts.scrapers.results }),
         ]
       : [],

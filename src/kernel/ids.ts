@@ -13,6 +13,7 @@ export type CustomerId = string & Brand<'CustomerId'>
 export type SubscriptionId = string & Brand<'SubscriptionId'>
 export type NoticeId = string & Brand<'NoticeId'>
 export type ScrapeId = string & Brand<'ScrapeId'>
+export type ScrapeBatchId = string & Brand<'ScrapeBatchId'>
 
 /** The namespace of every derived id (RFC 9562 section 5.5). It never changes: ids derived from it are for ever. */
 const fareboxNamespace = Buffer.from('6f1d1b5e2c635b0e9a574e1f6c1f0b11', 'hex')
@@ -123,6 +124,10 @@ export const replacementIdOf = (account: AccountId, idempotencyKey: string): str
 /** One scrape an `X-Request-Id` of an account for ever. */
 export const scrapeIdOf = (account: AccountId, requestId: string): ScrapeId =>
   deriveId('scr', [account, 'scrape', requestId])
+
+/** One batch of scrapes an `X-Request-Id` of an account for ever. */
+export const scrapeBatchIdOf = (account: AccountId, requestId: string): ScrapeBatchId =>
+  deriveId('scb', [account, 'scrape-batch', requestId])
 
 /** The rental of one address under one order. */
 export const proxyIdOf = (order: OrderId, ip: string): ProxyId => deriveId('prx', [order, ip])

@@ -73,6 +73,12 @@ export const parseDecimal = (text: string, decimals: number): number | null => {
 /** Dollars as text with at most six decimals, such as the scraper prices (`0.0030`), as micro-dollars; else null. */
 export const parseDollarsToMicros = (text: string): Micros | null => parseDecimal(text, 6) as Micros | null
 
+/** Micro-dollars as dollars with four decimals, such as `0.0030`: the unit of scraper prices, which have no finer part. */
+export const dollarsOfMicros = (value: number): string => {
+  const digits = String(micros(value) / 100).padStart(5, '0')
+  return `${digits.slice(0, -4)}.${digits.slice(-4)}`
+}
+
 /** A percentage as text, `12.5`, as basis points (1250); null when it is finer than a basis point. */
 export const parsePercentToBasisPoints = (text: string): number | null => parseDecimal(text, 2)
 

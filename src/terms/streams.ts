@@ -4,6 +4,7 @@ import {
   type NoticeId,
   type OrderId,
   type PlanId,
+  type ScrapeBatchId,
   type ScrapeId,
   type SubscriptionId,
 } from '../kernel/ids.ts'
@@ -39,6 +40,8 @@ export const subscriptionStream = (subscription: SubscriptionId): StreamName =>
   named(`subscription-${subscription}`)
 /** The call of a scraper that an account's `X-Request-Id` names. */
 export const scrapeStream = (scrape: ScrapeId): StreamName => named(`scrape-${scrape}`)
+/** Many calls of one scraper that were asked for at once. */
+export const scrapeBatchStream = (batch: ScrapeBatchId): StreamName => named(`batch-${batch}`)
 export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${notice}`)
 /** The seals of the whole log and the keys that sign them. */
 export const sealStream: StreamName = named('seal')
@@ -75,6 +78,7 @@ const homes: Readonly<Record<string, Home['of']>> = {
   'webhooks-': 'account',
   'delivery-': 'account',
   'scrape-': 'account',
+  'batch-': 'account',
   'stock-': 'market',
   'address-': 'market',
   catalog: 'control',

@@ -1,6 +1,8 @@
 import type { OrderCompleted, OrderEvent } from '../../market/orders/events.ts'
 import type { SubscriptionCanceled, SubscriptionExpired } from '../../market/subscriptions/events.ts'
 import type { DomainEvent, RecordedEvent } from '../../platform/eventstore/event.ts'
+import type { ScrapeBatchFinished } from '../../scrapers/batches/events.ts'
+import { dollarsOfMicros } from '../../terms/money.ts'
 import type { NoticePublished } from '../notices/events.ts'
 import type { Audience } from '../notices/notice.ts'
 import type { WebhookEventName } from './event-names.ts'
@@ -75,6 +77,18 @@ const noticeCause: CauseOf<NoticePublished> = ({ data: { noticeId, title, kind, 
   data: { kind: 'ready', data: { announcementId: noticeId, title, kind, audience } },
 })
 
+const batchCause: CauseOf<ScrapeBatchFinished> = ({
+  data: { accountId, batchId, chargedMicros, ...data },
+}) => ({
+  event: 'scrape.batch.finished',
+  resource: batchId,
+  to: { accountId },
+  data: {
+    kind: 'ready',
+    data: { batchId, status: 'finished', ...data, chargedUsd: dollarsOfMicros(chargedMicros) },
+  },
+})
+
 /**
  * Which fact of the log tells whom of what (docs/http-api.md, "Webhooks and notices"): stored type → recipients and
  * payload. A map from type to function, so that the thousands of facts a second that concern nobody cost one look-up
@@ -94,5 +108,6 @@ export const causes: ReadonlyMap<string, (event: RecordedEvent) => Cause | null>
     SubscriptionCanceled: subscriptionCause('subscription.canceled'),
     SubscriptionExpired: subscriptionCause('subscription.expired'),
     NoticePublished: noticeCause,
+    ScrapeBatchFinished: batchCause,
   }) as [string, (event: RecordedEvent) => Cause | null][],
 )

@@ -9,7 +9,7 @@ import { TargetRefused } from '../../platform/outgoing/target.ts'
 import { allowances, type TakeAllowance } from './allowance.ts'
 import { maxActiveEndpoints, maxEndpoints } from './decide.ts'
 import type { EndpointReads } from './endpoint-reads.ts'
-import { webhookEvents } from './event-names.ts'
+import { usualEvents } from './event-names.ts'
 import { eventsField, subscriptionOf, urlField } from './fields.ts'
 import { listEndpoints } from './queries.ts'
 import {
@@ -77,7 +77,7 @@ export const endpointRoutes = (deps: {
           body: {
             id: made.endpointId,
             url,
-            events: events ?? webhookEvents,
+            events: events ?? usualEvents,
             status: 'active' as const,
             disabledReason: null,
             createdAt: isoTime(made.atMs),

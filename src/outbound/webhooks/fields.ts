@@ -26,7 +26,8 @@ export const eventsField = z
     else if (twice.length > 0) context.addIssue(`names an event twice: ${quoted(twice)}`)
   })
   .meta({
-    description: 'Distinct names of events, at least one; left out: all.',
+    description:
+      'Distinct names of events, at least one; left out: all but `scrape.batch.finished`, which has to be named.',
     override: {
       type: 'array',
       minItems: 1,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { WebhookEndpointRow } from '../../../projections/webhooks.ts'
-import { webhookEvents } from './event-names.ts'
+import { usualEvents, webhookEvents } from './event-names.ts'
 import type { DeliveryRow } from './queries.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
@@ -79,7 +79,7 @@ export type DeliveryRecord = z.infer<typeof DeliveryRecord>
 export const webhookRecord = (row: WebhookEndpointRow, url: string): WebhookRecord => ({
   id: row.endpoint_id,
   url,
-  events: [...(row.events ?? webhookEvents)],
+  events: [...(row.events ?? usualEvents)],
   status: row.status,
   disabledReason: row.disabled_reason,
   createdAt: row.created_at,
