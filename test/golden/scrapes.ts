@@ -1,8 +1,10 @@
-import { type AccountId, type KeyId, scrapeIdOf } from '../../src/kernel/ids.ts'
+import { type AccountId, type KeyId, scrapeBatchIdOf, scrapeIdOf } from '../../src/kernel/ids.ts'
 import { ledgerFold } from '../../src/money/ledger/fold.ts'
-import { decideFinish, decideStart, type Ending } from '../../src/scrapers/calls/decide.ts'
+import { decideAccept, decideFinish } from '../../src/scrapers/batches/decide.ts'
+import { scrapeBatchRef } from '../../src/scrapers/batches/fold.ts'
+import { decideFinish as decideEnd, decideStart, type Ending } from '../../src/scrapers/calls/decide.ts'
 import { scrapeFold } from '../../src/scrapers/calls/fold.ts'
-import { ledgerStream, scrapeStream } from '../../src/terms/streams.ts'
+import { ledgerStream, scrapeBatchStream, scrapeStream } from '../../src/terms/streams.ts'
 import type { History } from './acts.ts'
 
 /** A scrape that is billed, and one that fails and then finds nothing. */
@@ -26,11 +28,28 @@ export const makeScrapes = ({ write, state, now }: History, accountId: AccountId
     }
     for (const [n, ending] of endings.entries()) {
       write(decideStart(states(), draft, now()).appends)
-      write(decideFinish(states(), { attempt: n + 1, ending }).appends)
+      write(decideEnd(states(), { attempt: n + 1, ending }).appends)
     }
   }
   const none = { body: null, cached: false, creditsCharged: null }
   const body = { hash: 'ab'.repeat(32), bytes: 1_234 }
   scrape('found', { outcome: 'found', body, cached: false, creditsCharged: 1 })
+  const batchId = scrapeBatchIdOf(accountId, 'many')
+  const asked = {
+    batchId,
+    accountId,
+    keyId: 'key_golden' as KeyId,
+    requestId: 'many',
+    platform: 'tiktok',
+    operation: 'profile',
+    fingerprint: 'fingerprint',
+    inputs: 2,
+  }
+  const stream = scrapeBatchStream(batchId)
+  const batch = () => state(stream, scrapeBatchRef(batchId).fold)
+  const taken = decideAccept(batch(), asked)
+  if (taken.outcome === 'decided') write([{ stream, events: taken.events }])
+  const tally = { found: 1, empty: 0, notFound: 1, restricted: 0, failed: 0, chargedMicros: 6_000 }
+  write([{ stream, events: decideFinish(batch(), asked, tally).events }])
   scrape('absent', { ...none, outcome: 'provider_failed' }, { ...none, outcome: 'empty', body })
 }
