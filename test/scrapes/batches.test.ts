@@ -158,10 +158,10 @@ test('a batch is erased a day after its end, and its id says so for ever', async
 test('a key that is revoked while its batch waits makes no more calls', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('revoked', ['a', 'b'])
-  await world.accounts.revokeKey(
-    { accountId: world.accountId, keyId: world.keyId as KeyId },
-    { correlationId: 'x', actor: { kind: 'operator', name: 'tester' } },
-  )
+  await world.accounts.revokeKey(world.keyId as KeyId, {
+    correlationId: 'x',
+    actor: { kind: 'operator', name: 'tester' },
+  })
   await caughtUp(world.engine, world.log)
   world.work()
   const over = await world.finished(batch.batch_id)

@@ -25,17 +25,18 @@ const names = [
   'subscription.expired',
   'plan.low_traffic',
   'announcement.published',
+  'scrape.batch.finished',
   'ping',
 ] as const
 
-test('each of the eight events reaches a receiver as the specification says, and what it tells can be read then', async (t) => {
+test('each of the nine events reaches a receiver as the specification says, and what it tells can be read then', async (t) => {
   const town = await openTown(t)
   const { client } = town
   const { core, projecting } = town.farebox
   let offsetMs = 0
   // The service's own clock moves, the system's does not.
   Object.defineProperty(core.config, 'clockOffsetMs', { get: () => offsetMs })
-  const customer = await town.customer({ cents: 100_000 })
+  const customer = await town.customer({ cents: 100_000, scopes: ['buy', 'scrape'] })
   const { key } = customer
   const read = async (at: string) => (await done(client.get(at, { key }))).body
   const described = describedBy(town.document)
@@ -49,6 +50,7 @@ test('each of the eight events reaches a receiver as the specification says, and
     if (kind === 'order') return `/api/v1/orders/${resource}`
     if (kind === 'subscription') return `/api/v1/subscriptions/${resource}`
     if (kind === 'plan') return `/api/v1/plans/${resource}`
+    if (kind === 'scrape') return `/v1/scrape/batch/${resource}`
     return kind === 'announcement' ? '/api/v1/announcements' : path
   }
   receiver.answer((response, received) => {
@@ -164,6 +166,28 @@ test('each of the eight events reaches a receiver as the specification says, and
     message: 'This is a test of your webhook endpoint.',
   })
   assert.match(ping.json.resource, /^ping_/)
+
+  const inputs = [{ subreddit: 'node' }, { subreddit: 'missing-7' }]
+  const batch = (
+    await done(
+      client.post('/v1/scrape/batch', { platform: 'reddit', operation: 'subreddit', inputs }, { key }),
+    )
+  ).body
+  const batched = await told('scrape.batch.finished', batch.batchId)
+  assert.deepEqual(batched.data, {
+    batchId: batch.batchId,
+    status: 'finished',
+    platform: 'reddit',
+    operation: 'subreddit',
+    inputs: 2,
+    found: 1,
+    empty: 0,
+    notFound: 1,
+    restricted: 0,
+    failed: 0,
+    chargedUsd: '0.0060',
+  })
+  assert.deepEqual([batched.found.done, batched.found.chargedUsd], [2, '0.0060'])
 
   const subscribe = async () =>
     (
