@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { createCatalogService } from '../../src/market/catalog/service.ts'
 import { type Called, declaredOf } from '../support/http.ts'
 import { until } from '../support/until.ts'
-import { goodRequests, nobodyListens, type Request } from './requests.ts'
-import { scrapeCases } from './scrape-cases.ts'
+import { goodRequests, nobodyListens, ofScrapers, type Request } from './requests.ts'
+import { finishedBatch, scrapeCases } from './scrape-cases.ts'
 import { done, operator, type Stage, untilExits } from './stage.ts'
 
 /** One way to get one answer of one operation. `answer` is `201`, or `409 price_changed`. */
@@ -184,7 +184,7 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
   const { client, demo, document } = stage
   const { buyer, reseller, scraper } = demo
   /** A key of the other scope than the operation needs. */
-  const unfit = (operation: string): string => (operation === 'scrape' ? buyer : scraper).key
+  const unfit = (operation: string): string => (ofScrapers.has(operation) ? buyer : scraper).key
   type Change = (request: Request, operation: string) => Request
   const ways: readonly [answer: string, how: string, change: Change][] = [
     ['401 unauthorized', 'without a key', (request) => ({ ...request, key: '' })],
@@ -211,7 +211,7 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       (request, operation) => ({
         ...request,
         path: request.path.replace(
-          /(isp-static|revenue|assets:gateway:manual|(?:ord|pln|prx|dep|whs|cus|sub)_[^/?]+|reddit)/,
+          /(isp-static|revenue|assets:gateway:manual|(?:ord|pln|prx|dep|whs|cus|sub|scb)_[^/?]+|reddit)/,
           operation === 'scrape' ? 'red%00dit' : 'nothing',
         ),
         ...(request.path === extend && { json: { proxy_ids: ['prx_nothing'], period_days: 30 } }),
@@ -274,7 +274,7 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       'a customer on an ordinary key',
       (request, operation) => ({
         ...request,
-        ...(operation !== 'scrape' && { key: buyer.key }),
+        ...(!ofScrapers.has(operation) && { key: buyer.key }),
         headers: { 'X-Reseller-Customer-Id': 'c-1' },
       }),
     ],
@@ -284,7 +284,13 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
     ['200', 'a good request', (request) => request],
   ]
   const declared = declaredOf(document)
-  const replayable = new Set(['createOrder', 'topUpPlan', 'extendProxies', 'createSubscription'])
+  const replayable = new Set([
+    'createOrder',
+    'topUpPlan',
+    'extendProxies',
+    'createSubscription',
+    'scrapeBatch',
+  ])
   return Object.entries(good).flatMap(([operation, request]) =>
     ways
       .filter(([answer]) => declared.has(`${operation} ${answer}`))
@@ -292,7 +298,8 @@ const commonCases = (stage: Stage, prepared: Prepared, good: Readonly<Record<str
       // The key of an order is none of a replacement, nor of a scrape.
       .filter(
         ([answer]) =>
-          answer !== '409 idempotency_conflict' || !['replaceProxy', 'scrape'].includes(operation),
+          answer !== '409 idempotency_conflict' ||
+          !['replaceProxy', 'scrape', 'scrapeBatch'].includes(operation),
       )
       .map(([answer, how, change]): Case => {
         const { method, path, ...options } = change({ key: buyer.key, ...request }, operation)
@@ -812,6 +819,7 @@ export const orderlyCases = async (stage: Stage): Promise<{ cases: readonly Case
     customerId: prepared.customerId,
     financeToken: stage.financeToken,
     scraperKey: stage.demo.scraper.key,
+    batchId: await finishedBatch(stage),
   })
   return {
     cases: [

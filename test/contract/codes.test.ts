@@ -52,10 +52,19 @@ const decidedAlone = [
   'createSubscription',
   'cancelSubscription',
   'scrape',
+  'scrapeBatch',
 ]
 
 /** Operations that need nothing but their key. */
-const fromMemory = ['listGeoCountries', 'listGeoStates', 'listGeoCities', 'listGeoIsps', 'listGeoAsns']
+const fromMemory = [
+  'listGeoCountries',
+  'listGeoStates',
+  'listGeoCities',
+  'listGeoIsps',
+  'listGeoAsns',
+  'getScrapeBatch',
+  'getScrapeBatchResult',
+]
 
 const holdings = {
   orderId: 'ord_none',
@@ -67,6 +76,7 @@ const holdings = {
   subscriptionId: 'sub_none',
   deliveryId: 'dlv_none',
   customerId: 'cus_none',
+  batchId: 'scb_none',
 }
 
 test('every answer that the interface description declares is given', async (t) => {

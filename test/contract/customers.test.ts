@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { deskOf } from '../resellers/desk.ts'
 import fc from '../support/fast-check.ts'
 import type { Called } from '../support/http.ts'
-import { goodRequests, type Holdings, nobodyListens, type Request } from './requests.ts'
+import { goodRequests, type Holdings, nobodyListens, ofScrapers, type Request } from './requests.ts'
 import { done, openStage, type Stage, untilExits } from './stage.ts'
 
 /** What shows nothing of anybody's: the same for every customer. Any other operation limits, charges or refuses one. */
@@ -138,6 +138,7 @@ const openTwo = async (stage: Stage) => {
         customerId,
         financeToken: stage.financeToken,
         scraperKey: stage.demo.scraper.key,
+        batchId: 'scb_none',
       },
     }
   }
@@ -231,7 +232,7 @@ test('a request for one customer never shows or touches what is held for another
     const held = removed ? { ...bob.holdings, entryId: await anEntry() } : holder.holdings
     const request = goodRequests(held)[operation]!
     // Opened by a token, which names no customer, or by a key of another scope.
-    if (/^\/(finance|v1\/scrape)\//.test(request.path)) return null
+    if (/^\/finance\//.test(request.path) || ofScrapers.has(operation)) return null
     const what = `${operation} of ${whose} by ${named}`
     const answer = await ask(request, named)
     showsNothingOf(alice, answer, request, what)

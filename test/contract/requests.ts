@@ -19,7 +19,18 @@ export type Holdings = {
   readonly financeToken: string
   /** A key that may call scrapers. */
   readonly scraperKey: string
+  /** Of that key's account, and over: its first call has a result. */
+  readonly batchId: string
 }
+
+/** Operations of keys that may call scrapers. */
+export const ofScrapers: ReadonlySet<string> = new Set([
+  'scrape',
+  'scrapeBatch',
+  'getScrapeBatch',
+  'getScrapeBatchResult',
+  'listScrapeUsage',
+])
 
 const v1 = '/api/v1'
 const finance = '/finance/v1'
@@ -123,6 +134,20 @@ export const goodRequests = (held: Holdings): Readonly<Record<string, Request>> 
     json: { subreddit: 'AskReddit' },
     key: held.scraperKey,
   },
+  scrapeBatch: {
+    method: 'POST',
+    path: '/v1/scrape/batch',
+    json: { platform: 'reddit', operation: 'subreddit', inputs: [{ subreddit: 'AskReddit' }] },
+    key: held.scraperKey,
+  },
+  getScrapeBatch: { method: 'GET', path: `/v1/scrape/batch/${held.batchId}`, key: held.scraperKey },
+  getScrapeBatchResult: {
+    method: 'GET',
+    path: `/v1/scrape/batch/${held.batchId}/results/1`,
+    key: held.scraperKey,
+  },
+  listScrapeUsage: { method: 'GET', path: `${v1}/scrapes`, key: held.scraperKey },
+  listScrapeEarnings: { method: 'GET', path: `${finance}/scrapes`, key: held.financeToken },
   getTrialBalance: { method: 'GET', path: `${finance}/trial-balance`, key: held.financeToken },
   getAccountBalance: { method: 'GET', path: `${finance}/accounts/revenue`, key: held.financeToken },
   getAccountStatement: {

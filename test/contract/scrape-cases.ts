@@ -1,4 +1,5 @@
 import type { HttpClient } from '../support/http.ts'
+import { until } from '../support/until.ts'
 import type { Case } from './cases.ts'
 import { done, type Stage } from './stage.ts'
 
@@ -13,6 +14,39 @@ const scrapeOf =
     how,
     send: () => client.post(at, json, { key, headers }),
   })
+
+const batches = '/v1/scrape/batch'
+const batchOf = (...names: readonly string[]) => ({
+  platform: 'reddit',
+  operation: 'subreddit',
+  inputs: names.map((subreddit) => ({ subreddit })),
+})
+const known = { 'X-Request-Id': 'known-batch' }
+
+/** The id of a batch of the demo's scraper that is over. */
+export const finishedBatch = async ({ client, demo }: Pick<Stage, 'client' | 'demo'>): Promise<string> => {
+  const { key } = demo.scraper
+  const { batchId } = (await done(client.post(batches, batchOf('cats'), { key, headers: known }))).body
+  await until(async () => (await client.get(`${batches}/${batchId}`, { key })).body.status === 'finished')
+  return batchId
+}
+
+const batchCases = ({ client, demo }: Pick<Stage, 'client' | 'demo'>): readonly Case[] => {
+  const batch = (answer: string, how: string, json: unknown, headers = {}): Case => ({
+    operation: 'scrapeBatch',
+    answer,
+    how,
+    send: () => client.post(batches, json, { key: demo.scraper.key, headers }),
+  })
+  return [
+    batch('202', 'a new one', batchOf('dogs')),
+    batch('200', 'the same again', batchOf('cats'), known),
+    batch('409 idempotency_conflict', 'the id of another batch', batchOf('dogs'), known),
+    batch('404 unknown_scraper', 'a platform that there is not', { ...batchOf('cats'), platform: 'nothing' }),
+    batch('400 bad_input', 'an input without what it needs', { ...batchOf(), inputs: [{}] }),
+    batch('400 invalid_body', 'no input', batchOf()),
+  ]
+}
 
 /** What a scraper answers while its provider can be asked. Words in a target tell the stand-in what to do. */
 export const scrapeCases = async (stage: Stage): Promise<readonly Case[]> => {
@@ -35,6 +69,7 @@ export const scrapeCases = async (stage: Stage): Promise<readonly Case[]> => {
     scrape('404 target_not_found', 'nobody of this name', { handle: 'missing-1' }, profile),
     scrape('403 target_restricted', 'for grown-ups', { handle: 'agegate-1' }, profile),
     scrape('502 provider_failed', 'no answer', { handle: 'html-1' }, profile),
+    ...batchCases(stage),
   ]
 }
 
@@ -49,6 +84,12 @@ export const lateScrapeCases = (
     by(others.future)('410 result_expired', 'a day later', { subreddit: 'cats' }, path, key, {
       'X-Request-Id': 'known',
     }),
+    {
+      operation: 'scrapeBatch',
+      answer: '410 result_expired',
+      how: 'a day later',
+      send: () => others.future.post(batches, batchOf('cats'), { key, headers: known }),
+    },
     by(others.keyless)('503 upstream_auth_rejected', 'our key is refused', { handle: 'nokey-1' }, profile),
     by(others.broke)(
       '503 upstream_credits_exhausted',

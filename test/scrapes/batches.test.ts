@@ -150,7 +150,8 @@ test('a batch is erased a day after its end, and its id says so for ever', async
   world.work()
   await world.finished(batch.batch_id)
   world.clock.aheadMs += 25 * 3_600_000
-  await until(async () => (await world.items.batch(batch.batch_id)) === null)
+  const kept = async () => (await world.pool.query('select from work.scrape_batches')).rows.length
+  await until(async () => (await kept()) === 0)
   assert.equal(await world.batches.find(world.accountId, batch.batch_id), null)
   await assert.rejects(world.accept('old', ['a']), { code: 'result_expired' })
 })

@@ -71,7 +71,7 @@ export type BatchItems = {
     batch: Omit<BatchRow, 'created_at' | 'finished_at'>,
     inputs: readonly Readonly<Record<string, unknown>>[],
   ): Promise<BatchRow>
-  /** Null: there is none, or it was erased a day after its end. */
+  /** Null: there is none, or it was over more than a day ago. */
   batch(batchId: ScrapeBatchId): Promise<BatchRow | null>
   list(batchId: ScrapeBatchId): Promise<readonly ShownItem[]>
   /** Says what a call came to, before it leaves the queue. */
@@ -95,8 +95,9 @@ export const createBatchItems = ({
   const batch: BatchItems['batch'] = async (batchId) => {
     const { rows } = await pool.query<BatchRow>({
       name: 'scrape-batch',
-      text: 'select * from work.scrape_batches where batch_id = $1::text',
-      values: [batchId],
+      text: `select * from work.scrape_batches
+              where batch_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)`,
+      values: [batchId, isoTime(clock() - keptMs)],
     })
     return rows[0] ?? null
   }
