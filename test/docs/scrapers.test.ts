@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { priceText } from '../../src/scrapers/catalog/price.ts'
 import { rowName, type ScraperRow } from '../../src/scrapers/catalog/row.ts'
 import { platforms, scrapers } from '../../src/scrapers/catalog/table.ts'
+import { dollarsOfMicros } from '../../src/terms/money.ts'
 
 const file = join(import.meta.dirname, '../../docs/scrapers.md')
 const begin = 'in which each scraper is an operation of its own.\n'
@@ -26,7 +26,7 @@ const fieldsText = (row: ScraperRow): string => {
 }
 
 const line = (row: ScraperRow): string =>
-  `| ${code(rowName(row))} | $${priceText(row.priceMicros)} | ${fieldsText(row)} | ${row.answer.description}.${row.note === null ? '' : ` ${row.note}.`} |`
+  `| ${code(rowName(row))} | $${dollarsOfMicros(row.priceMicros)} | ${fieldsText(row)} | ${row.answer.description}.${row.note === null ? '' : ` ${row.note}.`} |`
 
 const made = platforms
   .map(

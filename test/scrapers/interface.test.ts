@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
-import { priceText } from '../../src/scrapers/catalog/price.ts'
 import { rowName } from '../../src/scrapers/catalog/row.ts'
 import { scrapers } from '../../src/scrapers/catalog/table.ts'
+import { dollarsOfMicros } from '../../src/terms/money.ts'
 import { type Document, httpClient } from '../support/http.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -54,8 +54,8 @@ describe('The interface of the scrapers', () => {
       const headers = { 'X-Request-Id': `call ${path}` }
       const first = await client.post(path, example, { headers })
       assert.equal(first.status, 200, `${path} ${first.text}`)
-      assert.equal(first.headers.get('x-price-usd'), priceText(row.priceMicros))
-      assert.deepEqual(first.body.billing, { priceUsd: priceText(row.priceMicros), billed: true })
+      assert.equal(first.headers.get('x-price-usd'), dollarsOfMicros(row.priceMicros))
+      assert.deepEqual(first.body.billing, { priceUsd: dollarsOfMicros(row.priceMicros), billed: true })
       const again = await client.post(path, example, { headers })
       assert.equal(again.text, first.text, path)
       assert.ok(client.seen.has(`${operation.operationId} 200`), path)
@@ -75,6 +75,10 @@ describe('The interface of the scrapers', () => {
       const operation = document.paths[shown.path]?.post as Operation
       assert.deepEqual(shown.example, operation.requestBody.content['application/json']?.example, shown.path)
     }
+      assert.deepEqual([shown.state, shown.priceUsd], ['live', dollarsOfMicros(row.priceMicros)])
+      const tried = await client.post(shown.path, shown.example)
+      assert.equal(tried.status, 200, `the example of ${shown.path}`)
+    })
     assert.deepEqual(
       (await client.get('/v1/scrape?q=TRANSCRIPT')).body.scrapers.map(
         ({ operation }: { operation: string }) => operation,

@@ -1,5 +1,5 @@
 import { ApiError, type ErrorCode, refuse, refuseUntil } from '../../platform/http/errors.ts'
-import { priceText } from '../catalog/price.ts'
+import { dollarsOfMicros } from '../../terms/money.ts'
 import type { ScrapeOutcome } from './events.ts'
 
 /** A call that is over, for everybody who asked under its id. */
@@ -32,7 +32,7 @@ export const billingHeaders = ({
   billed,
   replayed,
 }: Pick<Ended, 'priceMicros' | 'billed' | 'replayed'>): Readonly<Record<string, string>> => ({
-  'x-price-usd': priceText(priceMicros),
+  'x-price-usd': dollarsOfMicros(priceMicros),
   'x-billed': String(billed),
   ...(replayed && { 'x-replayed': 'true' }),
 })

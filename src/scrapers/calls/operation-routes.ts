@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Route } from '../../platform/http/route.ts'
+import { dollarsOfMicros } from '../../terms/money.ts'
 import { bodySchema, dataSchema, exampleBody } from '../catalog/body-schemas.ts'
-import { priceText } from '../catalog/price.ts'
 import { rowName, type ScraperRow } from '../catalog/row.ts'
 import { scrapers } from '../catalog/table.ts'
 import { ScrapeAnswer } from './routes.ts'
@@ -17,7 +17,7 @@ const nameOf = ({ platform, operation }: ScraperRow): string =>
 export const operationRoutes = (generic: Route): readonly Route[] =>
   scrapers.map((row): Route => {
     const { params: _params, ...common } = generic
-    const price = priceText(row.priceMicros)
+    const price = dollarsOfMicros(row.priceMicros)
     return {
       ...common,
       path: `/v1/scrape/${rowName(row)}`,

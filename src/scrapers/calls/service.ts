@@ -10,9 +10,9 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { readStreamState } from '../../platform/eventstore/read-state.ts'
 import { refuse, refuseUntil } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
+import { dollarsOfMicros } from '../../terms/money.ts'
 import { scrapeStream } from '../../terms/streams.ts'
 import { checkInput, type InputRefusal } from '../catalog/check.ts'
-import { priceText } from '../catalog/price.ts'
 import type { ScraperRow } from '../catalog/row.ts'
 import {
   type Admission,
@@ -160,7 +160,7 @@ export const createScrapes = (deps: {
       requestId,
       data,
       nextCursor,
-      billing: { priceUsd: priceText(row.priceMicros), billed: found },
+      billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: found },
       fetchedAt: isoTime(clock()),
       cached,
     })

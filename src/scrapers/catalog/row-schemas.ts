@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { dollarsOfMicros } from '../../terms/money.ts'
 import type { Health } from '../provider/health.ts'
 import type { ScraperState } from '../provider/port.ts'
 import { exampleBody } from './body-schemas.ts'
 import { acceptedOf } from './check.ts'
-import { priceText } from './price.ts'
 import { type Input, rowName, type ScraperRow } from './row.ts'
 
 const value = z.union([z.string(), z.number(), z.boolean()])
@@ -114,7 +114,7 @@ export const scraperView = (
   path: `/v1/scrape/${rowName(row)}`,
   summary: row.summary,
   note: row.note,
-  priceUsd: priceText(row.priceMicros),
+  priceUsd: dollarsOfMicros(row.priceMicros),
   state,
   inputs: row.inputs.map(inputView),
   oneOf: row.oneOf.map((names) => [...names]),

@@ -6,7 +6,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { dayQuery, wordQuery } from '../../platform/http/query.ts'
 import { ownToAccount, type Route, route } from '../../platform/http/route.ts'
-import { priceText } from '../catalog/price.ts'
+import { dollarsOfMicros } from '../../terms/money.ts'
 import { type Days, readScrapeUsage, type ScrapeUsage } from './usage.ts'
 
 const count = z.int().min(0)
@@ -40,7 +40,7 @@ const UsageList = z
 
 const shown = ({ chargedMicros, ...rest }: ScrapeUsage): z.infer<typeof Usage> => ({
   ...rest,
-  chargedUsd: priceText(chargedMicros),
+  chargedUsd: dollarsOfMicros(chargedMicros),
 })
 
 const exampleUsage: z.infer<typeof Usage> = {
