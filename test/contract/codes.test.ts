@@ -175,7 +175,7 @@ test('every answer that the interface description declares is given', async (t) 
       const ending = await stage.accounts.issueKey(
         {
           accountId: demo.buyer.accountId as AccountId,
-          scopes: ['buy'],
+          scopes: ['buy', 'scrape'],
           dailyCapCents: null,
           expiresAtMs: Date.now() + day,
         },
@@ -188,8 +188,8 @@ test('every answer that the interface description declares is given', async (t) 
       for (const operation of [...decidedAlone, ...fromMemory]) {
         const { method, path, ...options } = good[operation]!
         // Whether a key has ended is not known then.
-        const used = fromMemory.includes(operation) ? ending.key : key
-        const send = () => client.call(method, path, { key: used, ...options })
+        const used = fromMemory.includes(operation) ? { ...options, key: ending.key } : { key, ...options }
+        const send = () => client.call(method, path, used)
         played.add(await play({ operation, answer: '503 overloaded', how: 'wrong clock', send }))
       }
       clock.aheadMs = 0
