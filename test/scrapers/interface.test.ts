@@ -71,14 +71,10 @@ describe('The interface of the scrapers', () => {
     for (const [at, row] of scrapers.entries()) {
       const shown = list.body.scrapers[at]
       assert.equal(shown.path, `/v1/scrape/${rowName(row)}`)
-      assert.deepEqual([shown.state, shown.priceUsd], ['live', priceText(row.priceMicros)])
+      assert.deepEqual([shown.state, shown.priceUsd], ['live', dollarsOfMicros(row.priceMicros)])
       const operation = document.paths[shown.path]?.post as Operation
       assert.deepEqual(shown.example, operation.requestBody.content['application/json']?.example, shown.path)
     }
-      assert.deepEqual([shown.state, shown.priceUsd], ['live', dollarsOfMicros(row.priceMicros)])
-      const tried = await client.post(shown.path, shown.example)
-      assert.equal(tried.status, 200, `the example of ${shown.path}`)
-    })
     assert.deepEqual(
       (await client.get('/v1/scrape?q=TRANSCRIPT')).body.scrapers.map(
         ({ operation }: { operation: string }) => operation,
