@@ -22,7 +22,7 @@ test('docker-compose.yml is valid and names the app, Postgres and EventStoreDB',
   })
   assert.equal(status, 0, stderr)
   const { services } = JSON.parse(stdout)
-  assert.deepEqual(Object.keys(services).sort(), ['app', 'eventstore', 'postgres'])
+  assert.deepEqual(Object.keys(services).sort(), ['app', 'eventstore', 'freelist', 'gateway', 'postgres'])
   assert.match(services.postgres.image, /^postgres:18\.\d+$/)
   assert.match(services.eventstore.image, /:24\.10\.\d+$/)
 })
