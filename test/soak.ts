@@ -18,6 +18,8 @@ const expectedMinutes: Readonly<Record<string, number>> = {
   'test/contract/fuzz.test.ts': 2.5,
   'test/audit/damaged.test.ts': 2,
   'test/audit/mutations.test.ts': 2,
+  'test/freelist/million.test.ts': 4,
+  'test/freelist/cycle.test.ts': 6,
   'test/crash/customers.test.ts': 1.5,
   'test/orders/prefix-races.test.ts': 1,
   'test/resellers/isolation.test.ts': 1,
