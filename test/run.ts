@@ -77,6 +77,7 @@ const expectedSeconds: Readonly<Record<string, number>> = {
   'test/gateway/speed.test.ts': 12,
   'test/scrapers/interface.test.ts': 12,
   'test/catalog/operating.test.ts': 11,
+  'test/catalog/how-to.test.ts': 10,
   'test/gateway/browser.test.ts': 11,
   'test/backup/restored-log.test.ts': 11,
 }

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
+import { isIPv6 } from 'node:net'
 import { test } from 'node:test'
+import { readConfig } from '../../src/app/config.ts'
+import { gatewayPort } from '../../src/app/gateway/supervise.ts'
 import type { HowToStep } from '../../src/market/catalog/how-to.ts'
+import { startRealWorker, through, whoami } from '../gateway/support/real-worker.ts'
+import { httpTarget } from '../gateway/support/targets.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 type Found = Partial<Record<'orderId' | 'planId' | 'proxyId' | 'subscriptionId', string>>
 
@@ -20,8 +26,46 @@ const noted = (found: Found, body: any): Found => ({
   ...(body.proxyIds?.length > 0 && { proxyId: body.proxyIds[0] }),
 })
 
-test('every how-to step of every product can be sent word for word', async (t) => {
-  const { buyer, reseller } = await startService(t)
+type Rented = {
+  readonly ip: string
+  readonly ports: { readonly http: number }
+  readonly username: string
+  readonly password: string
+  readonly rotation: string | null
+}
+
+/** The exit that a generated line goes out of, by the sandbox's own word. */
+const goesOut = async (line: string): Promise<void> => {
+  const [host, port, username, password] = line.split(':')
+  const { exit } = await until(() => whoami(`http://${username}:${password}@${host}:${port}`), { what: line })
+  assert.match(exit ?? '', /^sandbox-/, line)
+}
+
+test('every how-to step of every product can be sent word for word, and what it leads to carries a request', async (t) => {
+  const settings = {
+    FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
+    FAREBOX_GATEWAY_PORT: '0',
+    FAREBOX_GATEWAY_LISTEN: '127.0.0.1',
+  }
+  const port = String(await gatewayPort(readConfig({ FAREBOX_DATA: '/nowhere', ...settings })))
+  const service = await startService(t, { ...settings, FAREBOX_GATEWAY_PORT: port })
+  await startRealWorker(t, service, { FAREBOX_GATEWAY_PORT: port })
+  const target = await httpTarget(t, (request, response) => response.end(request.socket.remoteAddress))
+  /** Every IPv4 address of the demo is this machine's; those of IPv6 are nobody's. */
+  const carries = async ({ ip, ports, username, password, rotation }: Rented): Promise<boolean> => {
+    if (isIPv6(ip)) return false
+    const line = `http://${username}:${password}@${ip}:${ports.http}`
+    const from = await until(
+      () => through(line, `http://127.0.0.1:${target.port}/`, (answer) => answer.text()),
+      { what: line },
+    )
+    if (rotation === null) assert.equal(from, ip)
+    else assert.match(from, /^127\.64\./, 'an exit of its carrier')
+    return true
+  }
+
+  const { buyer, reseller } = service
+  const used = { lines: 0, addresses: 0 }
   for (const api of [buyer, reseller]) {
     const { body } = await api.get('/api/v1/products')
     for (const product of body.products) {
@@ -29,6 +73,9 @@ test('every how-to step of every product can be sent word for word', async (t) =
       assert.equal(steps.length > 0, product.state === 'active', product.id)
       const subscribes = steps.some(({ path }) => path === '/api/v1/subscriptions')
       assert.equal(subscribes, product.state === 'active' && product.billing.subscription, product.id)
+      const isGateway = product.shape === 'gateway_gb' || product.shape === 'gateway_time'
+      const generates = steps.some(({ path }) => path.endsWith('/generate'))
+      assert.equal(generates, product.state === 'active' && isGateway, product.id)
       let found: Found = {}
       for (const { step, method, path, headers, body: asked } of steps) {
         const answer = await api.call(method, fill(path, found), {
@@ -38,7 +85,14 @@ test('every how-to step of every product can be sent word for word', async (t) =
         assert.ok(answer.status < 300, `${product.id}, step ${step}: ${answer.text}`)
         found = noted(found, answer.body)
         if (method === 'DELETE') assert.equal(answer.body.cancelAtPeriodEnd, true)
+        for (const line of path.endsWith('/generate') ? answer.body.lines : []) {
+          await goesOut(line)
+          used.lines += 1
+        }
+        for (const rental of path.startsWith('/api/v1/proxies?') ? answer.body.proxies : [])
+          if (await carries(rental)) used.addresses += 1
       }
     }
   }
+  assert.ok(used.lines >= 10 && used.addresses >= 4, JSON.stringify(used))
 })

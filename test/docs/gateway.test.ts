@@ -5,8 +5,11 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
+import { readConfig } from '../../src/app/config.ts'
+import { gatewayPort } from '../../src/app/gateway/supervise.ts'
 import { placeholders } from '../../src/gateway/exits/template.ts'
 import { parseUsername } from '../../src/gateway/lines/username.ts'
+import { startRealWorker } from '../gateway/support/real-worker.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -18,7 +21,7 @@ const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '
 
 test('the commands of the page on lines and exits run as they stand', async (t) => {
   assert.equal(blocks.length, 3)
-  const [start = '', exits = '', stock = ''] = blocks
+  const [, start = '', exits = ''] = blocks
   const { env } = await startService(t, { FAREBOX_SANDBOX: 'off' })
 
   await t.test('a gateway of its own', async (t) => {
@@ -41,25 +44,32 @@ test('the commands of the page on lines and exits run as they stand', async (t) 
     assert.deepEqual(await ended, [0, null], told)
   })
 
-  const run = async (block: string): Promise<string> => {
-    const script = block.replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
+  await t.test('exits', async () => {
+    const script = exits.replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
       cwd: env.FAREBOX_DATA,
       env: { ...process.env, ...env },
     }).catch((error) => assert.fail(`${error.stdout}${error.stderr}`))
-    return stdout
-  }
-
-  await t.test('exits', async () => {
-    const stdout = await run(exits)
     assert.match(stdout, /4 exits: 4 added, 0 changed, 0 as before/)
     assert.match(stdout, /removed 1 exit/)
   })
+})
 
-  await t.test('stock of suppliers', async () => {
-    const stdout = await run(stock)
-    assert.match(stdout, /added 1 address to isp-static in USA\nadded 1 address to ipv6-datacenter in DEU/)
-  })
+test('the steps from an order to a request lead there, over HTTP and SOCKS5', async (t) => {
+  const settings = { FAREBOX_GATEWAY_PORT: '0', FAREBOX_GATEWAY_LISTEN: '127.0.0.1' }
+  const port = String(await gatewayPort(readConfig({ FAREBOX_DATA: '/nowhere', ...settings })))
+  const service = await startService(t, { FAREBOX_GATEWAY_PORT: port })
+  await startRealWorker(t, service, { FAREBOX_GATEWAY_PORT: port })
+  const { buyer } = service
+  await until(async () => (await buyer.get('/api/v1/geo/countries')).body.total > 10, { what: 'the exits' })
+  const [steps = ''] = blocks
+  const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', steps], {
+    env: { ...process.env, FAREBOX_URL: service.baseUrl, FAREBOX_KEY: service.demo.buyer.key },
+  }).catch((error) => assert.fail(`${error.stdout}${error.stderr}`))
+  assert.equal(stdout.match(/"exit":"sandbox-us-\d","country":"us"/g)?.length, 2, stdout)
+  const [, planId = ''] = /"planId":"(pln_\w+)"/.exec(stdout) ?? []
+  const used = async () => (await buyer.get(`/api/v1/plans/${planId}`)).body.bytesUsed
+  await until(async () => (await used()) > 400, { what: 'the bytes of two requests' })
 })
 
 test('the page on lines and exits names every key of usernames and every placeholder, and its example is a username', () => {

@@ -4,7 +4,10 @@ import type { PlanId } from '../../kernel/ids.ts'
 /** What a process asks for of one plan; bytes. */
 export type LeaseRequest = {
   readonly planId: PlanId
-  /** Leased before, and neither sold nor given back: the lease goes on over these. */
+  /**
+   * Leased before, and neither sold nor given back: the lease goes on over these. Of a plan that is sold by time 1 while
+   * this process passes traffic of it, else 0.
+   */
   readonly held: number
   /** More; -1 ends the lease, with nothing held. */
   readonly wanted: number
@@ -15,10 +18,8 @@ export type LeaseAnswer = {
   readonly granted: number
   /** Left of the plan before this grant, for anybody; null for a plan that is sold by time. */
   readonly free: number | null
-  /** Leased to other processes and perhaps not sold yet. */
+  /** Leased to other processes and perhaps not sold yet. Of a plan that is sold by time: how many others pass traffic of it. */
   readonly elsewhere: number
-  /** Other processes that hold a lease, of none or more bytes. */
-  readonly workers: number
   /** Leases are to be given back: a refund is about to be decided. */
   readonly paused: boolean
 }
@@ -44,7 +45,7 @@ export const createLeases = (pool: pg.Pool, worker: string) => ({
   renew: async (requests: readonly LeaseRequest[]): Promise<ReadonlyMap<PlanId, LeaseAnswer>> => {
     const { rows } = await pool.query<LeaseAnswer & { readonly plan_id: PlanId }>({
       name: 'gateway-lease',
-      text: `select plan_id, granted, free, elsewhere, workers, paused
+      text: `select plan_id, granted, free, elsewhere, paused
                from work.lease_traffic($1::text, $2::text[], $3::bigint[], $4::bigint[], $5::bigint, $6::int, $7::int)`,
       values: [
         worker,

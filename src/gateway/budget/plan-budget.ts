@@ -23,6 +23,9 @@ const nearlyUsedUp = 16 * 1024 * 1024
 /** A tunnel that may pass nothing waits this long for the books before it is told that they are away. */
 const patienceMs = 10_000
 
+/** Of a plan that is sold by time, a process counts as one that passes traffic for so long after its last byte, milliseconds. */
+const activeMs = 2_000
+
 /** How often those who wait for their speed are looked at, milliseconds. */
 const refillMs = 10
 
@@ -46,6 +49,8 @@ export class PlanBudget {
   #slab = 0
   /** Sold since the last renewal: the next slab is measured by it. */
   #recent = 0
+  /** When something last passed of a plan that is sold by time. */
+  #usedAtMs = Number.NEGATIVE_INFINITY
   #validUntilMs = Number.NEGATIVE_INFINITY
   #free = Number.POSITIVE_INFINITY
   #paused = false
@@ -99,8 +104,10 @@ export class PlanBudget {
   take(wanted: number): number {
     const bytes = Math.min(wanted, this.#available())
     if (bytes <= 0) return 0
-    if (this.#bucket) this.#bucket.take(bytes)
-    else {
+    if (this.#bucket) {
+      this.#bucket.take(bytes)
+      this.#usedAtMs = this.#monotonicMs()
+    } else {
       const before = this.#slab
       this.#slab -= bytes
       this.#recent += bytes
@@ -164,10 +171,16 @@ export class PlanBudget {
       idle && (this.#closed || idleForMs > idleMs || this.#free < nearlyUsedUp || this.#denied !== null)
     if (over || this.#paused) this.#slab = Math.min(this.#slab, this.#sales.prepaid())
     const sold = this.#sales.report()
-    const held = Math.max(0, this.#slab - this.#sales.prepaid())
+    const held = this.#bucket ? this.#active(over) : Math.max(0, this.#slab - this.#sales.prepaid())
     const wanted = idle || this.#paused ? 0 : Math.max(0, this.#target() - this.#slab)
     this.#recent = 0
     return { sold, over, request: { planId: this.planId, held, wanted: over && held === 0 ? -1 : wanted } }
+  }
+
+  /** 1 while this process passes traffic of a plan that is sold by time, or would; else 0. */
+  #active(over: boolean): 0 | 1 {
+    const passes = this.#waiters.length > 0 || this.#monotonicMs() - this.#usedAtMs < activeMs
+    return passes && !over ? 1 : 0
   }
 
   /** Takes a lease over. @param askedMs when it was asked for, by the monotonic clock */
@@ -175,8 +188,8 @@ export class PlanBudget {
     this.#validUntilMs = askedMs + leaseValidMs
     this.#paused = answer.paused
     if (this.#bucket && this.#bytesPerSecond !== null)
-      // Every process that serves the plan has the same share of its speed.
-      this.#bucket.setSpeed(this.#bytesPerSecond / (answer.workers + 1))
+      // The processes that pass traffic of the plan have the same share of its speed; those whose tunnels are idle leave theirs.
+      this.#bucket.setSpeed(this.#bytesPerSecond / (answer.elsewhere + 1))
     else {
       this.#slab += answer.granted
       this.#free = (answer.free ?? 0) - answer.granted
