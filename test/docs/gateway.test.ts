@@ -20,8 +20,8 @@ const page = readFileSync(join(root, 'docs/gateway.md'), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
 
 test('the commands of the page on lines and exits run as they stand', async (t) => {
-  assert.equal(blocks.length, 3)
-  const [, start = '', exits = ''] = blocks
+  assert.equal(blocks.length, 4)
+  const [, start = '', exits = '', stock = ''] = blocks
   const { env } = await startService(t, { FAREBOX_SANDBOX: 'off' })
 
   await t.test('a gateway of its own', async (t) => {
@@ -44,14 +44,24 @@ test('the commands of the page on lines and exits run as they stand', async (t) 
     assert.deepEqual(await ended, [0, null], told)
   })
 
-  await t.test('exits', async () => {
-    const script = exits.replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
+  const run = async (block: string): Promise<string> => {
+    const script = block.replaceAll('npx farebox', `'${process.execPath}' '${join(root, 'src/cli.ts')}'`)
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', script], {
       cwd: env.FAREBOX_DATA,
       env: { ...process.env, ...env },
     }).catch((error) => assert.fail(`${error.stdout}${error.stderr}`))
+    return stdout
+  }
+
+  await t.test('exits', async () => {
+    const stdout = await run(exits)
     assert.match(stdout, /4 exits: 4 added, 0 changed, 0 as before/)
     assert.match(stdout, /removed 1 exit/)
+  })
+
+  await t.test('stock of suppliers', async () => {
+    const stdout = await run(stock)
+    assert.match(stdout, /added 1 address to isp-static in USA\nadded 1 address to ipv6-datacenter in DEU/)
   })
 })
 
