@@ -128,23 +128,24 @@ const allReported = async ({ stage }: World): Promise<void> => {
 const play = async (world: World, { tunnels, faults }: Round): Promise<string> => {
   const { stage, postgres, target, running } = world
   const plans = await Promise.all(budgets.map((budget) => openPlan(stage, budget)))
-  const troubles: Promise<void>[] = []
-  // One after another, as each waits for Postgres.
-  let last: Promise<void> = Promise.resolve()
+  // Those of one kind one after another: a worker is not killed while it is replaced.
+  const troubles = { kill: Promise.resolve(), restart: Promise.resolve() }
   const cause = ({ what, worker }: Round['faults'][number]): void => {
-    last = last.then(() => (what === 'kill' ? replaceWorker(world, worker, plans) : postgres.restart()))
-    troubles.push(last)
+    troubles[what] = troubles[what].then(() =>
+      what === 'kill' ? replaceWorker(world, worker, plans) : postgres.restart(),
+    )
   }
   const waiting = tunnels.entries()
   const client = async (): Promise<void> => {
     for (const [at, { plan: number, worker, ...wanted }] of waiting) {
       for (const each of faults) if (each.before === at) cause(each)
       const plan = plans[number]!
-      plan.carried.push(await carry({ ...wanted, ...plan, port: running[worker]!.port, target }))
+      const open = () => carry({ ...wanted, ...plan, port: running[worker]!.port, target })
+      plan.carried.push(await until(open, { timeoutMs: 120_000, what: 'a gateway that serves' }))
     }
   }
   await Promise.all(Array.from({ length: atOnce }, client))
-  await Promise.all(troubles)
+  await Promise.all(Object.values(troubles))
   await allReported(world)
 
   const told: string[] = []
@@ -188,9 +189,14 @@ test('whatever dies, what clients saw, counters, TrafficMetered and bytesUsed ag
   const target = await startCountingTarget(t)
   const running = await Promise.all(Array.from({ length: workers }, () => startWorkerProcess(t, stage)))
   const world: World = { stage, postgres, target, running, t }
+  const tally = { rounds: 0, tunnels: 0, kills: 0, restarts: 0 }
   await fc.assert(
     fc.asyncProperty(round, async (one) => {
       t.diagnostic(`accounting: ${await play(world, one)}`)
+      tally.rounds += 1
+      tally.tunnels += one.tunnels.length
+      for (const { what } of one.faults) tally[what === 'kill' ? 'kills' : 'restarts'] += 1
+      if (soak) process.stdout.write(`# accounting: ${JSON.stringify(tally)}\n`)
     }),
     { numRuns: rounds, endOnFailure: true },
   )

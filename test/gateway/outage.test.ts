@@ -53,6 +53,19 @@ test('a gateway without Postgres goes on with what it has leased, then answers 5
     seen += chunk
     talk.socket.destroy()
   }
+  /** From this machine's address, which is on the plan's whitelist. */
+  const requestWithoutCredentials = async (): Promise<void> => {
+    const talk = await talkTo(port)
+    talk.write(`CONNECT 127.0.0.1:${target} HTTP/1.1\r\n\r\n`)
+    assert.match(await talk.until('\r\n\r\n'), /^HTTP\/1\.1 200 /)
+    await talk.exactly(chunk)
+    seen += chunk
+    talk.socket.destroy()
+  }
+  const listed = await buyer.post(`/api/v1/plans/${plan.planId}/whitelist`, {
+    entries: [{ cidr: '127.0.0.1' }],
+  })
+  assert.equal(listed.status, 201, listed.text)
   const running = (await byConnect()).talk
   await running.exactly(chunk)
   seen += chunk
@@ -62,6 +75,7 @@ test('a gateway without Postgres goes on with what it has leased, then answers 5
     seen += 1 + chunk
   }
   await until(() => request().then(() => true))
+  await until(() => requestWithoutCredentials().then(() => true))
 
   await t.test('what is leased is sold: tunnels that run, and new ones of plans that are known', async () => {
     await postgres.refuse()
@@ -69,6 +83,7 @@ test('a gateway without Postgres goes on with what it has leased, then answers 5
       await next()
       await request()
       await requestBySocks()
+      await requestWithoutCredentials()
     }
     laterMs = 29 * second
     await next()

@@ -26,32 +26,38 @@ type Wanted = {
   readonly target: CountingTarget
 }
 
-/** Null when the gateway is not there, or refuses. */
-const opened = async ({ way, username, password, port, target }: Wanted): Promise<Talk | null> => {
+/** `used-up` for a plan that has no traffic left; null when the gateway is not there, or cannot serve now. */
+const opened = async ({
+  way,
+  username,
+  password,
+  port,
+  target,
+}: Wanted): Promise<Talk | 'used-up' | null> => {
   try {
     if (way === 'socks5') {
-      const { talk, reply } = await socksTo(port, '127.0.0.1', target.port, {
-        user: username,
-        word: password,
-      })
-      return reply === 0 ? talk : null
+      const signIn = { user: username, word: password }
+      const { talk, reply } = await socksTo(port, '127.0.0.1', target.port, signIn)
+      return reply === 0 ? talk : reply === 2 ? 'used-up' : null
     }
     const talk = await talkTo(port)
     talk.write(
       `CONNECT 127.0.0.1:${target.port} HTTP/1.1\r\nProxy-Authorization: ${basic(username, password)}\r\n\r\n`,
     )
-    return (await talk.until('\r\n\r\n')).startsWith('HTTP/1.1 200 ') ? talk : null
+    const head = await talk.until('\r\n\r\n')
+    return head.startsWith('HTTP/1.1 200 ') ? talk : head.startsWith('HTTP/1.1 466 ') ? 'used-up' : null
   } catch {
     // Its worker was killed: the connection was refused, or broke before it was open.
     return null
   }
 }
 
-/** One tunnel to the counting target, read to its end, whatever ends it. */
-export const carry = async (wanted: Wanted): Promise<Carried> => {
+/** One tunnel to the counting target, read to its end, whatever ends it; null when none could be opened. */
+export const carry = async (wanted: Wanted): Promise<Carried | null> => {
   const { up, down, target } = wanted
   const talk = await opened(wanted)
-  if (talk === null) return nothing
+  if (talk === null) return null
+  if (talk === 'used-up') return nothing
   const { socket } = talk
   const id = target.nextId()
   let got = 0
