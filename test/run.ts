@@ -74,6 +74,8 @@ const expectedSeconds: Readonly<Record<string, number>> = {
   'test/freelist/process.test.ts': 12,
   'test/boot/where.test.ts': 12,
   'test/gateway/accounting.test.ts': 20,
+  'test/scrapes/model.test.ts': 15,
+  'test/races/scrapes.test.ts': 15,
   'test/gateway/speed.test.ts': 12,
   'test/scrapers/interface.test.ts': 12,
   'test/catalog/operating.test.ts': 11,
