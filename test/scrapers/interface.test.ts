@@ -60,6 +60,18 @@ describe('The interface of the scrapers', () => {
       assert.equal(again.text, first.text, path)
       assert.ok(client.seen.has(`${operation.operationId} 200`), path)
     })
+    // What is refused is not asked for, and not billed: the sums below show it.
+    await atOnce(scrapers, async (row) => {
+      const path = `/v1/scrape/${rowName(row)}`
+      const strange = await client.post(path, { no_such_field: 1 })
+      assert.deepEqual([strange.status, strange.body.code], [400, 'unknown_field'], path)
+      const [input] = row.inputs
+      if (input === undefined) return
+      const wrong = await client.post(path, { [input.name]: { nested: true } })
+      assert.deepEqual([wrong.status, wrong.body.code], [400, 'bad_input'], path)
+      assert.ok(wrong.body.details.startsWith(`${input.name} must be `), wrong.text)
+      assert.equal(wrong.headers.get('x-billed'), 'false')
+    })
     const cost = scrapers.reduce((sum, { priceMicros }) => sum + priceMicros, 0)
     await until(async () => (await available()) === before - cost)
     const { sandbox } = demo
