@@ -81,6 +81,7 @@ const expectedSeconds: Readonly<Record<string, number>> = {
   'test/catalog/operating.test.ts': 11,
   'test/catalog/how-to.test.ts': 10,
   'test/gateway/browser.test.ts': 11,
+  'test/gateway/machines.test.ts': 11,
   'test/backup/restored-log.test.ts': 11,
 }
 const secondsOf = (file: string): number => expectedSeconds[file] ?? 1

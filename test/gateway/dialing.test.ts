@@ -142,7 +142,14 @@ test('an address of a prefix is always the same for a session and another one fo
 
 describe('addresses of one name', () => {
   const race = (addresses: readonly string[], port: number, timeoutMs = 2_000) =>
-    raceTo({ addresses, port, localAddress: null, timeoutMs, signal: new AbortController().signal })
+    raceTo({
+      onFault: (error) => assert.fail(String(error)),
+      addresses,
+      port,
+      localAddress: null,
+      timeoutMs,
+      signal: new AbortController().signal,
+    })
 
   test('take turns, IPv6 first, and are at most six', () => {
     assert.deepEqual(inTurns(['1.1.1.1', '2.2.2.2', '::1', '3.3.3.3']), [

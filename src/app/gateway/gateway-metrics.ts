@@ -42,6 +42,11 @@ export const createGatewayMetrics = (registry: Registry): ProxyMetrics => {
     buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   })
+  const faults = new Counter({
+    name: 'farebox_gateway_faults_total',
+    help: 'Connections that an unexpected exception in the gateway ended. Each is a mistake in Farebox, and in the log.',
+    registers,
+  })
   return {
     connected: () => {
       connections += 1
@@ -58,6 +63,7 @@ export const createGatewayMetrics = (registry: Registry): ProxyMetrics => {
     },
     refused: (status, error) => refusals.inc({ status: String(status), error }),
     dialled: (kind, outcome, ms) => dialled.observe({ kind, outcome }, ms / 1_000),
+    faulted: () => faults.inc(),
     passed: (direction, count) => bytes.inc({ direction }, count),
   }
 }

@@ -8,6 +8,7 @@ import { refuse } from '../proxy/refusals.ts'
 import { type Candidate, countryOnly, fits, hash32, mix32, type Need } from './candidates.ts'
 import type { ExitHealth } from './health.ts'
 import type { LiveExits } from './live-exits.ts'
+import { isLocal } from './machine-health.ts'
 import { type Pin, type Proposal, type SessionRef, type StickySessions, sessionRef } from './sticky.ts'
 
 export type ExitPool = Exits & {
@@ -216,7 +217,7 @@ export const createExitPool = (deps: {
           if (session) failures.delete(session.key)
           return
         }
-        health.failed(exitId)
+        health.failed(exitId, isLocal(candidate.terms.via))
         if (!session) return
         const count = (failures.get(session.key) ?? 0) + 1
         failures.set(session.key, count)

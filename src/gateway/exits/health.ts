@@ -16,8 +16,8 @@ export type ExitHealth = {
   readonly version: () => number
   /** A connection was made through it. */
   connected(exitId: string): void
-  /** A connection to the exit itself failed. */
-  failed(exitId: string): void
+  /** A connection to the exit itself failed; `local`: it lies on this machine, so others are not told. */
+  failed(exitId: string, local: boolean): void
   /** What others found. */
   learn(changes: readonly HealthChange[]): void
   /** Resolves when what was found here is told. */
@@ -81,12 +81,13 @@ export const createExitHealth = (deps: {
     connected: (exitId) => {
       failures.delete(exitId)
     },
-    failed: (exitId) => {
+    failed: (exitId, local) => {
       const count = (failures.get(exitId) ?? 0) + 1
       failures.set(exitId, count)
       if (count < failuresToDeath || dead.has(exitId)) return
       dead.add(exitId)
       version += 1
+      if (local) return
       const problem = `${failuresToDeath} connections to it failed in a row`
       telling = telling.then(() => deps.table.struck(exitId, problem)).catch(deps.onError)
     },

@@ -6,6 +6,7 @@ import { type Poller, startPoller } from '../../platform/work/poller.ts'
 import { type Candidate, candidatesOf, type ExitIndex, indexOf } from './candidates.ts'
 import type { ExitTerms } from './events.ts'
 import type { ExitHealth } from './health.ts'
+import { deadEverywhere } from './machine-health.ts'
 import { pinOf, type StickySessions } from './sticky.ts'
 import type { ExitLogins } from './vault.ts'
 
@@ -57,6 +58,8 @@ type News = {
   readonly exits: readonly ExitRow[] | null
   readonly health: readonly HealthRow[] | null
   readonly sessions: readonly SessionRow[] | null
+  /** Exits that work on no machine; null: this process looks at its own machine. */
+  readonly dead: readonly string[] | null
   readonly sandbox: SandboxExits | null
 }
 
@@ -88,6 +91,8 @@ export const createLiveExits = (deps: {
   const rows = new Map<string, ExitRow>()
   const own = new Map<string, readonly Candidate[]>()
   const healthSeen = new Map<string, string>()
+  /** Those that lie on machines and work on none. */
+  let deadLocally: ReadonlySet<string> = new Set()
   let table = 0
   let revision = -1
   let healthSince = longAgo
@@ -131,6 +136,7 @@ export const createLiveExits = (deps: {
                (select jsonb_agg(health) from work.exit_health health where health.changed_at > $3::timestamptz) as health,
                (select jsonb_agg(to_jsonb(session)) from work.sticky_sessions session
                  where $4::timestamptz is not null and session.changed_at > $4::timestamptz) as sessions,
+               case when $4::timestamptz is null then (${deadEverywhere}) end as dead,
                (select body from work.sandbox_records
                  where $5::boolean and kind = 'exits' and id = 'exits' and body->>'made' is distinct from $6::text) as sandbox`,
       values: [
@@ -162,6 +168,15 @@ export const createLiveExits = (deps: {
         news.health.map((row) => row.changed_at),
         healthSince,
       )
+    }
+    if (news.dead) {
+      const dead = new Set(news.dead)
+      const back = [...deadLocally].filter((exitId) => !dead.has(exitId))
+      health.learn([
+        ...back.map((exitId) => ({ exitId, alive: true, problem: null })),
+        ...news.dead.map((exitId) => ({ exitId, alive: false, problem: 'it works on no machine' })),
+      ])
+      deadLocally = dead
     }
     if (news.sessions) {
       sticky?.learn(news.sessions.map((row) => ({ key: row.session_key, pin: pinOf(row) })))

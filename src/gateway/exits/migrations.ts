@@ -32,4 +32,13 @@ export const migrations: Migrations = {
     create index sticky_sessions_expires on work.sticky_sessions (expires_at);
     create index sticky_sessions_changed on work.sticky_sessions (changed_at) where changed_at is not null;
   `,
+  // An address is of one machine: which of those exits do not work on each machine that runs gateways.
+  '1408_gateway_machines': `
+    create table work.gateway_machines (
+      machine text primary key collate "C",
+      dead_exits text[] not null,
+      looked_at timestamptz not null
+    );
+    delete from work.exit_health;
+  `,
 }

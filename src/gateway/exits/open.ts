@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
@@ -6,7 +7,9 @@ import type { Vault } from '../../platform/vault/seal.ts'
 import { createExitPool, type ExitPool } from './exits.ts'
 import { createExitHealth, createHealthTable } from './health.ts'
 import { createLiveExits, type LiveExits } from './live-exits.ts'
-import { startProbes } from './probes.ts'
+import { createMachineHealth } from './machine-health.ts'
+import { probe } from './probe.ts'
+import { type Look, startProbes } from './probes.ts'
 import { createStickySessions } from './sticky.ts'
 import { createExitLogins } from './vault.ts'
 
@@ -23,6 +26,10 @@ export type ExitParts = {
   /** From 0 up to, but not including, 1. */
   readonly random: () => number
   readonly logger: Logger
+  /** Names the machine that this process runs on; left out: its host name. */
+  readonly machine?: string
+  /** How exits are looked at; left out: by their endpoint, or by the address of this machine. */
+  readonly look?: Look
   readonly onDialled?: (exitId: string, outcome: 'connected' | 'failed', latencyMs: number) => void
 }
 
@@ -59,7 +66,16 @@ export const openExits = async (parts: ExitParts): Promise<OpenedExits> => {
       "FAREBOX_GATEWAY_ALLOW_LOOPBACK=on is for the sandbox's exits alone, and exits are imported here: take it out, or remove them with farebox exits remove",
     )
   }
-  const probes = startProbes({ pool, live, health, table, clock, logger })
+  const probes = startProbes({
+    pool,
+    live,
+    health,
+    table,
+    machine: createMachineHealth(pool, parts.machine ?? hostname()),
+    look: parts.look ?? probe,
+    clock,
+    logger,
+  })
   return {
     exits: createExitPool({ ...parts, live, health, sticky }),
     live,

@@ -7,7 +7,8 @@ import { type Poller, startPoller } from '../../platform/work/poller.ts'
 import type { Candidate } from './candidates.ts'
 import type { ExitHealth, HealthChange, HealthTable } from './health.ts'
 import type { LiveExits } from './live-exits.ts'
-import { probe, probeKey } from './probe.ts'
+import { isLocal, type MachineHealth } from './machine-health.ts'
+import { type probe, probeKey } from './probe.ts'
 import { forgetSessions } from './sticky.ts'
 
 const everyMs = 2_000
@@ -16,11 +17,14 @@ const atOnce = 128
 const askEveryMs = 10_000
 const forgetEveryMs = 60 * 60_000
 
-/** Looks at an endpoint, and once more at once before it counts as dead. */
-const lookAt = async ({ terms: { via }, login }: Candidate) => {
-  const first = await probe({ via, login })
-  return first.ok ? first : probe({ via, login })
+/** Looks at an exit, and once more at once before it counts as dead. */
+const lookAt = async (look: Look, { terms: { via }, login }: Candidate) => {
+  const first = await look({ via, login })
+  return first.ok ? first : look({ via, login })
 }
+
+/** How an exit is looked at. */
+export type Look = typeof probe
 
 const inParallel = async <Item>(
   items: readonly Item[],
@@ -35,18 +39,21 @@ const inParallel = async <Item>(
 
 /**
  * Looks at every endpoint of the exits every two seconds and tells all processes what changed. One process at a time does
- * it; when it ends, another one goes on. A dead exit is found within 7 seconds: 2 to the next look, 2.5 for each of two
+ * it; when it ends, another one goes on. What lies on a machine each process looks at by itself, for another machine's
+ * answer says nothing of its own. A dead exit is found within 7 seconds: 2 to the next look, 2.5 for each of two
  * attempts that nobody answers.
  */
 export const startProbes = (deps: {
   readonly pool: pg.Pool
   readonly live: Pick<LiveExits, 'index'>
-  readonly health: Pick<ExitHealth, 'isAlive'>
+  readonly health: Pick<ExitHealth, 'isAlive' | 'learn'>
   readonly table: Pick<HealthTable, 'probed'>
+  readonly machine: MachineHealth
+  readonly look: Look
   readonly clock: Clock
   readonly logger: Logger
 }): Poller => {
-  const { pool, live, health, table, clock, logger } = deps
+  const { pool, live, health, table, machine, look, clock, logger } = deps
   let session: Session | null = null
   let forgotAtMs = Number.NEGATIVE_INFINITY
   let askedAtMs = Number.NEGATIVE_INFINITY
@@ -67,17 +74,27 @@ export const startProbes = (deps: {
     return rows[0]?.taken === true
   }
 
-  const round = async (): Promise<void> => {
-    const exits = [...live.index().byExit.values()].flatMap(([candidate]) => candidate ?? [])
+  const found = async (exits: readonly Candidate[]): Promise<readonly HealthChange[]> => {
     const places = Map.groupBy(exits, ({ terms: { via }, login }) => probeKey({ via, login }))
     const changes: HealthChange[] = []
     await inParallel([...places.values()], async (same) => {
-      const { ok, problem } = await lookAt(same[0]!)
+      const { ok, problem } = await lookAt(look, same[0]!)
       for (const { exitId } of same)
         if (health.isAlive(exitId) !== ok) changes.push({ exitId, alive: ok, problem })
     })
-    await table.probed(changes)
     for (const change of changes) logger.debug(change, 'an exit changed')
+    return changes
+  }
+  const exitsOf = (local: boolean): readonly Candidate[] =>
+    [...live.index().byExit.values()].flatMap(([candidate]) =>
+      candidate && isLocal(candidate.terms.via) === local ? [candidate] : [],
+    )
+  /** What this machine has; told only where there is any. */
+  const roundHere = async (): Promise<void> => {
+    const exits = exitsOf(true)
+    if (exits.length === 0) return
+    health.learn(await found(exits))
+    await machine.tell(exits.map(({ exitId }) => exitId).filter((exitId) => !health.isAlive(exitId)))
   }
 
   const poller = startPoller({
@@ -85,8 +102,9 @@ export const startProbes = (deps: {
     intervalMs: everyMs,
     logger,
     work: async () => {
+      await roundHere()
       if (!(await leads())) return
-      await round()
+      await table.probed(await found(exitsOf(false)))
       if (clock() - forgotAtMs < forgetEveryMs) return
       forgotAtMs = clock()
       await forgetSessions(pool, clock())

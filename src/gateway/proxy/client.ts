@@ -4,10 +4,11 @@ import { peerAddress, unmapped } from '../../platform/http/client-address.ts'
 import { newRequestId } from '../../platform/http/request-id.ts'
 import type { Context } from './context.ts'
 import type { Failure } from './failures.ts'
+import type { OnFault } from './faults.ts'
 import type { Protocol } from './metrics.ts'
 import type { Admission, Denied, Knock } from './ports.ts'
 import { unavailable } from './refusals.ts'
-import { reset, type Wire } from './wire.ts'
+import { incomingWire, reset, type Wire } from './wire.ts'
 
 /** One connection of a client, whatever it speaks. */
 export type Client = {
@@ -25,6 +26,10 @@ export type Client = {
   refused(status: number, error: Failure): string
   /** Ends the connection so that the client sees that something is missing. */
   reset(): void
+  /** Ends this connection, and what was let in for it, when the work throws. */
+  contain(work: Promise<void>): void
+  /** The same function, for a callback: what it throws ends this connection alone. */
+  guard<Args extends readonly unknown[]>(step: (...args: Args) => void): (...args: Args) => void
   /** What `close` of the gateway asks first: ends the connection when nothing runs over it. */
   onDrain(step: () => void): void
 }
@@ -34,15 +39,53 @@ const clientGone = new Error('the client is gone')
 export type ClientConnection = { readonly client: Client; drain(): void; destroy(): void }
 
 export const createClient = (
-  { access, metrics, logger, deadlines, limits }: Omit<Context, 'dial'>,
+  { access, metrics, logger, deadlines, limits, onFault }: Omit<Context, 'dial'>,
   socket: Socket,
-  wire: Wire,
   onKnown: () => void,
 ): ClientConnection => {
   const gone = new AbortController()
   const source = peerAddress(socket)
   const dialled = unmapped(socket.localAddress ?? '')
-  const watch = deadlines.watch()
+  const limit = deadlines.watch()
+  /** What was let in and did not end yet. */
+  const open = new Set<Admission>()
+  /** What a fault left open is closed after all that ends by itself. */
+  const closeRest = (): void => {
+    for (const admission of [...open]) {
+      open.delete(admission)
+      admission.close({ error: null, host: null })
+    }
+  }
+  const faulted: OnFault = (error) => {
+    onFault(error)
+    if (socket.closed) setImmediate(closeRest)
+    else socket.once('close', () => setImmediate(closeRest))
+  }
+  const broken = (error: unknown): void => {
+    faulted(error)
+    reset(socket)
+  }
+  const wire = incomingWire(socket, faulted)
+  const guard: Client['guard'] =
+    (step) =>
+    (...args) => {
+      try {
+        step(...args)
+      } catch (error) {
+        broken(error)
+      }
+    }
+  const watch: Watch = { ...limit, within: (ms, expired) => limit.within(ms, guard(expired)) }
+  /** An admission that is closed once, whatever becomes of whoever was to close it. */
+  const kept = (admission: Admission): Admission => {
+    open.add(admission)
+    return {
+      ...admission,
+      close: (outcome) => {
+        if (open.delete(admission)) admission.close(outcome)
+      },
+    }
+  }
   let drain = (): void => undefined
   socket.once('close', () => {
     watch.stop()
@@ -63,8 +106,9 @@ export const createClient = (
     admit: async (protocol, credentials) => {
       try {
         const answer = await access.admit({ credentials, source, dialled, protocol })
-        if (!answer.denied) onKnown()
-        return answer
+        if (answer.denied) return answer
+        onKnown()
+        return kept(answer)
       } catch (err) {
         logger.error({ err }, 'admitting a connection failed')
         return unavailable()
@@ -76,8 +120,12 @@ export const createClient = (
       logger.debug({ requestId, status, error }, 'refused')
       return requestId
     },
+    contain: (work) => {
+      work.catch(broken)
+    },
+    guard,
     onDrain: (step) => {
-      drain = step
+      drain = guard(step)
     },
   }
   return { client, drain: () => drain(), destroy: () => socket.destroy() }

@@ -1,6 +1,7 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { Deadlines } from '../../kernel/deadlines.ts'
 import type { Dial } from './dial/dial.ts'
+import type { OnFault } from './faults.ts'
 import type { Limits } from './limits.ts'
 import type { ProxyMetrics } from './metrics.ts'
 import type { Access, Exits } from './ports.ts'
@@ -27,4 +28,5 @@ export type Context = {
   readonly clock: MonotonicClock
   readonly deadlines: Deadlines
   readonly cuts: Cuts
+  readonly onFault: OnFault
 }

@@ -8,6 +8,7 @@ import { type ClientConnection, createClient } from './client.ts'
 import { serve } from './connection.ts'
 import type { Context, GatewayLogger } from './context.ts'
 import { createDial } from './dial/dial.ts'
+import { createOnFault } from './faults.ts'
 import { defaultLimits, type Limits } from './limits.ts'
 import { noMetrics, type ProxyMetrics } from './metrics.ts'
 import type { Access, Exits } from './ports.ts'
@@ -15,7 +16,6 @@ import { createCuts } from './relay/cuts.ts'
 import { type TargetPolicy, usualPolicy } from './targets/policy.ts'
 import { askDns, cachedResolve, type Lookup } from './targets/resolve.ts'
 import { createTargetRules, ownAddresses } from './targets/rules.ts'
-import { incomingWire } from './wire.ts'
 
 export type GatewayOptions = {
   readonly access: Access
@@ -61,6 +61,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
   const { access, exits, clock, logger } = options
   const limits: Limits = { ...defaultLimits, ...options.limits }
   const metrics = options.metrics ?? noMetrics
+  const onFault = createOnFault({ logger, metrics })
   const ports = new Set<number>()
   const resolve = cachedResolve(options.lookup ?? askDns(), clock)
   const rules = createTargetRules(
@@ -77,9 +78,10 @@ export const createGateway = (options: GatewayOptions): Gateway => {
     metrics,
     logger,
     clock,
-    dial: createDial({ resolve, rules, ca: options.exitAuthorities ?? null, clock }),
+    dial: createDial({ resolve, rules, ca: options.exitAuthorities ?? null, clock, onFault }),
     deadlines: createDeadlines(clock, limits.sweepMs),
-    cuts: createCuts(),
+    cuts: createCuts(onFault),
+    onFault,
   }
   const servers = new Map<string, Server>()
   const placeOf = (host: string, port: number): string => `${host} ${port}`
@@ -107,7 +109,7 @@ export const createGateway = (options: GatewayOptions): Gateway => {
       if (stranger) leaveStrangers(subject)
       stranger = false
     }
-    const connection = createClient(context, socket, incomingWire(socket), known)
+    const connection = createClient(context, socket, known)
     open.add(connection)
     metrics.connected()
     socket.once('close', () => {
@@ -116,7 +118,12 @@ export const createGateway = (options: GatewayOptions): Gateway => {
       metrics.disconnected()
       if (open.size === 0) allGone()
     })
-    serve(context, connection.client, open.size > limits.connections)
+    try {
+      serve(context, connection.client, open.size > limits.connections)
+    } catch (error) {
+      onFault(error)
+      socket.destroy()
+    }
   }
   const serverFor = ({ tls }: ListenOptions): Server => {
     const common = { allowHalfOpen: true, noDelay: true }

@@ -14,6 +14,8 @@ export type ProxyMetrics = {
   /** One try to reach a target through an exit. */
   dialled(kind: string, outcome: 'connected' | 'exit_failed' | 'target_failed', ms: number): void
   passed(direction: 'up' | 'down', bytes: number): void
+  /** A fault of the gateway itself ended one connection. */
+  faulted(): void
 }
 
 export const noMetrics: ProxyMetrics = {
@@ -24,4 +26,5 @@ export const noMetrics: ProxyMetrics = {
   refused: () => undefined,
   dialled: () => undefined,
   passed: () => undefined,
+  faulted: () => undefined,
 }

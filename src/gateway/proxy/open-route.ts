@@ -86,16 +86,20 @@ export const openRoute = async (
     const isExits = dialled.denied && dialled.fault === 'exit' && !client.gone.aborted
     // A target that may not be dialled says nothing about the exit.
     const unused = dialled.denied && dialled.why.status === 464
-    route.done(isExits ? 'failed' : unused ? 'unused' : 'connected', ms)
-    metrics.dialled(route.exit.via.kind, outcomeOf(dialled), ms)
+    // Its place is given back first, whatever throws afterwards.
+    if (dialled.denied || dialled.wire.socket.closed) route.close()
+    else dialled.wire.socket.once('close', route.close)
+    try {
+      route.done(isExits ? 'failed' : unused ? 'unused' : 'connected', ms)
+      metrics.dialled(route.exit.via.kind, outcomeOf(dialled), ms)
+    } catch (error) {
+      if (!dialled.denied) dialled.wire.socket.destroy()
+      throw error
+    }
     if (!dialled.denied) {
-      const { socket } = dialled.wire
-      if (socket.closed) route.close()
-      else socket.once('close', route.close)
       const { fallback, stickyMinutesLeft } = route
       return { denied: false, wire: dialled.wire, fallback, stickyMinutesLeft }
     }
-    route.close()
     why = dialled.why
     if (!isExits) return why
   }

@@ -16,7 +16,7 @@ export const tunnelOf = (
   done: (error: Failure | null) => void,
 ): void => {
   metrics.opened(protocol)
-  runTunnel({
+  const parts = {
     client: client.wire,
     upstream,
     spending,
@@ -25,9 +25,15 @@ export const tunnelOf = (
     idleMs: limits.idleMs,
     lingerMs: limits.lingerMs,
     passed: metrics.passed,
-    done: (error) => {
+    done: (error: Failure | null) => {
       metrics.closed(protocol)
       done(error)
     },
-  })
+  }
+  try {
+    runTunnel(parts)
+  } catch (error) {
+    upstream.socket.destroy()
+    throw error
+  }
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { asError, type OnFault } from './faults.ts'
 
 /** What handles the bytes of a connection at the moment: one for each phase of it. */
 export type Hand = {
@@ -45,6 +46,7 @@ export class Reading implements Wire {
   #socket!: Socket
   /** Whether a chunk's memory belongs to the reader, so that what waits has to be copied. */
   readonly #copies: boolean
+  readonly #onFault: OnFault
   #waiting: Buffer[] | null = null
   #hand: Hand | null = null
   #left: () => void = () => undefined
@@ -56,15 +58,17 @@ export class Reading implements Wire {
   #overTold = false
   #flushing = false
 
-  constructor(copies: boolean) {
+  /** @param onFault told of what a hand throws, which ends this connection alone */
+  constructor(copies: boolean, onFault: OnFault) {
     this.#copies = copies
+    this.#onFault = onFault
   }
 
   /** Begins: to be called once, before anything of the socket is heard. */
   of(socket: Socket): Wire {
     this.#socket = socket
     socket.on('end', () => this.#sideEnded())
-    socket.on('drain', () => this.#hand?.drain())
+    socket.on('drain', () => this.#contained(() => this.#hand?.drain()))
     socket.on('error', (error) => {
       this.#fault = error
     })
@@ -105,7 +109,7 @@ export class Reading implements Wire {
     this.#hand = null
     this.#left = whenLeft
     this.#paused = this.#waitingLength() >= waitingBytes
-    if (this.#over) whenLeft()
+    if (this.#over) this.#contained(whenLeft)
     else this.#goOn()
   }
 
@@ -128,13 +132,14 @@ export class Reading implements Wire {
   #sideEnded(): void {
     this.#ended = true
     this.#tellEnd()
-    if (this.#hand === null && this.#waiting === null) this.#left()
+    if (this.#hand === null && this.#waiting === null) this.#contained(this.#left)
   }
 
   #tellEnd(): void {
     if (!this.#ended || this.#endTold || this.#hand === null || this.#waiting !== null) return
     this.#endTold = true
-    this.#hand.end()
+    const hand = this.#hand
+    this.#contained(() => hand.end())
   }
 
   /** A fault is told at once; bytes that waited come before an end without one. */
@@ -142,16 +147,36 @@ export class Reading implements Wire {
     const hand = this.#hand
     if (!this.#over || this.#overTold) return
     if (hand !== null && this.#waiting !== null && this.#fault === null) return
-    if (hand === null) this.#left()
+    if (hand === null) this.#contained(this.#left)
     else {
       this.#overTold = true
-      hand.closed(this.#fault)
+      this.#contained(() => hand.closed(this.#fault))
     }
   }
 
   #give(to: Hand, chunk: Buffer): void {
-    const goOn = to.bytes(chunk)
-    if (this.#hand === to) this.#paused = !goOn
+    try {
+      const goOn = to.bytes(chunk)
+      if (this.#hand === to) this.#paused = !goOn
+    } catch (error) {
+      this.#broken(error)
+    }
+  }
+
+  #contained(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#broken(error)
+    }
+  }
+
+  #broken(error: unknown): void {
+    this.#paused = true
+    this.#waiting = null
+    this.#fault ??= asError(error)
+    this.#onFault(error)
+    reset(this.#socket)
   }
 
   #takeWaiting(): Buffer | null {
@@ -179,8 +204,8 @@ export class Reading implements Wire {
 }
 
 /** The wire of a socket that is open already: that of a client. */
-export const incomingWire = (socket: Socket): Wire => {
-  const reading = new Reading(false)
+export const incomingWire = (socket: Socket, onFault: OnFault): Wire => {
+  const reading = new Reading(false, onFault)
   reading.of(socket)
   socket.on('data', (chunk: Buffer) => {
     if (!reading.arrived(chunk)) socket.pause()

@@ -54,6 +54,7 @@ export const startGateway = async (
       closed: nothing,
       dialled: nothing,
       passed: nothing,
+      faulted: nothing,
       refused: (status, error) => void refusals.push(`${status} ${error}`),
     },
     ...options,

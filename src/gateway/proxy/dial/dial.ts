@@ -1,4 +1,5 @@
 import type { MonotonicClock } from '../../../kernel/clock.ts'
+import type { OnFault } from '../faults.ts'
 import type { Exit } from '../ports.ts'
 import type { Target } from '../targets/host.ts'
 import type { Resolve } from '../targets/resolve.ts'
@@ -16,6 +17,7 @@ export type DialParts = {
   readonly rules: TargetRules
   readonly ca: string | null
   readonly clock: MonotonicClock
+  readonly onFault: OnFault
 }
 
 export type DialRequest = {

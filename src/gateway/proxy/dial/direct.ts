@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import type { OnFault } from '../faults.ts'
 import type { Denied, Exit } from '../ports.ts'
 import type { Target } from '../targets/host.ts'
 import type { Resolve } from '../targets/resolve.ts'
@@ -59,13 +60,17 @@ export const targetAddresses = async (
 }
 
 /** From this machine, checked on the address that is dialled. */
-export const dialDirect = async (parts: DirectParts, request: DirectRequest): Promise<Dialled> => {
+export const dialDirect = async (
+  parts: DirectParts & { readonly onFault: OnFault },
+  request: DirectRequest,
+): Promise<Dialled> => {
   const { target, localAddress, places, timeoutMs, signal } = request
   const place = places?.[`${target.host}:${target.port}`]
   const found = place ? [place.host] : await targetAddresses(parts, request)
   if ('denied' in found) return byTarget(found)
   try {
     const wire = await raceTo({
+      onFault: parts.onFault,
       addresses: inTurns(found),
       port: place?.port ?? target.port,
       localAddress,

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { isIP } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import type { OnFault } from '../faults.ts'
 import type { Exit } from '../ports.ts'
 import type { Resolve } from '../targets/resolve.ts'
 import type { Wire } from '../wire.ts'
@@ -14,6 +15,7 @@ export type EndpointParts = {
   readonly resolve: Resolve
   /** Authorities (PEM) that are trusted for `https` exits beside the system's. */
   readonly ca: string | null
+  readonly onFault: OnFault
 }
 
 type Limits = { readonly timeoutMs: number; readonly signal: AbortSignal }
@@ -21,20 +23,22 @@ type Limits = { readonly timeoutMs: number; readonly signal: AbortSignal }
 const overTls = async (
   { host, port }: Endpoint,
   address: string,
-  ca: string | null,
+  { ca, onFault }: EndpointParts,
   { timeoutMs, signal }: Limits,
 ): Promise<Wire> => {
-  const wire = outgoingWire((onread) =>
-    connectTls({
-      host: address,
-      port,
-      allowHalfOpen: true,
-      noDelay: true,
-      ...(isIP(host) === 0 ? { servername: host } : {}),
-      onread,
-      ...(ca === null ? {} : { ca }),
-      // The types lack `allowHalfOpen`.
-    } as ConnectionOptions),
+  const wire = outgoingWire(
+    (onread) =>
+      connectTls({
+        host: address,
+        port,
+        allowHalfOpen: true,
+        noDelay: true,
+        ...(isIP(host) === 0 ? { servername: host } : {}),
+        onread,
+        ...(ca === null ? {} : { ca }),
+        // The types lack `allowHalfOpen`.
+      } as ConnectionOptions),
+    onFault,
   )
   try {
     await once(wire.socket, 'secureConnect', {
@@ -49,12 +53,18 @@ const overTls = async (
 
 /** Connects to the exit itself. @throws what the socket, DNS or the time limit says */
 export const openEndpoint = async (
-  { resolve, ca }: EndpointParts,
+  parts: EndpointParts,
   endpoint: Endpoint,
   limits: Limits,
 ): Promise<Wire> => {
   const { host, port, kind } = endpoint
-  const addresses = isIP(host) === 0 ? await resolve(host) : [host]
-  if (kind === 'https') return overTls(endpoint, addresses[0] ?? host, ca, limits)
-  return raceTo({ addresses: inTurns(addresses), port, localAddress: null, ...limits })
+  const addresses = isIP(host) === 0 ? await parts.resolve(host) : [host]
+  if (kind === 'https') return overTls(endpoint, addresses[0] ?? host, parts, limits)
+  return raceTo({
+    addresses: inTurns(addresses),
+    port,
+    localAddress: null,
+    onFault: parts.onFault,
+    ...limits,
+  })
 }

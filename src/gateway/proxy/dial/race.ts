@@ -1,4 +1,5 @@
 import { connect, isIPv6, type OnReadOpts, type Socket } from 'node:net'
+import type { OnFault } from '../faults.ts'
 import type { Wire } from '../wire.ts'
 import { outgoingWire } from './outgoing-wire.ts'
 
@@ -31,6 +32,7 @@ export type Race = {
   readonly localAddress: string | null
   readonly timeoutMs: number
   readonly signal: AbortSignal
+  readonly onFault: OnFault
 }
 
 const open = (host: string, { port, localAddress }: Race, onread: OnReadOpts): Socket =>
@@ -71,7 +73,7 @@ export const raceTo = (race: Race): Promise<Wire> => {
     const address = race.addresses[next]
     if (over || address === undefined) return
     next += 1
-    const wire = outgoingWire((onread) => open(address, race, onread))
+    const wire = outgoingWire((onread) => open(address, race, onread), race.onFault)
     const { socket } = wire
     running.add(socket)
     const failed = (error: Error): void => {

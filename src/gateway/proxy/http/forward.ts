@@ -140,7 +140,7 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
         lane?.dropRoad()
         // The target closed the idle connection just when the request came.
         if (again && ending.unheard && ending.answer.error === 'target_closed')
-          void build(request, next, true)
+          containBuild(request, next, true)
         else refuse(ending.answer, request)
         return
       case 'broken':
@@ -169,17 +169,28 @@ export const createForwarding = (context: Context, client: Client): Forwarding =
   }
   const build = async (request: ForwardRequest, next: () => void, paid: boolean): Promise<void> => {
     client.rest('answer')
-    const road = await prepare(request, paid).catch(() => unavailable())
+    const road = await prepare(request, paid).catch((error) => {
+      context.onFault(error)
+      return unavailable()
+    })
     if (client.gone.aborted) return closeLane(null)
     if ('denied' in road) return refuse(road, request)
     if (!paid) metrics.passed('up', request.length)
     send(request, road, next)
   }
+  /** A fault leaves no connection to the target behind. */
+  const containBuild = (request: ForwardRequest, next: () => void, paid: boolean): void =>
+    client.contain(
+      build(request, next, paid).catch((error) => {
+        closeLane(null)
+        throw error
+      }),
+    )
   return {
     forward: (request, next) => {
       const road = lane?.serves(request.authorization, request.target) ? lane.road() : null
       if (road === null || !takeWhole(lane!.admission.spending, request.length, 'up'))
-        return void build(request, next, false)
+        return containBuild(request, next, false)
       metrics.passed('up', request.length)
       send(request, road, next)
     },

@@ -65,10 +65,10 @@ export const serveHttp = (context: Context, client: Client): void => {
       return
     }
     forwarding?.close()
-    void serveConnect(context, client, request)
+    client.contain(serveConnect(context, client, request))
   }
   const refused = (error: unknown): void => {
-    if (error instanceof SchemeRefused) void refuseScheme(error)
+    if (error instanceof SchemeRefused) client.contain(refuseScheme(error))
     else if (error instanceof BadMessage) end(badRequest(error))
     else throw error
   }

@@ -1,3 +1,4 @@
+import type { OnFault } from '../faults.ts'
 import type { Denied } from '../ports.ts'
 
 type Cut = (why: Denied) => void
@@ -7,11 +8,16 @@ export type Cuts = {
   on(signal: AbortSignal, cut: Cut): () => void
 }
 
+const thrown: OnFault = (error) => {
+  throw error
+}
+
 /**
  * Thousands of tunnels of a plan share one signal. Adding and removing a listener walks the list of all of them, so each
  * signal has one listener and a set.
+ * @param onFault told of a cut that throws: the others go on
  */
-export const createCuts = (): Cuts => {
+export const createCuts = (onFault: OnFault = thrown): Cuts => {
   const known = new WeakMap<AbortSignal, Set<Cut>>()
   const setOf = (signal: AbortSignal): Set<Cut> => {
     const before = known.get(signal)
@@ -21,7 +27,12 @@ export const createCuts = (): Cuts => {
     signal.addEventListener(
       'abort',
       () => {
-        for (const cut of [...cuts]) cut(signal.reason as Denied)
+        for (const cut of [...cuts])
+          try {
+            cut(signal.reason as Denied)
+          } catch (error) {
+            onFault(error)
+          }
       },
       { once: true },
     )

@@ -88,16 +88,22 @@ export const associate = async (
     metrics.closed('udp')
     admission.close({ error, host: null })
   }
-  relay.on('error', () => end('udp_failed'))
-  relay.on('message', (bytes, from) => {
-    // The first port that the client's address sends from is the client's.
-    if (unmapped(from.address) !== source || (peer !== null && peer.port !== from.port)) return
-    const read = readDatagram(bytes)
-    if (read === null) return
-    peer ??= from
-    way.send(read.target, read.payload, tollOf(read.payload, 'up'))
-  })
-  void way.lost.then(() => end('exit_failed'))
+  relay.on(
+    'error',
+    client.guard(() => end('udp_failed')),
+  )
+  relay.on(
+    'message',
+    client.guard((bytes: Buffer, from: RemoteInfo) => {
+      // The first port that the client's address sends from is the client's.
+      if (unmapped(from.address) !== source || (peer !== null && peer.port !== from.port)) return
+      const read = readDatagram(bytes)
+      if (read === null) return
+      peer ??= from
+      way.send(read.target, read.payload, tollOf(read.payload, 'up'))
+    }),
+  )
+  client.contain(way.lost.then(() => end('exit_failed')))
   metrics.opened('udp')
   uncut = cuts.on(spending.ended, (why) => end(why.error))
   watch.within(limits.idleMs, () => end('idle_timeout'))

@@ -122,17 +122,19 @@ export const serveSocks = (context: Context, client: Client): void => {
   const obey = (known: Admission, asked: Asked): void => {
     switch (asked.command) {
       case commands.connect:
-        void connect(known, asked)
+        client.contain(connect(known, asked))
         return
       case commands.bind:
         refuse(blocked('BIND is not supported.'), null)
         return
       case commands.associate:
         admission = null
-        void associate(context, client, known, (why) => {
-          client.refused(why.status, why.error)
-          end(socksReply(socksReplyOf(why)))
-        })
+        client.contain(
+          associate(context, client, known, (why) => {
+            client.refused(why.status, why.error)
+            end(socksReply(socksReplyOf(why)))
+          }),
+        )
         return
       default:
         endWith(socksReplies.commandNotSupported, 'bad_request')
@@ -146,16 +148,17 @@ export const serveSocks = (context: Context, client: Client): void => {
   }
   const withPassword = (): void => {
     socket.write(Buffer.of(version, methods.password))
-    read(readPassword, async (credentials) => {
-      if (credentials === 'bad') return end(Buffer.of(passwordVersion, 1))
-      const known = await client.admit('socks5', credentials)
-      if (known.denied && known.status === 407) {
-        client.refused(known.status, known.error)
-        return end(Buffer.of(passwordVersion, 1))
-      }
-      socket.write(Buffer.of(passwordVersion, 0))
-      awaitRequest(known)
-    })
+    read(readPassword, (credentials) => client.contain(signIn(credentials)))
+  }
+  const signIn = async (credentials: { username: string; password: string } | 'bad'): Promise<void> => {
+    if (credentials === 'bad') return end(Buffer.of(passwordVersion, 1))
+    const known = await client.admit('socks5', credentials)
+    if (known.denied && known.status === 407) {
+      client.refused(known.status, known.error)
+      return end(Buffer.of(passwordVersion, 1))
+    }
+    socket.write(Buffer.of(passwordVersion, 0))
+    awaitRequest(known)
   }
   const withoutPassword = async (): Promise<void> => {
     const known = await client.admit('socks5', null)
@@ -169,7 +172,7 @@ export const serveSocks = (context: Context, client: Client): void => {
   read(readGreeting, (offered) => {
     // Credentials win where both are offered: they name the line.
     if (offered.includes(methods.password)) return withPassword()
-    if (offered.includes(methods.none)) return void withoutPassword()
+    if (offered.includes(methods.none)) return client.contain(withoutPassword())
     client.refused(407, 'no_common_method')
     end(Buffer.of(version, methods.notAcceptable))
   })

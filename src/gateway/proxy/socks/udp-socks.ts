@@ -85,7 +85,11 @@ export const socksWay = async (
   endpoint: Endpoint,
   request: WayRequest,
 ): Promise<UdpWay> => {
-  const control = await openEndpoint({ resolve: context.resolve, ca: null }, endpoint, request)
+  const control = await openEndpoint(
+    { resolve: context.resolve, ca: null, onFault: context.onFault },
+    endpoint,
+    request,
+  )
   try {
     const answer = await commandBySocks(control, endpoint, 'associate', anyAddress, request)
     if (answer.denied) throw new Error(answer.why.detail)
