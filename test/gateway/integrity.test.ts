@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import { until } from '../support/until.ts'
 import { drink, pour } from './support/bytes.ts'
 import { selfSigned } from './support/certificate.ts'
-import { authorization, connectBy, socksTo, talkTo } from './support/clients.ts'
+import { authorization, basic, connectBy, socksTo, talkTo } from './support/clients.ts'
 import { startGateway } from './support/gateway.ts'
 import { httpTarget, tcpTarget } from './support/targets.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
 const size = soak ? 200_000_000 : 12_000_000
-const slowly = soak ? 400_000 : 200_000
+const slowly = 400_000
 
 /** The raw socket behind a handshake that is over: nothing of the stream was read yet. */
 const rawSocket = ({ socket }: { readonly socket: import('node:net').Socket }) => {
@@ -95,6 +96,27 @@ describe('every byte arrives as it was sent', () => {
     await poured
     assert.deepEqual(await promise, { bytes: size, whole: true, reset: false })
     assert.deepEqual(spending.taken, { up: size, down: size })
+  })
+
+  test('in the bodies of a plain request and of its answer, with a slow target and a slow reader', async (t) => {
+    const { port } = await startGateway(t)
+    const { promise, resolve } = Promise.withResolvers<unknown>()
+    const { port: target } = await httpTarget(t, (request, response) => {
+      void drink(request, slowly).then(resolve)
+      void pour(response, size).then(() => response.end())
+    })
+    const request = httpRequest({
+      port,
+      host: '127.0.0.1',
+      method: 'POST',
+      path: `http://127.0.0.1:${target}/`,
+      headers: { 'proxy-authorization': basic(), 'content-length': size },
+    })
+    void pour(request, size).then(() => request.end())
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    assert.equal(response.headers['transfer-encoding'], 'chunked')
+    assert.deepEqual(await drink(response, slowly), { bytes: size, whole: true, reset: false })
+    assert.deepEqual(await promise, { bytes: size, whole: true, reset: false })
   })
 
   test('in the answers of a keep-alive connection, by length and in chunks', async (t) => {

@@ -1,5 +1,4 @@
-import { once } from 'node:events'
-import type { Socket } from 'node:net'
+import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Bytes whose place can be told: no piece of the stream is like another one within megabytes. */
@@ -24,17 +23,26 @@ const piece = (from: number, length: number): Buffer => {
 
 const fastBytes = 65_536
 
+const drainOrClose = (stream: Writable): Promise<void> =>
+  new Promise((resolve) => {
+    const done = (): void => {
+      stream.off('drain', done).off('close', done)
+      resolve()
+    }
+    stream.on('drain', done).on('close', done)
+    if (stream.closed) done()
+  })
+
 /**
  * Writes so many bytes of the stream as fast as the socket takes them. Ends quietly when the socket does.
  * @param pieceBytes of one write; small ones go out one by one
  */
-export const pour = async (socket: Socket, bytes: number, pieceBytes = fastBytes): Promise<void> => {
+export const pour = async (socket: Writable, bytes: number, pieceBytes = fastBytes): Promise<void> => {
   for (let sent = 0; sent < bytes && socket.writable; ) {
     const next = piece(sent, Math.min(pieceBytes, bytes - sent))
     sent += next.length
     if (pieceBytes < fastBytes) await new Promise((resolve) => setImmediate(resolve))
-    if (!socket.write(next))
-      await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined)
+    if (!socket.write(next)) await drainOrClose(socket)
   }
 }
 
@@ -45,7 +53,7 @@ export type Read = { readonly bytes: number; readonly whole: boolean; readonly r
  * @param pauseEvery bytes between two pauses of some milliseconds; null: as fast as they come
  * @throws at the first byte that is another one
  */
-export const drink = async (socket: Socket, pauseEvery: number | null = null): Promise<Read> => {
+export const drink = async (socket: Readable, pauseEvery: number | null = null): Promise<Read> => {
   let bytes = 0
   let sinceP = 0
   let reset = false
@@ -61,7 +69,7 @@ export const drink = async (socket: Socket, pauseEvery: number | null = null): P
       sinceP += chunk.length
       if (pauseEvery === null || sinceP < pauseEvery) continue
       sinceP = 0
-      await sleep(1 + (bytes % 4))
+      await sleep(5 + (bytes % 8))
     }
   } catch (error) {
     if (
