@@ -21,10 +21,14 @@ const expectedMinutes: Readonly<Record<string, number>> = {
   'test/freelist/million.test.ts': 4,
   'test/freelist/cycle.test.ts': 6,
   'test/crash/customers.test.ts': 1.5,
+  'test/gateway/bounds.test.ts': 2,
+  'test/gateway/integrity.test.ts': 1.2,
   'test/orders/prefix-races.test.ts': 1,
   'test/resellers/isolation.test.ts': 1,
   'test/eventstore/prefix-log.test.ts': 1,
   'test/deposits/outages.test.ts': 1,
+  'test/gateway/udp.test.ts': 0.3,
+  'test/gateway/forwarding.test.ts': 0.2,
 }
 const shortMinutes = 0.15
 const minutesOf = (file: string): number => expectedMinutes[file] ?? shortMinutes

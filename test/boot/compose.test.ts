@@ -3,6 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
+import { parse } from 'yaml'
+import { readConfig } from '../../src/app/config.ts'
 
 const root = join(import.meta.dirname, '../..')
 const key = Buffer.alloc(32, 1).toString('base64')
@@ -30,6 +32,58 @@ test('docker-compose.yml is valid and names the app, Postgres and EventStoreDB',
 test('docker-compose.yml needs no setting to be read', { skip }, () => {
   const { status, stderr } = compose(['config', '--quiet'])
   assert.equal(status, 0, stderr)
+})
+
+/** What compose puts in the place of `${NAME:-default}`; the keys are those of a `.env`. */
+const interpolated = (text: string, env: Readonly<Record<string, string>>): string =>
+  text.replaceAll(/\$\{(\w+)(?::-([^}]*))?\}/g, (_, name: string, otherwise = '') => env[name] ?? otherwise)
+
+type ServiceFile = {
+  readonly command?: readonly string[]
+  readonly environment?: Readonly<Record<string, string>>
+  readonly network_mode?: string
+  readonly ports?: readonly string[]
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
+  readonly stop_grace_period?: string
+}
+
+const keys = { FAREBOX_MASTER_KEY: key, FAREBOX_SEAL_KEY: Buffer.alloc(32, 2).toString('base64') }
+
+/** The services as compose reads them. */
+const servicesOf = (env: Readonly<Record<string, string>>): Readonly<Record<string, ServiceFile>> => {
+  const file = parse(readFileSync(join(root, 'docker-compose.yml'), 'utf8'), { merge: true, strict: true })
+  return JSON.parse(interpolated(JSON.stringify(file), env)).services
+}
+
+const configOf = ({ environment = {} }: ServiceFile) => readConfig(environment)
+
+test('the app of docker-compose.yml runs no gateway, and its gateway is one on the same database and keys', () => {
+  const { app, gateway, postgres } = servicesOf({
+    ...keys,
+    FAREBOX_GATEWAY_WORKERS: '3',
+    FAREBOX_GATEWAY_PORT: '9100',
+  })
+  assert.ok(app && gateway && postgres)
+  const [ofApp, ofGateway] = [configOf(app), configOf(gateway)]
+  assert.equal(ofApp.gateway.workers, 0)
+  assert.equal(ofGateway.gateway.workers, 3)
+  assert.deepEqual(ofGateway.gateway.listen, ['0.0.0.0'])
+  assert.equal(ofGateway.gateway.port, 9_000)
+  for (const name of ['DATABASE_URL', 'FAREBOX_MASTER_KEY', 'FAREBOX_SEAL_KEY', 'FAREBOX_DEMO'])
+    assert.equal(gateway.environment?.[name], app.environment?.[name], name)
+  assert.match(app.environment?.DATABASE_URL ?? '', /@postgres:5432\//)
+
+  const [program, file, command] = gateway.command ?? []
+  assert.deepEqual([program, command], ['node', 'gateway'])
+  assert.ok(existsSync(join(root, file ?? '')))
+  // It has the network of the app, so the app has its port, and outlives no app that is not there.
+  assert.equal(gateway.network_mode, 'service:app')
+  assert.equal(gateway.ports, undefined)
+  assert.deepEqual(app.ports, ['127.0.0.1:3000:3000', '127.0.0.1:9100:9000'])
+  assert.equal(gateway.depends_on?.app?.condition, 'service_healthy')
+  assert.equal(app.depends_on?.postgres?.condition, 'service_healthy')
+  const graceMs = Number.parseInt(gateway.stop_grace_period ?? '', 10) * 1_000
+  assert.ok(graceMs > ofGateway.shutdownTimeoutMs, 'killed before its connections have had their time')
 })
 
 test('the image holds every file and every package that the program imports', () => {
