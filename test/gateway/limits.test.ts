@@ -92,21 +92,6 @@ describe('a side that does not read', () => {
     writer.destroy()
   })
 
-  test('and is the target is reset soon after the client has broken off', async (t) => {
-    const { port, access } = await startGateway(t, { limits: { lingerMs: 100 } })
-    const { promise, resolve } = Promise.withResolvers<Socket>()
-    const lazy = await tcpTarget(t, (socket) => resolve(socket.pause()))
-    const writer = (await connectBy(port, `127.0.0.1:${lazy}`)).socket
-    writer.on('error', () => undefined)
-    void pour(writer, Number.MAX_SAFE_INTEGER)
-    await until(() => writer.writableLength > 0)
-    const behind = access.open
-    writer.resetAndDestroy()
-    await until(() => access.open < behind, { timeoutMs: 10_000 })
-    assert.equal(access.closed[0]?.error, 'client_reset')
-    assert.equal((await drink(await promise)).whole, false)
-  })
-
   test('and has ended its own is cut after the idle time, too: a half-open tunnel stays no longer', async (t) => {
     const { port, access } = await startGateway(t, { limits: { idleMs: 200 } })
     const silent = await tcpTarget(t, () => undefined)
