@@ -101,7 +101,7 @@ const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<M
       dueAtMs.delete(`${ip}:${port}`)
     },
   })
-  /** What was checked falls due again at once, save live ones beside dead ones, which do every two seconds. */
+  /** What was checked falls due again at once, save live ones beside dead ones, which do every five seconds. */
   const again = async (live: boolean): Promise<void> => {
     const { rows } = await pool.query<Place>(
       `update work.free_proxies set next_due = now()
