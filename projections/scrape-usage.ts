@@ -11,6 +11,7 @@ export type ScrapeUsageRow = {
   readonly operation: string
   /** Empty where no key asked. */
   readonly key_id: string
+  readonly billed: number
   readonly found: number
   readonly empty: number
   readonly not_found: number
@@ -32,6 +33,7 @@ export const scrapeUsageTable: Table<ScrapeUsageRow> = {
     platform: { type: 'text' },
     operation: { type: 'text' },
     key_id: { type: 'text' },
+    billed: { type: 'bigint' },
     found: { type: 'bigint' },
     empty: { type: 'bigint' },
     not_found: { type: 'bigint' },
@@ -66,24 +68,25 @@ const keyOf = ({ data, metadata }: RecordedEvent<ScrapeFinished>) => {
 
 const nothingYet = (event: RecordedEvent<ScrapeFinished>): ScrapeUsageRow => {
   const [account_id, day, platform, operation, key_id] = keyOf(event)
-  const none = { found: 0, empty: 0, not_found: 0, restricted: 0, failed: 0, cached: 0 }
+  const none = { billed: 0, found: 0, empty: 0, not_found: 0, restricted: 0, failed: 0, cached: 0 }
   return { account_id, day, platform, operation, key_id, ...none, charged_micros: 0, credits: 0 }
 }
 
 /** Calls of scrapers, counted by account, day, scraper and key. */
 export const scrapeUsage: ReadModel = {
   name: 'scrape-usage',
-  version: 1,
+  version: 2,
   tables: [scrapeUsageTable],
   reads: (event) => (isFinished(event) ? [{ table: scrapeUsageTable.name, key: keyOf(event) }] : []),
   apply: (event, rows) => {
     if (!isFinished(event)) return
-    const { outcome, amountMicros, cached, creditsCharged } = event.data
+    const { outcome, billed, amountMicros, cached, creditsCharged } = event.data
     const row = rows.get(scrapeUsageTable, keyOf(event)) ?? nothingYet(event)
     const count = counts[outcome] ?? 'failed'
     rows.put(scrapeUsageTable, {
       ...row,
       [count]: row[count] + 1,
+      billed: row.billed + (billed ? 1 : 0),
       cached: row.cached + (cached ? 1 : 0),
       charged_micros: row.charged_micros + amountMicros,
       credits: row.credits + (creditsCharged ?? 0),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { isBilled, type ScrapeOutcome } from '../../src/scrapers/calls/events.ts'
 import type { InputValue } from '../../src/scrapers/catalog/row.ts'
-import { isBilled } from '../../src/scrapers/provider/port.ts'
 import { openScraping, openStandIn, row } from './provider-world.ts'
 
 /** What the stand-in is told to answer, and what comes of it. Requests count, since not everything is tried again. */
@@ -205,8 +205,10 @@ describe('What a provider says becomes', () => {
       const standIn = await openStandIn(t)
       const { call } = openScraping(t, [{ name: 'first', baseUrl: standIn.baseUrl }])
       const { outcome } = await call(row(scraper), input)
-      assert.equal(outcome.kind === 'failed' ? outcome.code : outcome.kind, becomes)
-      assert.equal(isBilled(outcome), billed)
+      const name = outcome.kind === 'failed' ? outcome.code : outcome.kind
+      assert.equal(name, becomes)
+      const cached = 'cached' in outcome && outcome.cached
+      assert.equal(isBilled((name === 'nothing' ? 'empty' : name) as ScrapeOutcome, cached), billed)
       assert.equal((await standIn.journal()).total, requests)
       assert.doesNotMatch(JSON.stringify(outcome), /STAND-IN:|credits_(?:remaining|charged)|scrapecreators/)
     })

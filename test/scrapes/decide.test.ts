@@ -162,7 +162,7 @@ test('over any tries, twins, crashes and endings: an id is charged at most once,
       assert.equal(ledger.holds.size, 1, 'nothing but the hold of the rest is open')
       for (const each of charged) {
         const finished = statesIn(world, each).scrape!.finished!
-        assert.ok(isBilled(finished.outcome) && isResult(finished.outcome))
+        assert.ok(isBilled(finished.outcome, finished.cached) && isResult(finished.outcome))
       }
     }),
     { numRuns: 300 },

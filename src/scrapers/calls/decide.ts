@@ -130,7 +130,7 @@ export const decideFinish = (
     const finished = superseded ? null : scrape.finished
     return { appends: toHold(finished?.billed ?? false), answer: { finished, mine: false } }
   }
-  const billed = isBilled(ending.outcome)
+  const billed = isBilled(ending.outcome, ending.cached)
   const finished: ScrapeFinished['data'] = {
     scrapeId,
     accountId,

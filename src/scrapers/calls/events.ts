@@ -18,13 +18,16 @@ export type ScrapeOutcome =
   | 'overloaded'
   | 'interrupted'
 
-/** Whether an outcome is charged (docs/scrapers.md, "What is billed"). */
-export const isBilled = (outcome: ScrapeOutcome): boolean =>
-  outcome === 'found' || outcome === 'target_not_found'
+/** Whether an outcome is charged (docs/scrapers.md, "What is billed"). An answer from the provider's cache cost us nothing. */
+export const isBilled = (outcome: ScrapeOutcome, cached: boolean): boolean =>
+  (outcome === 'found' && !cached) || outcome === 'target_not_found'
 
 /** Whether a retry gets this outcome again instead of another try. */
 export const isResult = (outcome: ScrapeOutcome): boolean =>
-  isBilled(outcome) || outcome === 'empty' || outcome === 'target_restricted'
+  outcome === 'found' ||
+  outcome === 'target_not_found' ||
+  outcome === 'empty' ||
+  outcome === 'target_restricted'
 
 /** What both events of a `scrape-{id}` stream say of the call. */
 type Call = {

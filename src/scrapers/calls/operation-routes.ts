@@ -4,7 +4,7 @@ import { dollarsOfMicros } from '../../terms/money.ts'
 import { bodySchema, dataSchema, exampleBody } from '../catalog/body-schemas.ts'
 import { rowName, type ScraperRow } from '../catalog/row.ts'
 import { scrapers } from '../catalog/table.ts'
-import { ScrapeAnswer } from './routes.ts'
+import { ScrapeAnswer, ScrapeDryRun } from './routes.ts'
 
 const sentence = (text: string): string => `${text}.`
 
@@ -36,7 +36,10 @@ export const operationRoutes = (generic: Route): readonly Route[] =>
         200: {
           ...(generic.responses[200] as object),
           description: sentence(row.answer.description),
-          body: z.intersection(ScrapeAnswer, z.looseObject({ data: dataSchema(row) })),
+          body: z.union([
+            z.intersection(ScrapeAnswer, z.looseObject({ data: dataSchema(row) })),
+            ScrapeDryRun,
+          ]),
           example: undefined,
         },
       },

@@ -1,11 +1,15 @@
 import { z } from 'zod'
 import { ApiError, refuse } from '../../platform/http/errors.ts'
 import { JsonBytes } from '../../platform/http/json-bytes.ts'
+import { wordQuery } from '../../platform/http/query.ts'
 import { ownToAccount, type Route, route } from '../../platform/http/route.ts'
+import { dollarsOfMicros } from '../../terms/money.ts'
+import type { ScraperRow } from '../catalog/row.ts'
 import { scraperOf } from '../catalog/table.ts'
+import type { CacheDays } from '../provider/port.ts'
 import { billingHeaders, withHeaders } from './answers.ts'
 import type { TakeScrape } from './rate.ts'
-import type { Scrapes } from './service.ts'
+import { inputOf, type Scrapes } from './service.ts'
 
 export const ScrapeAnswer = z
   .object({
@@ -29,6 +33,37 @@ export const ScrapeAnswer = z
     cached: z.boolean().meta({ description: 'Whether it comes from a cache instead of the platform.' }),
   })
   .meta({ id: 'ScrapeAnswer' })
+
+/** What a call would be, had it been made. */
+export const ScrapeDryRun = z
+  .object({
+    platform: z.string(),
+    operation: z.string(),
+    requestId: z.string(),
+    dryRun: z.literal(true),
+    input: z
+      .record(z.string(), z.json())
+      .meta({ description: 'The fields as the platform would be asked with them.' }),
+    billing: z.object({
+      priceUsd: z.string().meta({ description: 'What it would cost, in dollars with four decimals.' }),
+      billed: z.literal(false),
+    }),
+  })
+  .meta({ id: 'ScrapeDryRun' })
+
+const ageWords = ['1d', '3d', '7d', '14d', '30d'] as const
+const daysOf = (word: (typeof ageWords)[number]): CacheDays => Number.parseInt(word, 10) as CacheDays
+
+const query = z.object({
+  dryRun: wordQuery(
+    ['true', 'false'],
+    'Only checks the fields and tells the price: nothing is fetched, and nothing is charged.',
+  ).default('false'),
+  cacheMaxAge: wordQuery(
+    ageWords,
+    'An answer may be so many days old. One that comes from a cache is not charged. Only for scrapers with `isCacheable`.',
+  ).optional(),
+})
 
 const example = {
   platform: 'reddit',
@@ -58,6 +93,21 @@ const tellingBill = async <Value>(priceMicros: number, work: () => Promise<Value
   }
 }
 
+/** @throws ApiError when the scraper does not take the fields */
+const dryRunOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>, requestId: string) => ({
+  status: 200 as const,
+  body: {
+    platform: row.platform,
+    operation: row.operation,
+    requestId,
+    dryRun: true as const,
+    input: inputOf(row, body),
+    billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: false as const },
+  },
+  headers: billingHeaders({ priceMicros: row.priceMicros, billed: false, replayed: false }),
+  position: null,
+})
+
 /** Calls of scrapers: docs/scrapers.md. */
 export const scrapeRoutes = (deps: {
   readonly scrapes: Scrapes
@@ -79,6 +129,7 @@ export const scrapeRoutes = (deps: {
       customer: ownToAccount('what a scraper costs is paid from the wallet, which is'),
       requestIdIsKey: true,
       params: z.object({ platform: z.string(), operation: z.string() }),
+      query,
       body: z.record(z.string(), z.json()).meta({
         description: 'The fields of the scraper.',
         override: { type: 'object', additionalProperties: true },
@@ -89,7 +140,13 @@ export const scrapeRoutes = (deps: {
       },
       ...(rate && { limit: { per: 'account' as const, take: rate } }),
       responses: {
-        200: { description: 'What was found, or that nothing was.', body: ScrapeAnswer, example, headers },
+        200: {
+          description:
+            'What was found, or that nothing was; with `dryRun=true` what would be asked and its price.',
+          body: z.union([ScrapeAnswer, ScrapeDryRun]),
+          example,
+          headers,
+        },
       },
       errors: [
         'unknown_scraper',
@@ -104,7 +161,14 @@ export const scrapeRoutes = (deps: {
         'upstream_auth_rejected',
         'scraper_unavailable',
       ],
-      handler: async ({ caller, requestId, params: { platform, operation }, body, headers: sent }) => {
+      handler: async ({
+        caller,
+        requestId,
+        params: { platform, operation },
+        query: { dryRun, cacheMaxAge },
+        body,
+        headers: sent,
+      }) => {
         const row = scraperOf(platform, operation)
         if (row === null)
           throw refuse(
@@ -114,6 +178,11 @@ export const scrapeRoutes = (deps: {
         const { accountId, keyId } = caller
         const fresh = sent['x-request-id'] === undefined
         return tellingBill(row.priceMicros, async () => {
+          if (cacheMaxAge !== undefined && !row.source.isCacheable)
+            throw refuse('bad_input', 'no answers of this scraper are cached', {
+              details: 'cacheMaxAge must be left out for this scraper',
+            })
+          if (dryRun === 'true') return dryRunOf(row, body, requestId)
           const { bytes, headers, position } = await scrapes.call({
             accountId,
             keyId,
@@ -121,10 +190,11 @@ export const scrapeRoutes = (deps: {
             fresh,
             row,
             body,
+            ...(cacheMaxAge && { maxAgeDays: daysOf(cacheMaxAge) }),
           })
           return {
             status: 200 as const,
-            body: JsonBytes.again<z.input<typeof ScrapeAnswer>>(bytes),
+            body: JsonBytes.again<z.input<typeof ScrapeAnswer> | z.input<typeof ScrapeDryRun>>(bytes),
             headers,
             position,
           }

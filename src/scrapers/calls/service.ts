@@ -80,6 +80,13 @@ const conflict = () =>
 const refuseInput = ({ code, message, details }: InputRefusal) =>
   code === 'unknown_field' ? refuse(code, message) : refuse(code, message, { details })
 
+/** What a scraper is asked with. @throws ApiError: bad_input, unknown_field */
+export const inputOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>): ScrapeInput => {
+  const checked = checkInput(row, body)
+  if (!checked.ok) throw refuseInput(checked.refusal)
+  return checked.input
+}
+
 /** A request with what its id comes to. */
 type Asked = {
   readonly request: ScrapeRequest
@@ -160,7 +167,7 @@ export const createScrapes = (deps: {
       requestId,
       data,
       nextCursor,
-      billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: found },
+      billing: { priceUsd: dollarsOfMicros(row.priceMicros), billed: found && !cached },
       fetchedAt: isoTime(clock()),
       cached,
     })
@@ -213,9 +220,7 @@ export const createScrapes = (deps: {
 
   /** Checks a request and gives it a place. @throws ApiError; then nothing was held and nothing fetched */
   const prepare = ({ request: { row, body } }: Asked): { input: ScrapeInput; place: Admission } => {
-    const checked = checkInput(row, body)
-    if (!checked.ok) throw refuseInput(checked.refusal)
-    const { input } = checked
+    const input = inputOf(row, body)
     const place = scraping.admit(row)
     if (isRefused(place)) throw refusalOf(place.code, { details: null, retryAfterS: place.retryAfterSeconds })
     return { input, place }

@@ -21,7 +21,7 @@ export type ScrapeFailure = {
 }
 
 /**
- * What a call came to. `found` and `target_not_found` are billed, all others are not. `data` is JSON without a word of
+ * What a call came to. `found` and `target_not_found` are billed, all others are not, and no answer from a cache is. `data` is JSON without a word of
  * who fetched it. `nothing` is an answer all the same: a search without a hit, a video without speech.
  */
 export type ScrapeOutcome =
@@ -38,9 +38,6 @@ export type ScrapeOutcome =
   /** Our own check passed and the provider's did not; `details` is ours. */
   | { readonly kind: 'bad_input'; readonly details: string }
   | ScrapeFailure
-
-/** Billed to whom called, exactly when it is one of these. */
-export const isBilled = ({ kind }: ScrapeOutcome): boolean => kind === 'found' || kind === 'target_not_found'
 
 /** Our own names for the providers: theirs are told to nobody. */
 export type ProviderName = 'first' | 'second' | 'sandbox'

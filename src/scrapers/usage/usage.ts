@@ -41,7 +41,7 @@ const orders: Readonly<Record<UsageDimension, string>> = {
 
 const figures = `
   coalesce(sum(found + empty + not_found + restricted + failed), 0)::bigint as calls,
-  coalesce(sum(found + not_found), 0)::bigint as billed,
+  coalesce(sum(billed), 0)::bigint as billed,
   coalesce(sum(found), 0)::bigint as found, coalesce(sum(empty), 0)::bigint as empty,
   coalesce(sum(not_found), 0)::bigint as not_found, coalesce(sum(restricted), 0)::bigint as restricted,
   coalesce(sum(failed), 0)::bigint as failed, coalesce(sum(cached), 0)::bigint as cached,

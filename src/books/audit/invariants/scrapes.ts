@@ -92,11 +92,19 @@ const start = (
   }
 }
 
-const finish = (row: TryRow, { outcome, billed, amountMicros }: ScrapeFinished['data'], say: Say): TryRow => {
+const finish = (
+  row: TryRow,
+  { outcome, cached, billed, amountMicros }: ScrapeFinished['data'],
+  say: Say,
+): TryRow => {
+  const due = isBilled(outcome, cached)
   if (row.outcome !== null) say('scrape-ends-twice', `try ${row.hold_id} ended before: ${row.outcome}`)
-  if (billed !== isBilled(outcome))
-    say('scrape-billed', `${outcome} is ${isBilled(outcome) ? '' : 'not '}charged, whatever it says`)
-  const dueMicros = isBilled(outcome) ? row.price_micros : 0
+  if (billed !== due)
+    say(
+      'scrape-billed',
+      `${cached ? 'a cached answer' : outcome} is ${due ? '' : 'not '}charged, whatever it says`,
+    )
+  const dueMicros = due ? row.price_micros : 0
   if (amountMicros !== dueMicros)
     say('scrape-amount', `${outcome} comes to ${inDollars(dueMicros)}, not ${inDollars(amountMicros)}`)
   if (billed && !row.held) say('scrape-unheld', `try ${row.hold_id} is charged, but nothing was held for it`)
