@@ -189,6 +189,7 @@ test('the console in a browser', async (t) => {
       await page.getByRole('button', { name: 'Sign in' }).click()
       await page.waitForURL(`${origin}/console/passkeys`)
       await page.getByRole('button', { name: 'Add a passkey' }).click()
+      await page.getByText('The passkey is added.').waitFor()
       await page.goto(`${origin}/console`)
       await page.waitForURL(`${origin}/console/staff`)
       assert.deepEqual(await violations(page), [])
