@@ -11,6 +11,7 @@ import { commands } from './commands.ts'
 import { durabilityOf } from './database.ts'
 import { exportsAndImport } from './exports.ts'
 import { finance } from './finance.ts'
+import { freeTools } from './free-tools.ts'
 import { freelist } from './freelist.ts'
 import { gateway } from './gateway.ts'
 import { idle } from './idle.ts'
@@ -46,6 +47,7 @@ const all = [
   restart,
   gateway,
   freelist,
+  freeTools,
 ] as const satisfies readonly Bench[]
 
 const names = all.map(({ name }) => name)

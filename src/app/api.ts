@@ -75,7 +75,8 @@ import { scrapeFinanceRoutes } from '../scrapers/usage/finance-routes.ts'
 import { scrapeUsageRoutes } from '../scrapers/usage/usage-routes.ts'
 import type { Config } from './config.ts'
 import type { Core } from './core.ts'
-import { freeToolRoutes } from './freelist/open-tools.ts'
+import { isSandboxed, type OneOffChecks } from './freelist/open-checking.ts'
+import { openFreeTools } from './freelist/open-tools.ts'
 import type { LivePrices } from './live-prices.ts'
 import { openConsole } from './open-console.ts'
 import type { Payments } from './open-payments.ts'
@@ -93,6 +94,8 @@ export type ApiParts = {
   /** Told that a payment callback waits in the inbox. */
   readonly callbackStored: () => void
   readonly registry: Registry
+  /** Checks of proxies that people ask for. */
+  readonly checks: OneOffChecks
   readonly monotonicMs: MonotonicClock
   /** Where people reach the console, e.g. `http://localhost:3000`. */
   readonly consoleOrigin: () => string
@@ -199,6 +202,17 @@ export const createApi = (parts: ApiParts): Api => {
   const booksReads = createReads({ progress: projecting.progress, log, group: books.name })
 
   const scrapeCalls = scrapeRoutes(parts.scrapers)
+  const tools = openFreeTools({
+    pool,
+    clock,
+    monotonicMs,
+    logger,
+    rates: config.rates === null ? null : config.freeTools,
+    sandbox: isSandboxed(config),
+    publicUrl: payments.publicUrl,
+    checks: parts.checks,
+  })
+
   const routes: readonly Route[] = [
     ...accountRoutes(shared),
     ...walletRoutes(shared),
@@ -273,14 +287,7 @@ export const createApi = (parts: ApiParts): Api => {
     }),
     ...scrapeCalls,
     ...scraperListRoutes({ ...parts.scrapers, monotonicMs, limited: config.rates !== null }),
-    ...freeToolRoutes({
-      pool,
-      clock,
-      monotonicMs,
-      logger,
-      rates: config.rates === null ? null : config.freeTools,
-      sandbox: config.payments.sandbox !== null,
-    }),
+    ...tools.routes,
   ]
   const console = openConsole({
     core,
@@ -368,6 +375,7 @@ export const createApi = (parts: ApiParts): Api => {
       await following
       await prices.stop()
       await console.stop()
+      await tools.stop()
     },
   }
 }

@@ -16,6 +16,7 @@ import { consoleOriginOf } from './console-origin.ts'
 import { type Core, openCore } from './core.ts'
 import type { DemoFile } from './demo/file.ts'
 import { seedDemo } from './demo/seed.ts'
+import { openOneOffChecks } from './freelist/open-checking.ts'
 import type { ConsoleStart } from './greeting.ts'
 import { listen, urlOf } from './listen.ts'
 import { createLivePrices } from './live-prices.ts'
@@ -149,6 +150,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
       scrapers,
       callbackStored: () => reactors?.callbackStored(),
       registry,
+      checks: openOneOffChecks({ ...core, config, monotonicMs }, closing),
       monotonicMs,
       consoleOrigin: () => consoleOriginOf(config, where()),
       starting: () => starting,

@@ -9,7 +9,7 @@ export type SandboxPlace = {
   readonly org: string
 }
 
-/** A /26 each, in turn, through all of 127.80.0.0/12. */
+/** A /29 each, in turn, through all of 127.80.0.0/12. */
 const places: readonly SandboxPlace[] = plannedExits
   .filter(({ terms }) => terms.family === 'residential')
   .flatMap(({ terms: { covers } }) => covers)
@@ -22,7 +22,7 @@ const places: readonly SandboxPlace[] = plannedExits
 
 const first = 127 * 2 ** 24 + 80 * 2 ** 16
 const size = 2 ** 20
-const block = 64
+const block = 8
 
 const numberOf = (ip: string): number => ip.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0)
 const textOf = (number: number): string =>

@@ -227,13 +227,22 @@ test('every answer that the interface description declares is given', async (t) 
   await playAll(t, keylessCases(client), played)
   await playAll(t, scraperListCases(client), played)
 
-  const limits = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_LIST: '1/1', FAREBOX_RATE_LOOKUP: '1/1' }
+  const limits = {
+    FAREBOX_RATE_LIMIT: 'on',
+    FAREBOX_RATE_LIST: '1/1',
+    FAREBOX_RATE_LOOKUP: '1/1',
+    FAREBOX_RATE_CHECK: '1/1',
+  }
   await playAll(t, keylessLimited(await beside(t, stage, limits)), played)
   const once = { FAREBOX_RATE_LIMIT: 'on', FAREBOX_RATE_ADDRESS: '1/1' }
   await playAll(t, scraperListLimited(await beside(t, stage, once)), played)
 
   await t.test('503: each free tool and the list of scrapers, while their records are locked', async (t) => {
-    const hurried = await beside(t, stage, { FAREBOX_STATEMENT_TIMEOUT_MS: '100' })
+    const hurried = await beside(t, stage, {
+      FAREBOX_STATEMENT_TIMEOUT_MS: '100',
+      FAREBOX_FREELIST_JUDGE_HOST: '127.0.0.1',
+      FAREBOX_FREELIST_JUDGE_PORTS: '9/11',
+    })
     const locking = await farebox.core.pool.connect()
     try {
       await locking.query('begin; lock table work.free_proxies, work.scraper_health in access exclusive mode')

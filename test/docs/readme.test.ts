@@ -64,6 +64,7 @@ test('every link between the documents leads somewhere', () => {
     'docs/periods.md',
     'docs/catalog.md',
     'docs/gateway.md',
+    'docs/free-tools.md',
     'docs/subscriptions.md',
     'docs/webhooks.md',
     'docs/resellers.md',

@@ -37,7 +37,10 @@ ${get('/wallet')}
 SCRAPE_KEY=${scraper.key}
 WALLET_KEY=${scraper.walletKey}
 curl -s '${baseUrl}/v1/scrape/tiktok/profile' -H "X-API-Key: $SCRAPE_KEY" -H 'Content-Type: application/json' -H 'X-Request-Id: tour-scrape' -d '{"handle":"nasa"}'
-curl -s '${api}/wallet/transactions?limit=2' -H "X-API-Key: $WALLET_KEY"`
+curl -s '${api}/wallet/transactions?limit=2' -H "X-API-Key: $WALLET_KEY"
+
+# free for everybody, without a key: live public proxies; assistants find the same tools at ${baseUrl}/mcp
+curl -s '${baseUrl}/api/proxy-list?format=txt&protocol=socks5'`
 }
 
 /** The keys, shown at the start that made them. */

@@ -8,6 +8,7 @@ import { createProber, type Prober } from '../../freelist/probe/prober.ts'
 import type { CandidateRules } from '../../freelist/record/candidate.ts'
 import type { Clock, MonotonicClock } from '../../kernel/clock.ts'
 import type { Closing } from '../../kernel/closing.ts'
+import { onDemand } from '../../platform/http/on-demand.ts'
 import { createResolve } from '../../platform/outgoing/target.ts'
 import { StartRefused } from '../../platform/postgres/start-refused.ts'
 import type { Keys } from '../../platform/vault/keys.ts'
@@ -79,24 +80,18 @@ export const openChecking = async (
   }
 }
 
+export type OneOffChecks = {
+  readonly check: Check
+  /** What may be dialled, once the addresses of this side are known. */
+  readonly rules: () => Promise<CandidateRules>
+}
+
 /**
  * The check that people ask for over HTTP. What it needs is opened with the first one: most processes never check.
  * It refuses with CheckUnavailable where no judge is configured and no sandbox runs.
  */
-export const openOneOffChecks = (
-  parts: Parts,
-  closing: Closing,
-): { readonly check: Check; readonly rules: CandidateRules } => {
-  let opened: Promise<Checking | null> | null = null
-  let known: Checking | null = null
-  const open = async (): Promise<Checking | null> => {
-    opened ??= openChecking(parts, closing, { serves: false }).catch((error) => {
-      opened = null
-      throw error
-    })
-    known = await opened
-    return known
-  }
+export const openOneOffChecks = (parts: Parts, closing: Closing): OneOffChecks => {
+  const open = onDemand(() => openChecking(parts, closing, { serves: false }))
   return {
     check: async (endpoint, options, signal) => {
       const checking = await open()
@@ -104,11 +99,12 @@ export const openOneOffChecks = (
         throw new CheckUnavailable('no judge is configured: FAREBOX_FREELIST_JUDGE_HOST names one')
       return oneOffCheck(checking.prober.check, checking.judge)(endpoint, options, signal)
     },
-    rules: {
-      sandbox: isSandboxed(parts.config),
-      get own() {
-        return known?.rules.own ?? new Set<string>()
-      },
+    rules: async () => {
+      const checking = await open()
+      if (checking === null) return { sandbox: false, own: new Set<string>() }
+      // It tells which address this side is seen with.
+      if (checking.judge.inForce() === null) await checking.judge.answers()
+      return checking.rules
     },
   }
 }

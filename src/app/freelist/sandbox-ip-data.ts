@@ -32,7 +32,7 @@ export const withSandboxPlaces = (data: IpData): IpData => {
       if (some === undefined) return real
       return {
         asn,
-        org: real?.org ?? orgOf(some.first) ?? `AS${asn}`,
+        org: orgOf(some.first) ?? real?.org ?? `AS${asn}`,
         ranges: [...ranges, ...(real?.ranges ?? [])],
       }
     },

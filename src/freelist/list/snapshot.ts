@@ -68,7 +68,7 @@ export const snapshotOf = (
 
   const jsonOf = ({ total, entries: shown }: Page): string => {
     const head = asciiJson({ updated_at: updatedAt, total, count: shown.length, note })
-    return `${head.slice(0, -1)},"proxies":[${shown.map(textOf).join(',')}]}`
+    return `${head.slice(0, -1)},"proxies":[${shown.map(textOf).join(',')}]}\n`
   }
 
   const make = (query: ListQuery): ReadyAnswer => {

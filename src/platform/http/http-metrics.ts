@@ -7,6 +7,8 @@ export type HttpMetrics = {
   finished(method: string, route: string, status: number, seconds: number): void
   /** The longest that a request held the main thread in one go. */
   held(method: string, route: string, seconds: number): void
+  /** One answer that was ready: it takes microseconds, and to observe them would take as long again. */
+  ready(): void
   inFlight(count: number): void
   /** Open connections. */
   connections(count: number): void
@@ -57,6 +59,16 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
     buckets: heldBuckets,
     registers: [registry],
   })
+  let [ready, readyTold] = [0, 0]
+  new Counter({
+    name: 'farebox_http_ready_answers_total',
+    help: 'Answers that were ready and went out before the router. They are in no other measurement.',
+    registers: [registry],
+    collect() {
+      this.inc(ready - readyTold)
+      readyTold = ready
+    },
+  })
   let longest = 0
   registerGauge(registry, {
     name: 'farebox_http_main_thread_longest_seconds',
@@ -83,6 +95,9 @@ export const createHttpMetrics = (registry: Registry): HttpMetrics => {
       heldChildren.set(key, child)
       child.observe(seconds)
       longest = Math.max(longest, seconds)
+    },
+    ready: () => {
+      ready += 1
     },
     inFlight: (count) => running.set(count),
     connections: (count) => connections.set(count),

@@ -1,12 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
-import type { MonotonicClock } from '../../kernel/clock.ts'
 import { securityHeaders } from './answer.ts'
 import { addressSubject, clientAddress, type TrustedProxies } from './client-address.ts'
 import type { Connections } from './connections.ts'
 import type { Limits } from './gate.ts'
 import type { HttpMetrics } from './http-metrics.ts'
-import { requestIdFrom } from './request-id.ts'
+import { newRequestId, requestIdFrom } from './request-id.ts'
 import type { ReadyAnswer, Route } from './route.ts'
 
 export type ReadyParts = {
@@ -16,7 +15,6 @@ export type ReadyParts = {
   readonly connections: Connections
   readonly metrics: HttpMetrics
   readonly logger: Logger
-  readonly monotonicMs: MonotonicClock
 }
 
 type ReadyRoute = Route & { ready(rawQuery: string): ReadyAnswer | null }
@@ -34,27 +32,40 @@ const isPlain = ({ headers, httpVersion, rawHeaders }: IncomingMessage): boolean
   headers.expect === undefined &&
   Object.keys(headers).length * 2 === rawHeaders.length
 
+const idsOfOne = 4_096
+
+/** Request ids as `newRequestId` makes them, of which the last three digits count: one in 4,096 is drawn. */
+const quickIds = (): (() => string) => {
+  let stem = ''
+  let next = idsOfOne
+  return () => {
+    if (next === idsOfOne) {
+      stem = newRequestId().slice(0, -3)
+      next = 0
+    }
+    next += 1
+    return stem + (next - 1).toString(16).padStart(3, '0')
+  }
+}
+
 const securityPairs = Object.entries(securityHeaders)
   .filter(([name]) => name !== 'cache-control')
   .flat()
 
-const headersOf = (requestId: string, { mediaType, text, etag }: ReadyAnswer, cors: boolean): string[] => {
-  const headers = [
-    'x-request-id',
-    requestId,
-    ...securityPairs,
-    'cache-control',
-    'no-cache',
-    'etag',
-    etag,
-    'content-type',
-    `${mediaType}; charset=utf-8`,
-    'content-length',
-    String(text.length),
-  ]
-  if (cors) headers.push('access-control-allow-origin', '*')
-  return headers
-}
+const headersOf = ({ mediaType, text, etag }: ReadyAnswer, cors: boolean): readonly string[] => [
+  'x-request-id',
+  '',
+  ...securityPairs,
+  'cache-control',
+  'no-cache',
+  'etag',
+  etag,
+  'content-type',
+  `${mediaType}; charset=utf-8`,
+  'content-length',
+  String(text.length),
+  ...(cors ? ['access-control-allow-origin', '*'] : []),
+]
 
 /**
  * Answers that are ready go out before the router, its hooks and the checks of a body, which together cost more than Node
@@ -65,7 +76,21 @@ const headersOf = (requestId: string, { mediaType, text, etag }: ReadyAnswer, co
  * @returns the listener of requests that is to be used in place of `next`
  */
 export const withReadyAnswers = (parts: ReadyParts, next: RequestListener): RequestListener => {
-  const { limits, trusted, connections, metrics, logger, monotonicMs } = parts
+  const { limits, trusted, connections, metrics, logger } = parts
+  const freshId = quickIds()
+  const headers = new WeakMap<ReadyAnswer, readonly string[]>()
+
+  /** All but the request's id are the same for everybody. */
+  const headersFor = (ready: ReadyAnswer, cors: boolean, requestId: string): string[] => {
+    let known = headers.get(ready)
+    if (known === undefined) {
+      known = headersOf(ready, cors)
+      headers.set(ready, known)
+    }
+    const own = known.slice()
+    own[1] = requestId
+    return own
+  }
   const routes = new Map(
     parts.routes
       .filter((route): route is ReadyRoute => route.ready !== undefined && route.access === 'public')
@@ -86,22 +111,16 @@ export const withReadyAnswers = (parts: ReadyParts, next: RequestListener): Requ
     route: Route,
     ready: ReadyAnswer,
   ): void => {
-    const startedMs = monotonicMs()
     const header = request.headers['x-request-id']
-    const requestId = requestIdFrom(typeof header === 'string' ? header : undefined)
+    const requestId = typeof header === 'string' ? requestIdFrom(header) : freshId()
     const connection = connections.of(request.socket)
     connection.work()
-    response.writeHead(200, headersOf(requestId, ready, route.cors === true))
+    response.writeHead(200, headersFor(ready, route.cors === true, requestId))
     response.end(ready.text, 'latin1')
     connection.rest()
-    const ms = monotonicMs() - startedMs
-    metrics.finished('GET', route.path, 200, ms / 1000)
-    metrics.held('GET', route.path, ms / 1000)
+    metrics.ready()
     if (logger.isLevelEnabled('info'))
-      logger.info(
-        { requestId, method: 'GET', route: route.path, status: 200, ms: Math.round(ms * 100) / 100 },
-        'request',
-      )
+      logger.info({ requestId, method: 'GET', route: route.path, status: 200, ready: true }, 'request')
   }
 
   return (request, response) => {

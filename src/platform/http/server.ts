@@ -112,7 +112,11 @@ const answerUnrouted = (paths: PathTable, request: HttpRequest, reply: HttpReply
   reply.header('allow', match.allow)
   if (request.method !== 'OPTIONS')
     throw refuse('method_not_allowed', `this path does not have ${request.method}; it has: ${match.allow}`)
-  if (match.cors) reply.header('access-control-allow-methods', match.allow)
+  if (match.cors)
+    reply.headers({
+      'access-control-allow-methods': match.allow,
+      'access-control-allow-headers': 'content-type',
+    })
   return reply.code(204).headers(baseHeaders(request.exchange.requestId)).send()
 }
 
@@ -164,10 +168,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     forceCloseConnections: 'idle',
     clientErrorHandler: answerBrokenRequest(hangUp, unanswered),
     serverFactory: (handle) => {
-      const listener = withReadyAnswers(
-        { routes, limits, trusted, connections, metrics, logger, monotonicMs },
-        handle,
-      )
+      const listener = withReadyAnswers({ routes, limits, trusted, connections, metrics, logger }, handle)
       return createNodeServer(listener, times, connections, hangUp, unanswered)
     },
     frameworkErrors: (_error, request, reply) =>

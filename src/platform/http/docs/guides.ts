@@ -14,7 +14,7 @@ const folder = join(import.meta.dirname, '../../../../docs')
 
 /** In the order in which they are listed: for whoever calls the API, then for whoever runs the service. */
 export const guideNames = {
-  callers: ['scrapers', 'webhooks', 'subscriptions', 'resellers'],
+  callers: ['scrapers', 'webhooks', 'subscriptions', 'resellers', 'free-tools'],
   operators: ['operations', 'catalog', 'exports', 'periods', 'seals'],
 } as const
 
@@ -51,7 +51,7 @@ export const guideRoutes = (guides: readonly Guide[]): readonly Route[] => {
   return guides.map((guide) =>
     pageRoute({
       path: guidePath(guide.name),
-      operationId: `getGuide${guide.name.charAt(0).toUpperCase()}${guide.name.slice(1)}`,
+      operationId: `getGuide${guide.name.replace(/(?:^|-)(\w)/g, (_, letter) => letter.toUpperCase())}`,
       summary: guide.title,
       page: async () => guidePage(guide, served),
     }),
