@@ -30,6 +30,7 @@ import type { Cli } from '../platform/cli/cli.ts'
 import { registerDoctor } from './doctor/cli.ts'
 import { registerFreelistCommands } from './freelist/cli.ts'
 import { allMigrations } from './migrations.ts'
+import { registerScrapers } from './scrapers-cli.ts'
 import { registerWork } from './work-cli.ts'
 
 /** The commands of every room, in the order in which `--help` lists them. */
@@ -62,6 +63,7 @@ export const rooms = [
   registerVerify,
   (program: Command, cli: Cli) => registerBackup(program, cli, allMigrations),
   registerProjections,
+  registerScrapers,
   registerWork,
   registerDoctor,
 ] as const

@@ -16,6 +16,7 @@ import { forgetSandboxExits, startSandboxExits } from '../sandbox/exits.ts'
 import { forgetSandboxFeeds, openSandboxProxies } from '../sandbox/freelist/open.ts'
 import { postgresRecords } from '../sandbox/records.ts'
 import { type Sandbox, startSandbox } from '../sandbox/server.ts'
+import type { Config } from './config.ts'
 import type { Core } from './core.ts'
 
 /** Everything that takes money, as this process has it. */
@@ -32,7 +33,8 @@ export type Payments = {
   readonly hooks: CrashHooks
 }
 
-const sandboxPort = ({ config }: Core): number => {
+/** Where the stand-ins of a server with these settings answer: on its own port or the next one; 0: on any. */
+export const sandboxPort = (config: Pick<Config, 'payments' | 'port'>): number => {
   const { sandbox } = config.payments
   if (sandbox?.port !== null && sandbox?.port !== undefined) return sandbox.port
   return config.port === 0 || config.port === 65_535 ? 0 : config.port + 1
@@ -45,7 +47,7 @@ const ownSandbox = async (core: Core): Promise<Sandbox> => {
   const exits = await startSandboxExits({ records, allowLoopback: core.config.gatewayAllowLoopback })
   const freeProxies = await openSandboxProxies({ records, clock, logger })
   const start = (port: number) => startSandbox({ records, clock, port, say, exits, freeProxies })
-  const port = sandboxPort(core)
+  const port = sandboxPort(core.config)
   try {
     return await start(port)
   } catch (error) {

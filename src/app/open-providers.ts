@@ -32,7 +32,14 @@ const sandboxProvider = (url: string): ProviderAccess => {
  * call answers `upstream_auth_rejected`.
  */
 export const openProviders = (
-  { config, pool, clock, logger }: Core,
+  {
+    config,
+    pool,
+    clock,
+    logger,
+  }: Pick<Core, 'pool' | 'clock' | 'logger'> & {
+    readonly config: Pick<Core['config'], 'scrapers'>
+  },
   closing: Closing,
   parts: {
     /** Where the stand-ins answer; null where none run. */

@@ -39,3 +39,13 @@ export const opening = async <Opened>(open: (closing: Closing) => Promise<Opened
     throw error
   }
 }
+
+/** Gives `work` a `Closing` to fill, and closes it once the work is over, however it ends. */
+export const withClosing = async <Value>(work: (closing: Closing) => Promise<Value>): Promise<Value> => {
+  const closing = createClosing()
+  try {
+    return await work(closing)
+  } finally {
+    await closing.close()
+  }
+}
