@@ -11,7 +11,7 @@ export const cause = { actor: { kind: 'operator', name: 'bench' }, correlationId
 /** What benchmarks make before a server starts, by the services that the CLI calls too. */
 export type Desk = {
   readonly core: Core
-  /** An account that may buy, with five million dollars in its wallet. */
+  /** An account that may buy and scrape, with five million dollars in its wallet. */
   account(email: string, reseller: boolean): Promise<{ readonly accountId: AccountId; readonly key: string }>
   /** Gives a reseller's customer credit. */
   credit(accountId: AccountId, customer: string, amountCents: number): Promise<void>
@@ -39,7 +39,10 @@ export const withDesk = async <Made>(
         const made = await accounts.create({ email, reseller }, cause)
         if (made.outcome !== 'done') throw new Error(`no account: ${JSON.stringify(made)}`)
         const { accountId } = made
-        const issued = await accounts.issueKey({ accountId, scopes: ['buy'], dailyCapCents: null }, cause)
+        const issued = await accounts.issueKey(
+          { accountId, scopes: ['buy', 'scrape'], dailyCapCents: null },
+          cause,
+        )
         if (issued.outcome !== 'done') throw new Error(`no key: ${JSON.stringify(issued)}`)
         await ledger.credit({ accountId, amountCents: 500_000_000, reference: 'bench' }, cause)
         return { accountId, key: issued.key }

@@ -2,14 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { stepsOf } from '../src/platform/cli/progress-bar.ts'
-import { assertVerified } from '../test/support/verify.ts'
 import type { Bench, BenchContext } from './bench.ts'
-import { withDatabase, withLogOf } from './database.ts'
+import { withDatabase } from './database.ts'
 import { runLoad } from './orders/load.ts'
 import { hasPgbench, initialisePgbench, runTpcB } from './orders/pgbench.ts'
 import { measureRounds, order, type Peer, type Row, type Scenario } from './orders/rounds.ts'
 import { serverSettings, startServer, stopServer } from './orders/server.ts'
 import { customer, prepare } from './orders/shop.ts'
+import { verify } from './orders/verified.ts'
 
 const clientsAtOnce = [32, 128] as const
 const readers = 50
@@ -177,18 +177,6 @@ const measureReads = async ({ print, bar }: BenchContext, { base, keys }: Shop):
   }
 }
 
-/** Reads the whole log again and holds it against its seals, its laws and every read table. */
-const verify = async ({ print }: BenchContext, database: string, sealKey: Buffer): Promise<void> => {
-  const startedMs = performance.now()
-  const { events, groups, seals } = await withLogOf(database, ({ pool, log }) =>
-    assertVerified({ pool, log, sealKey }, { timeoutMs: 120_000 }),
-  )
-  const rows = groups.reduce((sum, group) => sum + group.rows, 0)
-  print(
-    `\nverified in ${((performance.now() - startedMs) / 1000).toFixed(1)} s, nothing is wrong: ${events} events in ${seals.seals} seals (${seals.unsealed} not sealed yet), ${rows} rows of read tables`,
-  )
-}
-
 /**
  * Orders a second over HTTP, durable, with projections keeping up, beside TPC-B of pgbench on the same server in the
  * same run.
@@ -209,7 +197,7 @@ export const orders: Bench = {
           try {
             await measureOrders(context, { base, ...shop }, peer)
             await measureReads(context, { base, ...shop })
-            await verify(context, database, Buffer.from(settings.FAREBOX_SEAL_KEY, 'base64'))
+            await verify(context, database, settings.FAREBOX_SEAL_KEY)
           } finally {
             await stopServer(child)
           }

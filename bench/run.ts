@@ -23,6 +23,7 @@ import { orders } from './orders.ts'
 import { reads } from './reads.ts'
 import { rebuilds } from './rebuild.ts'
 import { restart } from './restart.ts'
+import { scrapes } from './scrapes.ts'
 import { verification } from './verify.ts'
 import { fanOut, webhooks } from './webhooks.ts'
 
@@ -48,6 +49,7 @@ const all = [
   gateway,
   freelist,
   freeTools,
+  scrapes,
 ] as const satisfies readonly Bench[]
 
 const names = all.map(({ name }) => name)

@@ -30,6 +30,10 @@ export type LoadJob = Times & {
   readonly names?: readonly string[]
   /** Makes the idempotency keys of this run differ from every other run's. */
   readonly run: string
+  /** The header that the idempotency key goes in; default `Idempotency-Key`. */
+  readonly idHeader?: 'X-Request-Id'
+  /** So many idempotency keys, again and again, with the key and the body of their first time; left out: always another. */
+  readonly ids?: number
 }
 
 export type LoadResult = {
@@ -53,10 +57,12 @@ const requestsOf = (job: LoadJob): ((n: number) => string) => {
       `\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
   const pick = (list: readonly string[], n: number): string => list[n % list.length] ?? ''
-  return (n) =>
-    ends.length === 0
-      ? `GET ${pick(paths, n)}${pick(heads, n)}\r\n`
-      : `POST ${pick(paths, n)}${pick(heads, n)}${customer}Idempotency-Key: ${job.run}-${n}${pick(ends, n)}`
+  const id = `${customer}${job.idHeader ?? 'Idempotency-Key'}: ${job.run}-`
+  return (sent) => {
+    if (ends.length === 0) return `GET ${pick(paths, sent)}${pick(heads, sent)}\r\n`
+    const n = job.ids === undefined ? sent : sent % job.ids
+    return `POST ${pick(paths, n)}${pick(heads, n)}${id}${n}${pick(ends, n)}`
+  }
 }
 
 const contentLength = /\r\ncontent-length: (\d+)/i

@@ -36,7 +36,8 @@ const lagPauseMs = 500
 
 const rising = (a: number, b: number): number => a - b
 
-const together = (turns: readonly Pick<LoadResult, 'perSecond' | 'latenciesMs'>[]): Rate => {
+/** The turns of a row as one. */
+export const together = (turns: readonly Pick<LoadResult, 'perSecond' | 'latenciesMs'>[]): Rate => {
   const latenciesMs = turns.flatMap((each) => each.latenciesMs).sort(rising)
   return {
     perSecond: turns.reduce((sum, each) => sum + each.perSecond, 0) / turns.length,
@@ -46,7 +47,7 @@ const together = (turns: readonly Pick<LoadResult, 'perSecond' | 'latenciesMs'>[
 }
 
 /** How far the mean of the rounds' ratios may be from that of endless rounds: its standard error. */
-const ratioErrorOf = (
+export const ratioErrorOf = (
   ours: readonly { readonly perSecond: number }[],
   theirs: readonly { readonly perSecond: number }[],
 ): number | null => {
@@ -57,12 +58,12 @@ const ratioErrorOf = (
   return Math.sqrt(squares / (ratios.length - 1) / ratios.length)
 }
 
-/** Answers that were no order, of all turns. */
-const othersOf = (turns: readonly LoadResult[]): Record<string, number> => {
+/** Answers of all turns that had another status, and how many. */
+export const othersOf = (turns: readonly LoadResult[], expected: string): Record<string, number> => {
   const others: Record<string, number> = {}
   for (const { statuses } of turns)
     for (const [status, count] of Object.entries(statuses))
-      if (status !== '201') others[status] = (others[status] ?? 0) + count
+      if (status !== expected) others[status] = (others[status] ?? 0) + count
   return others
 }
 
@@ -128,6 +129,6 @@ export const measureRounds = async (
     tpcB: theirs.length > 0 ? together(theirs) : null,
     ratioError: ratioErrorOf(ours, theirs),
     lagP99Ms: percentile(lagsMs.sort(rising), 0.99),
-    others: othersOf(ours),
+    others: othersOf(ours, '201'),
   }))
 }
