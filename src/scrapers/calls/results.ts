@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { sha256 } from '../../kernel/hash.ts'
 import type { ScrapeId } from '../../kernel/ids.ts'
+import { createGathered } from '../../platform/postgres/gathered.ts'
 import type { ResultBody } from './events.ts'
 
 /** How long a result can be had again. */
@@ -50,6 +51,17 @@ const packed = async (bytes: Buffer): Promise<Packed> =>
     ? { packing: 'none', bytes }
     : { packing: 'zstd', bytes: await pack(bytes, packing) }
 
+/** A row as it is written. */
+type KeptRow = KeptResult & {
+  readonly scrapeId: ScrapeId
+  readonly attempt: number
+  readonly packing: Packed['packing']
+  readonly kept: Buffer
+}
+
+/** Larger bodies, packed, have a statement of their own: hundreds of them would be one of gigabytes. */
+const sharedUpToBytes = 65_536
+
 /** Rows of one statement, so that it never holds anything up for long. */
 const chunk = 500
 
@@ -64,31 +76,44 @@ export const createResults = (deps: {
   readonly isLogHere: boolean
 }): Results => {
   const { pool, clock, isLogHere } = deps
+
+  const insert = async (rows: readonly KeptRow[]): Promise<void> => {
+    const column = <Value>(of: (row: KeptRow) => Value): readonly Value[] => rows.map(of)
+    await pool.query({
+      name: isLogHere ? 'scrape-keep-unsynced' : 'scrape-keep',
+      text: `${isLogHere ? `with now as materialized (select set_config('synchronous_commit', 'off', true))` : ''}
+             insert into work.scrape_results
+               (scrape_id, attempt, outcome, cached, credits_charged, hash, bytes, packing, body, expires_at)
+             select kept.*, $10::timestamptz
+               from unnest($1::text[], $2::integer[], $3::text[], $4::boolean[], $5::integer[], $6::text[],
+                           $7::integer[], $8::text[], $9::bytea[]) kept ${isLogHere ? ', now' : ''}`,
+      values: [
+        column(({ scrapeId }) => scrapeId),
+        column(({ attempt }) => attempt),
+        column(({ outcome }) => outcome),
+        column(({ cached }) => cached),
+        column(({ creditsCharged }) => creditsCharged),
+        column(({ body }) => body.hash),
+        column(({ body }) => body.bytes),
+        column(({ packing }) => packing),
+        column(({ kept }) => kept),
+        isoTime(clock() + keptMs),
+      ],
+    })
+  }
+  /** Results that come while a statement is under way share the next one. */
+  const insertTogether = createGathered<KeptRow, true>(async (rows) => {
+    await insert(rows)
+    return new Map()
+  })
+
   return {
     keep: async (scrapeId, attempt, { outcome, cached, creditsCharged }, bytes) => {
       const body = { hash: sha256(bytes).toString('hex'), bytes: bytes.length }
       const { packing, bytes: kept } = await packed(bytes)
       if (kept.length > maxKeptBytes) return body
-      await pool.query({
-        name: isLogHere ? 'scrape-keep-unsynced' : 'scrape-keep',
-        text: `${isLogHere ? `with now as materialized (select set_config('synchronous_commit', 'off', true))` : ''}
-               insert into work.scrape_results
-                 (scrape_id, attempt, outcome, cached, credits_charged, hash, bytes, packing, body, expires_at)
-               select $1::text, $2::integer, $3::text, $4::boolean, $5::integer, $6::text, $7::integer, $8::text,
-                      $9::bytea, $10::timestamptz ${isLogHere ? 'from now' : ''}`,
-        values: [
-          scrapeId,
-          attempt,
-          outcome,
-          cached,
-          creditsCharged,
-          body.hash,
-          body.bytes,
-          packing,
-          kept,
-          isoTime(clock() + keptMs),
-        ],
-      })
+      const row: KeptRow = { scrapeId, attempt, outcome, cached, creditsCharged, body, packing, kept }
+      await (kept.length > sharedUpToBytes ? insert([row]) : insertTogether(row))
       return body
     },
 
