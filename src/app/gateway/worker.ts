@@ -41,6 +41,9 @@ const needed = [
   'work.gateway_leases',
   'work.gateway_logins',
   'work.rental_turns',
+  'work.gateway_rental_logins',
+  'work.gateway_machines',
+  'vault.stock_credentials',
 ]
 
 const policyOf = async (path: string | null) => {
