@@ -5,12 +5,15 @@ import type { Called } from '../support/http.ts'
 import { mostHeldMs, watchMainThread } from '../support/main-thread.ts'
 import { type Caller, type DeclaredOperation, operationsOf, requestsOf } from './generated.ts'
 import { liveOf } from './live.ts'
+import { finishedBatch } from './scrape-cases.ts'
 import { openStage, operator, type Stage } from './stage.ts'
 
 const runs = process.env.FAREBOX_SOAK ? 1_000 : 75
 const least = 0.2
 
-const callersOf = async ({ client, demo, credit, payCustomer }: Stage): Promise<Caller[]> => {
+const callersOf = async (stage: Stage): Promise<Caller[]> => {
+  const { client, demo, credit, payCustomer } = stage
+  const batchIds = [await finishedBatch(stage)]
   const callers = []
   for (const [account, reseller] of [
     [demo.buyer, false],
@@ -18,7 +21,7 @@ const callersOf = async ({ client, demo, credit, payCustomer }: Stage): Promise<
   ] as const) {
     await credit(account.accountId, 1_000_000_000)
     for (const ref of reseller ? ['ann', 'bob'] : []) await payCustomer(account.accountId, ref, 1_000)
-    callers.push({ key: account.key, live: await liveOf(client, account.key, reseller), reseller })
+    callers.push({ key: account.key, live: await liveOf(client, account.key, batchIds, reseller), reseller })
   }
   return callers
 }
@@ -54,7 +57,7 @@ test('whatever is sent to any operation gets an answer that is declared, and is 
     const [buyer] = callers as [Caller]
     const ownKey = operation.path.startsWith('/finance/')
       ? stage.financeToken
-      : operation.path.startsWith('/v1/scrape/')
+      : /^\/(?:v1\/scrape\/|api\/v1\/scrapes$)/.test(operation.path)
         ? stage.demo.scraper.key
         : null
     const asking = ownKey === null ? callers : [{ ...buyer, key: ownKey }]

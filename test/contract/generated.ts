@@ -1,4 +1,4 @@
-import { scraperOf } from '../../src/scrapers/catalog/table.ts'
+import { scraperOf, scrapers } from '../../src/scrapers/catalog/table.ts'
 import { exampleOf } from '../scrapers/provider-world.ts'
 import fc from '../support/fast-check.ts'
 import type { Document } from '../support/http.ts'
@@ -244,6 +244,23 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
         const [platform = '', name = ''] = id.split('|')
         return { ...none, id, body: exampleOf(scraperOf(platform, name)!) }
       })
+    case 'scrapeBatch':
+      return fc
+        .tuple(fc.constantFrom(...scrapers.slice(0, 20)), fc.integer({ min: 1, max: 3 }))
+        .map(([row, inputs]) => ({
+          ...none,
+          body: {
+            platform: row.platform,
+            operation: row.operation,
+            inputs: Array.from({ length: inputs }, () => exampleOf(row)),
+          },
+        }))
+    case 'checkFreeProxy':
+      return fc.constantFrom(...freeProxies).map((proxy) => ({ ...none, query: { proxy } }))
+    case 'checkFreeProxies':
+      return fc
+        .subarray([...freeProxies], { minLength: 1 })
+        .map((proxies) => ({ ...none, body: { proxies } }))
     case 'getTrialBalance':
     case 'getAccountBalance':
     case 'getAccountStatement':
@@ -270,6 +287,9 @@ const fittingParts = (operation: DeclaredOperation, live: Live): fc.Arbitrary<Pa
       return null
   }
 }
+
+/** Of the sandbox, where nobody answers. */
+const freeProxies = ['127.80.255.1:9', '127.80.255.2:9'] as const
 
 /** Clients drop `.` and `..` from paths before they send them. */
 const isDots = (text: string): boolean => /^\.{1,2}$/.test(text)

@@ -43,6 +43,8 @@ export type Live = {
   readonly entryIds: readonly string[]
   /** Of a reseller. */
   readonly customerIds: readonly string[]
+  /** Of the account that scrapes. */
+  readonly batchIds: readonly string[]
 }
 
 type Product = {
@@ -83,7 +85,13 @@ const order = async (client: HttpClient, key: string, { amountCents: _, ...offer
 }
 
 /** Reads the catalogue, buys some of each product, and reads back what the customer holds then. */
-export const liveOf = async (client: HttpClient, key: string, reseller = false): Promise<Live> => {
+/** @param batchIds of the account that scrapes */
+export const liveOf = async (
+  client: HttpClient,
+  key: string,
+  batchIds: readonly string[],
+  reseller = false,
+): Promise<Live> => {
   const products: readonly Product[] = (await done(client.get('/api/v1/products', { key }))).body.products
   const offers = await offersOf(client, key, products)
   const rentals: Rental[] = []
@@ -146,6 +154,7 @@ export const liveOf = async (client: HttpClient, key: string, reseller = false):
     networks,
     entryIds: entries.map(({ id }) => `${listed}|${id}`),
     customerIds: customers.map(({ customerId }) => customerId),
+    batchIds,
   }
 }
 
@@ -201,6 +210,9 @@ export const idsOf = (
 ): readonly string[] => {
   if (path.includes('{operation}')) return scraperIds
   if (path.includes('{platform}')) return platforms
+  if (path.endsWith('/results/{n}')) return live.batchIds.map((id) => `${id}|1`)
+  if (path.includes('/batch/')) return live.batchIds
+  if (path.includes('/networks/')) return ['AS15169', '15169']
   if (path.includes('{account}')) return path.endsWith('/statement') ? accountsOfBooks : parentsOfBooks
   if (path.includes('{deliveryId}')) return live.deliveryIds
   if (path.includes('{entryId}')) return live.entryIds

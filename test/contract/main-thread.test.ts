@@ -5,6 +5,7 @@ import { sampleRoutes, sampleServer } from '../http/sample.ts'
 import { mostHeldMs, threadCpuMs, watchMainThread } from '../support/main-thread.ts'
 import { operationsOf } from './generated.ts'
 import { idsOf, liveOf } from './live.ts'
+import { finishedBatch } from './scrape-cases.ts'
 import { openStage } from './stage.ts'
 
 /** Takes so much of the thread's CPU time. */
@@ -86,7 +87,7 @@ test('no hostile body, header or query holds the main thread for long, whatever 
   const stage = await openStage(t)
   const { demo, document, baseUrl } = stage
   await stage.credit(demo.buyer.accountId, 1_000_000_000)
-  const live = await liveOf(stage.client, demo.buyer.key)
+  const live = await liveOf(stage.client, demo.buyer.key, [await finishedBatch(stage)])
   const send = async (method: string, path: string, init: RequestInit): Promise<void> => {
     const answer = await fetch(`${baseUrl}${path}`, { ...init, method })
     await answer.arrayBuffer()
