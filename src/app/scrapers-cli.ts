@@ -1,165 +1,10 @@
 import type { Command } from 'commander'
-import { Registry } from 'prom-client'
-import { withClosing } from '../kernel/closing.ts'
 import type { Cli, CliContext } from '../platform/cli/cli.ts'
-import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../platform/cli/output.ts'
-import { inputOf } from '../scrapers/calls/service.ts'
-import { acceptedOf } from '../scrapers/catalog/check.ts'
-import { rowName, type ScraperRow } from '../scrapers/catalog/row.ts'
-import { scraperView } from '../scrapers/catalog/row-schemas.ts'
-import { platforms, scraperOf, scrapers } from '../scrapers/catalog/table.ts'
-import { isRefused } from '../scrapers/provider/port.ts'
+import type { CliOutput } from '../platform/cli/output.ts'
 import type { Config } from './config.ts'
-import { sandboxPort } from './open-payments.ts'
-import { openProviders } from './open-providers.ts'
 
-const rowNamed = (name: string): ScraperRow => {
-  const [platform = '', operation = ''] = name.split('/')
-  const row = scraperOf(platform, operation)
-  if (row === null)
-    throw new CliMisuse(
-      `there is no scraper ${name}; "scrapers list" has them all, e.g. tiktok/profile`,
-      {},
-      'unknown_scraper',
-    )
-  return row
-}
-
-const sandboxUrlOf = (config: Config): string | null => {
-  const { sandbox } = config.payments
-  if (sandbox === null) return null
-  return sandbox.url ?? `http://127.0.0.1:${sandboxPort(config)}`
-}
-
-/** Works with the providers that a server with these settings has. */
-const withProviders = <Value>(
-  config: Config,
-  context: CliContext,
-  work: (opened: ReturnType<typeof openProviders>) => Promise<Value>,
-): Promise<Value> =>
-  withClosing((closing) =>
-    work(
-      openProviders({ ...context, config }, closing, {
-        sandboxUrl: sandboxUrlOf(config),
-        monotonicMs: () => performance.now(),
-        registry: new Registry(),
-      }),
-    ),
-  )
-
-const percent = (share: number | null): string => (share === null ? '-' : `${(share * 100).toFixed(1)} %`)
-const seconds = (ms: number | null): string => (ms === null ? '-' : `${(ms / 1000).toFixed(1)} s`)
-
-const list = async (
-  config: Config,
-  context: CliContext,
-  { platform, health }: { readonly platform?: string; readonly health: boolean },
-): Promise<CliOutput> => {
-  if (platform !== undefined && !platforms.includes(platform))
-    throw new CliMisuse(`there is no platform ${platform}; there are ${platforms.join(', ')}`)
-  return withProviders(config, context, async ({ scraping, health: known }) => {
-    const healths = await known.read()
-    const views = scrapers
-      .filter((row) => platform === undefined || row.platform === platform)
-      .map((row) => ({ row, view: scraperView(row, scraping.stateOf(row), healths.get(rowName(row))) }))
-      .filter(({ view }) => !health || view.health.calls > 0)
-    return {
-      json: { scrapers: views.map(({ view }) => view), total: views.length },
-      text: table(
-        views,
-        [
-          { title: 'scraper', value: ({ row }) => rowName(row) },
-          { title: 'price', value: ({ view }) => `$${view.priceUsd}`, align: 'right' },
-          { title: 'state', value: ({ view }) => view.state },
-          { title: 'calls', value: ({ view }) => view.health.calls, align: 'right' },
-          { title: 'good', value: ({ view }) => percent(view.health.successShare), align: 'right' },
-          { title: 'p50', value: ({ view }) => seconds(view.health.p50Ms), align: 'right' },
-          { title: 'p95', value: ({ view }) => seconds(view.health.p95Ms), align: 'right' },
-          { title: 'last good call', value: ({ view }) => view.health.lastGoodAt ?? '-' },
-        ],
-        health ? 'nobody called a scraper in the last 24 hours' : 'none',
-      ),
-    }
-  })
-}
-
-const show = async (config: Config, context: CliContext, name: string): Promise<CliOutput> => {
-  const row = rowNamed(name)
-  return withProviders(config, context, async ({ scraping, health }) => {
-    const view = scraperView(row, scraping.stateOf(row), (await health.read()).get(rowName(row)))
-    const { source } = row
-    const inputs = table(row.inputs, [
-      { title: 'field', value: ({ name: field }) => field },
-      { title: 'needed', value: ({ required }) => (required ? 'yes' : 'no') },
-      { title: 'is', value: (input) => acceptedOf(input) },
-    ])
-    return {
-      json: { ...view, credits: source.credits, maxCredits: source.maxCredits },
-      text: `${fields({
-        scraper: rowName(row),
-        what: row.summary,
-        price: `$${view.priceUsd}`,
-        state: view.state,
-        'credits a call':
-          source.maxCredits > source.credits ? `${source.credits} to ${source.maxCredits}` : source.credits,
-        'given up after': seconds(source.timeoutMs),
-        'calls of 24 hours': view.health.calls,
-        good: percent(view.health.successShare),
-        'last good call': view.health.lastGoodAt,
-      })}\n\n${inputs}`,
-    }
-  })
-}
-
-const parseInput = (text: string | undefined, row: ScraperRow): Readonly<Record<string, unknown>> => {
-  if (text === undefined) return scraperView(row, 'live', undefined).example
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value))
-      return value as Readonly<Record<string, unknown>>
-  } catch {
-    // Said below, in the same words as for JSON that is no object.
-  }
-  throw new CliMisuse(
-    `--input must be a JSON object such as '${JSON.stringify(scraperView(row, 'live', undefined).example)}'`,
-  )
-}
-
-const tryOut = async (
-  config: Config,
-  context: CliContext,
-  name: string,
-  { input: given }: { readonly input?: string },
-): Promise<CliOutput> => {
-  const row = rowNamed(name)
-  const body = parseInput(given, row)
-  const input = inputOf(row, body)
-  return withProviders(config, context, async ({ scraping }) => {
-    const place = scraping.admit(row)
-    if (isRefused(place))
-      throw new CliRefusal(place.code, `${rowName(row)} cannot be called now: ${place.code}`)
-    try {
-      const { outcome, cost } = await place.call(input, {
-        signal: AbortSignal.timeout(scraping.longestMs(row)),
-      })
-      const said = {
-        scraper: rowName(row),
-        outcome: outcome.kind === 'failed' ? outcome.code : outcome.kind,
-        provider: cost.provider,
-        credits: cost.creditsCharged,
-        seconds: Math.round(cost.tookMs) / 1000,
-      }
-      const data = 'data' in outcome ? outcome.data : null
-      return {
-        json: { ...said, input, data },
-        text: `${fields(said)}${data === null ? '' : `\n\n${JSON.stringify(data, null, 2)}`}`,
-        failed: outcome.kind === 'failed',
-      }
-    } finally {
-      place.leave()
-    }
-  })
-}
+/** Read when one of its commands runs: it needs what a server needs, and most commands do not. */
+const desk = () => import('./scrapers-desk.ts')
 
 /** `scrapers list|health|show|try`: what is sold, how it does, and a call that no customer pays. */
 export const registerScrapers = (program: Command, cli: Cli<Config>): void => {
@@ -181,8 +26,8 @@ export const registerScrapers = (program: Command, cli: Cli<Config>): void => {
     .description('list the scrapers with price, state and how they did in the last 24 hours')
     .option('--platform <name>', 'only those of one platform')
     .action(
-      opened((config, context, options: { platform?: string }) =>
-        list(config, context, { ...options, health: false }),
+      opened(async (config, context, options: { platform?: string }) =>
+        (await desk()).list(config, context, { ...options, health: false }),
       ),
     )
   group
@@ -190,15 +35,15 @@ export const registerScrapers = (program: Command, cli: Cli<Config>): void => {
     .description('the same of those that were called in the last 24 hours')
     .option('--platform <name>', 'only those of one platform')
     .action(
-      opened((config, context, options: { platform?: string }) =>
-        list(config, context, { ...options, health: true }),
+      opened(async (config, context, options: { platform?: string }) =>
+        (await desk()).list(config, context, { ...options, health: true }),
       ),
     )
   group
     .command('show')
     .description('show one scraper with its fields')
     .argument('<scraper>', 'e.g. tiktok/profile')
-    .action(opened((config, context, name: string) => show(config, context, name)))
+    .action(opened(async (config, context, name: string) => (await desk()).show(config, context, name)))
   group
     .command('try')
     .description(
@@ -207,8 +52,8 @@ export const registerScrapers = (program: Command, cli: Cli<Config>): void => {
     .argument('<scraper>', 'e.g. tiktok/profile')
     .option('--input <json>', 'the fields; the example of the scraper when left out')
     .action(
-      opened((config, context, name: string, options: { input?: string }) =>
-        tryOut(config, context, name, options),
+      opened(async (config, context, name: string, options: { input?: string }) =>
+        (await desk()).tryOut(config, context, name, options),
       ),
     )
 }

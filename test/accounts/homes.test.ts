@@ -29,7 +29,10 @@ const accountIn = async (stage: Stage, home: number, reseller: boolean) => {
   const made = await stage.accounts.create({ email, reseller }, operator)
   assert.equal(made.outcome === 'done' && made.accountId, accountId)
   await stage.credit(accountId, 500_000)
-  const issued = await stage.accounts.issueKey({ accountId, scopes: ['buy'], dailyCapCents: null }, operator)
+  const issued = await stage.accounts.issueKey(
+    { accountId, scopes: ['buy', 'scrape'], dailyCapCents: null },
+    operator,
+  )
   if (issued.outcome !== 'done') assert.fail(issued.refusal.code)
   assert.equal(homeOfId(issued.keyId), home, 'a key lives with its account')
   return { accountId, key: issued.key, home }
@@ -59,6 +62,11 @@ test('an account of another log keeps all that it does in that log; only address
     await done(client.post(`${api}/orders`, body, asked(shop.key, shopHeaders)))
   }
   for (const { key } of [own, shop]) {
+    const inputs = [{ subreddit: 'node' }]
+    await done(
+      client.post('/v1/scrape/batch', { platform: 'reddit', operation: 'subreddit', inputs }, { key }),
+    )
+    await done(client.post('/v1/scrape/reddit/subreddit', { subreddit: 'node' }, { key }))
     await done(client.post(`${api}/deposits`, { amount_cents: 5_000, method: 'card' }, asked(key)))
     await done(client.post(`${api}/subscriptions`, { ...rental, interval: 'month' }, asked(key)))
     const { body } = await done(client.post(`${api}/webhooks`, { url: receiver.url }, asked(key)))
@@ -91,7 +99,7 @@ test('an account of another log keeps all that it does in that log; only address
       kinds.add(stream.slice(0, stream.indexOf('-') + 1))
     }
   }
-  for (const kind of streamPrefixes.filter((prefix) => prefix !== 'scrape-' && prefix !== 'terms-'))
+  for (const kind of streamPrefixes.filter((prefix) => prefix !== 'terms-'))
     if (homeOf(`${kind}x` as streams.StreamName).of === 'account')
       assert.ok(kinds.has(kind), `${kind} was tried`)
 

@@ -154,11 +154,11 @@ test('settings are aligned beside their names, within the width of a terminal', 
   const { out } = await run(['settings'])
   assert.ok(
     out.includes(
-      `FAREBOX_RATE_KEY                Requests of one key: at once, and a second in the long run.
-                                takes    burst/perSecond, two whole numbers from 1 to 1000000, e.g.
-                                         300/50
-                                default  300/50
-                                in force 300/50, the default
+      `FAREBOX_RATE_KEY                     Requests of one key: at once, and a second in the long run.
+                                     takes    burst/perSecond, two whole numbers from 1 to 1000000,
+                                              e.g. 300/50
+                                     default  300/50
+                                     in force 300/50, the default
 `,
     ),
     out,
@@ -199,7 +199,7 @@ test('settings tell what is in force and where it comes from; secrets are masked
 
   const text = await run(['settings'], { ...environment, DATABASE_URL: 'postgres://me:hunter2@db:5432/shop' })
   assert.match(text.out, /in force postgres:\/\/db:5432\/shop, from the environment\n/)
-  assert.match(text.out, /in force 70000, from the environment; WRONG: expected a whole number/)
+  assert.match(text.out, /in force 70000, from the environment; WRONG: expected a whole\s+number/)
   for (const { out } of [told, text]) assert.doesNotMatch(out, /hunter2/)
 })
 

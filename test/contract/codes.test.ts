@@ -155,6 +155,7 @@ test('every answer that the interface description declares is given', async (t) 
     await farebox.projecting.pause()
     await stage.credit(demo.buyer.accountId, 100)
     await stage.credit(demo.reseller.accountId, 100)
+    await stage.credit(demo.scraper.accountId, 100)
     const blind = [...decidedAlone, ...fromMemory]
     const reads = Object.entries(good).filter(([name]) => !blind.includes(name))
     const answers = reads.map(([operation, { method, path, ...options }]) =>

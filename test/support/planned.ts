@@ -83,6 +83,7 @@ const exampleOf: Readonly<Record<string, string>> = {
   bytea: `decode(md5(n::text), 'hex')`,
   cidr: `'10.0.0.0/8'`,
   date: 'current_date + n % 1000',
+  inet: `'10.0.0.0'::inet + n`,
   integer: 'n % 1000',
   json: `'{}'`,
   jsonb: `'{}'`,

@@ -44,7 +44,7 @@ test('what waited in the tables of before waits in the queues, and what was done
     queue,
     waiting,
     due: waiting,
-    oldestDueAt: dueAt,
+    oldestDueAt: waiting === 0 ? null : dueAt,
     owners: 0,
     dead,
   })
@@ -54,6 +54,7 @@ test('what waited in the tables of before waits in the queues, and what was done
     standing('messages', 1, 1),
     standing('deposit-looks', 2, 0),
     standing('dispute-looks', 1, 0),
+    standing('scrape-batches', 0, 0),
   ])
   const { rows } = await pool.query(
     "select owner, next_due_at, hold_until, memory from work.queue_owners where queue = 'webhooks'",

@@ -2,18 +2,13 @@ import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { Deadlines } from '../../kernel/deadlines.ts'
 import type { Dial } from './dial/dial.ts'
 import type { OnFault } from './faults.ts'
+import type { GatewayLogger } from './gateway-logger.ts'
 import type { Limits } from './limits.ts'
 import type { ProxyMetrics } from './metrics.ts'
 import type { Access, Exits } from './ports.ts'
 import type { Cuts } from './relay/cuts.ts'
 import type { Resolve } from './targets/resolve.ts'
 import type { TargetRules } from './targets/rules.ts'
-
-/** What a gateway tells its log; never a target, a user name or a password. */
-export type GatewayLogger = {
-  debug(line: object, text: string): void
-  error(line: object, text: string): void
-}
 
 /** What every connection of a gateway shares. */
 export type Context = {

@@ -1,4 +1,4 @@
-import type { GatewayLogger } from './context.ts'
+import type { GatewayLogger } from './gateway-logger.ts'
 import type { ProxyMetrics } from './metrics.ts'
 
 /** Told of an exception that nothing expects: a fault of our own. Whoever tells it ends the one connection that it is in. */
