@@ -114,7 +114,7 @@ const measure = async (pool: pg.Pool, share: number, seconds: number): Promise<M
   const others = startPoller({ name: 'due', intervalMs: 400, work: () => again(false), logger })
   const live = startPoller({
     name: 'live due',
-    intervalMs: 2_000,
+    intervalMs: 5_000,
     work: () => again(true),
     logger,
   })
@@ -181,8 +181,12 @@ const run = async ({ url, print, sizes }: BenchContext): Promise<void> => {
       'refused, a quarter of a core',
       await onRecord(url, refusing, (pool) => measure(pool, usualShare, seconds)),
     )
-    const beside = [...proxies.printed.slice(0, liveBeside), ...dead]
-    const measured = await onRecord(url, beside, (pool) => measure(pool, usualShare, seconds))
+    const measured = await onRecord(url, proxies.printed.slice(0, liveBeside), async (pool) => {
+      // They are known to be live before the dead ones come.
+      await measure(pool, 1, 1)
+      await addCandidates(pool, dead, Date.now())
+      return measure(pool, usualShare, seconds)
+    })
     line(
       'dead, live ones beside them',
       measured,
