@@ -23,6 +23,6 @@ export const pauseMs = (
 ): number => {
   if (state === 'live') return Math.round(liveMs.least + (liveMs.most - liveMs.least) * random)
   const first = state === 'never_answered' ? firstRetryMs.neverAnswered : firstRetryMs.answeredBefore
-  const pause = first * 2 ** Math.min(20, Math.max(0, failures - 1)) * (1 - jitter + 2 * jitter * random)
-  return Math.round(pause < longestMs ? pause : longestMs * (1 - 2 * jitter * random))
+  const doubled = first * 2 ** Math.min(20, Math.max(0, failures - 1))
+  return Math.round(Math.min(doubled, longestMs / (1 + jitter)) * (1 - jitter + 2 * jitter * random))
 }

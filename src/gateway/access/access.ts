@@ -198,7 +198,7 @@ export const startAccess = (
       const entered = await budgets.enter({ planId, bytesPerSecond: plan.bytesPerSecond })
       if (entered.denied) return fail(entered)
       const tunnel = createTunnel(entered.spending, cap)
-      if (cap?.spent()) {
+      if (cap?.left() === 0) {
         entered.leave()
         return fail((await tunnel.spending.more()) ?? booksAway)
       }

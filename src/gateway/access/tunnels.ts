@@ -51,7 +51,8 @@ export const createTunnel = (spending: Spending, cap: SessionCap | null): Tunnel
         spending.giveBack(bytes, direction)
         count(-bytes, direction)
       },
-      more: async () => (cap?.spent() ? sessionLimitReached : spending.more()),
+      more: async (wanted = 1, least = 1) =>
+        cap !== null && cap.left() < Math.max(1, least) ? sessionLimitReached : spending.more(wanted, least),
     },
   }
 }

@@ -15,7 +15,11 @@ export const createBucket = (monotonicMs: MonotonicClock, bytesPerSecond: number
     return Math.floor(tokens)
   }
   return {
+    /** What can be taken at once, bytes. */
     available: fill,
+    /** As much of `wanted` as is worth waiting for at this speed, bytes: more would not fit, less makes many small pieces. */
+    worthwhile: (wanted: number): number =>
+      Math.max(1, Math.min(wanted, Math.floor((speed * bucketMs) / 2_000))),
     take: (wanted: number): number => {
       const bytes = Math.max(0, Math.min(wanted, fill()))
       tokens -= bytes

@@ -210,7 +210,7 @@ export const startBudgets = (deps: {
         spending: {
           take: (wanted) => budget.take(wanted),
           giveBack: (bytes) => budget.giveBack(bytes),
-          more: () => budget.more(),
+          more: (wanted, least) => budget.more(wanted, least),
           ended: budget.ended,
         },
       }

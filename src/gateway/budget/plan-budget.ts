@@ -1,7 +1,7 @@
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId } from '../../kernel/ids.ts'
 import type { Denied } from '../proxy/ports.ts'
-import { createBucket } from './bucket.ts'
+import { type Bucket, createBucket } from './bucket.ts'
 import { booksAway, trafficExhausted } from './denials.ts'
 import { type LeaseAnswer, type LeaseRequest, leaseValidMs } from './leases.ts'
 import { createSales } from './sales.ts'
@@ -29,7 +29,18 @@ const activeMs = 2_000
 /** How often those who wait for their speed are looked at, milliseconds. */
 const refillMs = 10
 
-type Waiter = { readonly settle: (denied: Denied | null) => void; readonly untilMs: number }
+/**
+ * Up to this many bytes need not queue for the speed, one frame of Ethernet: datagrams and keystrokes do not stand behind
+ * downloads.
+ */
+const promptBytes = 1_500
+
+type Waiter = {
+  readonly wanted: number
+  readonly least: number
+  readonly settle: (denied: Denied | null) => void
+  readonly untilMs: number
+}
 
 /**
  * What this process may sell of one plan, for all its tunnels together. Taking is synchronous, since it happens for every
@@ -43,7 +54,7 @@ export class PlanBudget {
   readonly #monotonicMs: MonotonicClock
   readonly #need: () => void
   readonly #sales = createSales()
-  readonly #bucket: ReturnType<typeof createBucket> | null
+  readonly #bucket: Bucket | null
   readonly #bytesPerSecond: number | null
   readonly #ended = new AbortController()
   #slab = 0
@@ -58,7 +69,10 @@ export class PlanBudget {
   #deniedAtMs = 0
   #tunnels = 0
   #idleSinceMs: number
+  /** In the order in which they came, and in which they are served. */
   #waiters: Waiter[] = []
+  /** Bytes that those may take who waited for the speed and were told that it is their turn. */
+  #turn = 0
   #refilling: NodeJS.Timeout | null = null
   #closed = false
 
@@ -96,15 +110,27 @@ export class PlanBudget {
     this.#idleSinceMs = this.#monotonicMs()
   }
 
+  #valid(): boolean {
+    return this.#monotonicMs() < this.#validUntilMs
+  }
+
   #available(): number {
-    if (this.#denied || this.#monotonicMs() >= this.#validUntilMs) return 0
+    if (this.#denied || !this.#valid()) return 0
     return this.#bucket ? this.#bucket.available() : this.#slab
   }
 
+  /** Whoever comes while others wait for the speed waits behind them. */
+  #allowed(wanted: number): number {
+    const available = this.#available()
+    const queues = this.#bucket !== null && this.#waiters.length > 0 && wanted > promptBytes
+    return queues ? Math.min(available, this.#turn) : available
+  }
+
   take(wanted: number): number {
-    const bytes = Math.min(wanted, this.#available())
+    const bytes = Math.min(wanted, this.#allowed(wanted))
     if (bytes <= 0) return 0
     if (this.#bucket) {
+      this.#turn = Math.max(0, this.#turn - bytes)
       this.#bucket.take(bytes)
       this.#usedAtMs = this.#monotonicMs()
     } else {
@@ -124,24 +150,31 @@ export class PlanBudget {
     this.#wake()
   }
 
-  /** Settles with null when something may pass again, else with why nothing will. */
-  more(): Promise<Denied | null> {
+  /**
+   * Settles with null when something may pass again, else with why nothing will.
+   *
+   * Of a plan that is sold by time it waits until what is wanted is there, or what is worth a piece: a bucket has a few bytes
+   * whenever somebody asks, and who took those and asked again would keep the process busy with tiny writes.
+   */
+  more(wanted = 1, least = 1): Promise<Denied | null> {
     if (this.#denied) return Promise.resolve(this.#denied)
-    if (this.#available() > 0) return Promise.resolve(null)
+    if (this.#allowed(wanted) >= (this.#bucket?.worthwhile(wanted) ?? least)) return Promise.resolve(null)
     return new Promise((settle) => {
-      this.#waiters.push({ settle, untilMs: this.#monotonicMs() + patienceMs })
-      if (this.#bucket && this.#monotonicMs() < this.#validUntilMs) this.#refill()
-      else this.#need()
+      this.#waiters.push({ wanted, least, settle, untilMs: this.#monotonicMs() + patienceMs })
+      if (this.#bucket) this.#refill()
+      if (!this.#bucket || !this.#valid()) this.#need()
     })
   }
 
   /** Whether a tunnel waits for a lease. */
   starves(): boolean {
-    return this.#waiters.length > 0 && this.#available() === 0
+    return this.#waiters.length > 0 && !(this.#bucket && this.#valid())
   }
 
   #refill(): void {
     this.#refilling ??= setInterval(() => {
+      // Who was told and did not take is gone.
+      this.#turn = 0
       this.#wake()
       if (this.#waiters.length > 0) return
       clearInterval(this.#refilling ?? undefined)
@@ -150,10 +183,29 @@ export class PlanBudget {
   }
 
   #wake(): void {
-    if (this.#waiters.length === 0 || this.#available() <= 0) return
-    const waiting = this.#waiters
-    this.#waiters = []
-    for (const { settle } of waiting) settle(null)
+    if (this.#waiters.length === 0) return
+    if (this.#bucket) this.#serve(this.#bucket)
+    else this.#settle(({ least }) => least <= this.#available(), null)
+  }
+
+  /** Tells as many of those who wait for the speed as there is something for, the first ones first. */
+  #serve(bucket: Bucket): void {
+    const left = this.#available()
+    let served = 0
+    for (const { wanted } of this.#waiters) {
+      const worth = bucket.worthwhile(wanted)
+      if (this.#turn + worth > left) break
+      this.#turn += worth
+      served += 1
+    }
+    for (const { settle } of this.#waiters.splice(0, served)) settle(null)
+  }
+
+  #settle(which: (waiter: Waiter) => boolean, denied: Denied | null): void {
+    const settled = this.#waiters.filter(which)
+    if (settled.length === 0) return
+    this.#waiters = this.#waiters.filter((waiter) => !which(waiter))
+    for (const { settle } of settled) settle(denied)
   }
 
   #target(): number {
@@ -193,8 +245,9 @@ export class PlanBudget {
     else {
       this.#slab += answer.granted
       this.#free = (answer.free ?? 0) - answer.granted
-      const usedUp = this.#slab === 0 && answer.free === 0 && answer.elsewhere === 0 && !answer.paused
-      if (usedUp) this.deny(trafficExhausted)
+      const all = answer.free === 0 && answer.elsewhere === 0 && !answer.paused
+      if (all && this.#slab === 0) this.deny(trafficExhausted)
+      else if (all) this.#settle(({ least }) => least > this.#slab, trafficExhausted)
     }
     this.#wake()
   }
@@ -205,7 +258,7 @@ export class PlanBudget {
     this.#denied = denied
     this.#deniedAtMs = this.#monotonicMs()
     this.#ended.abort(denied)
-    this.#settleAll(denied)
+    this.#settle(() => true, denied)
   }
 
   /** The lease may be another's by now, with whatever was sold of it and not reported. */
@@ -217,17 +270,9 @@ export class PlanBudget {
 
   /** Tells those who waited too long for the books. */
   expireWaiters(): void {
+    if (!this.starves()) return
     const nowMs = this.#monotonicMs()
-    const late = this.#waiters.filter(({ untilMs }) => untilMs <= nowMs)
-    if (late.length === 0) return
-    this.#waiters = this.#waiters.filter(({ untilMs }) => untilMs > nowMs)
-    for (const { settle } of late) settle(booksAway)
-  }
-
-  #settleAll(denied: Denied | null): void {
-    const waiting = this.#waiters
-    this.#waiters = []
-    for (const { settle } of waiting) settle(denied)
+    this.#settle(({ untilMs }) => untilMs <= nowMs, booksAway)
   }
 
   /** No tunnel will come: the slab need not wait for one. */
@@ -237,6 +282,6 @@ export class PlanBudget {
 
   stop(): void {
     clearInterval(this.#refilling ?? undefined)
-    this.#settleAll(booksAway)
+    this.#settle(() => true, booksAway)
   }
 }

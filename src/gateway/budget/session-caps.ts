@@ -4,10 +4,10 @@ import type { Clock } from '../../kernel/clock.ts'
 
 /** A session's own cap, from the `-limit-` token of its username: bytes of both directions. */
 export type SessionCap = {
-  /** At most `wanted`; 0 once the cap is spent. */
+  /** At most `wanted`; 0 once nothing is left. */
   take(wanted: number): number
   giveBack(bytes: number): void
-  spent(): boolean
+  left(): number
 }
 
 export type SessionCaps = {
@@ -96,7 +96,7 @@ export const createSessionCaps = ({
         giveBack: (bytes) => {
           its.fresh -= bytes
         },
-        spent: () => left() === 0,
+        left,
       }
     },
     flush: async () => {

@@ -47,8 +47,12 @@ export type Spending = {
   take(wanted: number, direction: 'up' | 'down'): number
   /** Gives back what was taken and could not be passed on. */
   giveBack(bytes: number, direction: 'up' | 'down'): void
-  /** After `take` gave less than was wanted: settles when more can be taken, or with why nothing more will be. */
-  more(): Promise<null | Denied>
+  /**
+   * After `take` gave less than was wanted: settles when more can be taken, or with why nothing more will be.
+   * @param wanted what the next `take` will ask for, 1 by default: where a speed is shared, its turn comes when so much is there
+   * @param least fewer bytes are of no use, 1 by default
+   */
+  more(wanted?: number, least?: number): Promise<null | Denied>
   /** Aborted with a `Denied` as its reason when running tunnels are to be cut: used up, expired, blocked, credential rotated. */
   readonly ended: AbortSignal
 }

@@ -18,7 +18,7 @@ export const payWhole = async (
   direction: 'up' | 'down',
 ): Promise<Denied | null> => {
   for (let tries = 0; !takeWhole(spending, bytes, direction); tries++) {
-    const why = await spending.more()
+    const why = await spending.more(bytes, bytes)
     if (why !== null) return why
     if (tries === maxTries) throw new Error('the budget promised more and gave nothing')
   }

@@ -101,8 +101,8 @@ export class Pump {
 
   /** Asks for more until all that is held has gone out. */
   async #ask(): Promise<void> {
-    while (this.#held !== null && !this.#stopped) {
-      const why = await this.#parts.spending.more()
+    for (let held = this.#held; held !== null && !this.#stopped; held = this.#held) {
+      const why = await this.#parts.spending.more(held[0]?.length)
       if (this.#stopped) return
       if (why !== null) return this.#parts.denied(why)
       if (!this.#takeHeld()) await new Promise((resolve) => setTimeout(resolve, retryMs))

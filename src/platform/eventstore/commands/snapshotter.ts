@@ -25,6 +25,8 @@ type Due = { readonly slot: Slot; readonly point: FoldPoint }
 export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
   const { limits, store } = deps
   const waiting: Due[] = []
+  /** Those whose snapshot waits or is being written: a second one would say nearly the same. */
+  const asked = new Set<Slot>()
   let running = false
 
   const newEvents = ({ fold, point, snapshotRevision }: Slot): number =>
@@ -78,6 +80,7 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
       // The batch that made it due is answered first.
       await new Promise((resolve) => setImmediate(resolve))
       await write(to, due)
+      asked.delete(due.slot)
     }
     running = false
     deps.onIdle()
@@ -85,9 +88,11 @@ export const createSnapshotter = (deps: SnapshotterDeps): Snapshotter => {
 
   return {
     consider(slot) {
-      if (store === undefined || waiting.length >= limits.snapshotQueue || !isDue(slot)) return
+      if (store === undefined || waiting.length >= limits.snapshotQueue) return
+      if (asked.has(slot) || !isDue(slot)) return
       slot.snapshotAtMs = deps.monotonicMs()
       slot.snapshotAskedRevision = slot.point!.revision
+      asked.add(slot)
       waiting.push({ slot, point: slot.point! })
       if (!running) void run(store)
     },
