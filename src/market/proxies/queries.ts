@@ -92,3 +92,30 @@ export const listProxies = async (
   )
   return { proxies: rows as readonly FoundProxy[], total }
 }
+
+/**
+ * Up to `limit` rentals within the scope that fit, newest first, that come after one; null: from the newest on. However
+ * many there are before, none of them is read.
+ */
+export const proxiesAfter = (
+  db: ProxyQueries,
+  scope: Scope,
+  filter: ProxyFilter,
+  page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+  nowMs: number,
+): Promise<readonly FoundProxy[]> => {
+  let fitting = proxiesOf(db, scope, filter, nowMs)
+  if (page.after !== null) {
+    const { at, id } = page.after
+    fitting = fitting
+      .where('proxy.created_at', '<=', at)
+      .where(sql<boolean>`(proxy.created_at, proxy.proxy_id) < (${at}::timestamptz, ${id}::text)`)
+  }
+  return fitting
+    .selectAll('proxy')
+    .select('label.label')
+    .orderBy('proxy.created_at', 'desc')
+    .orderBy('proxy.proxy_id', 'desc')
+    .limit(page.limit)
+    .execute() as Promise<FoundProxy[]>
+}

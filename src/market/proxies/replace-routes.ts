@@ -1,24 +1,14 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Reads } from '../../../projections/engine/reads.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
-import { replacementIdOf } from '../../kernel/ids.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { isStorable, storableText } from '../../kernel/storable.ts'
-import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
-import { handle } from '../../platform/eventstore/commands/handle.ts'
-import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import { replayHeaders } from '../../platform/http/idempotency.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import { stockStream } from '../../terms/streams.ts'
 import { replaceReasons } from '../stock/events.ts'
-import { stockFold } from '../stock/fold.ts'
-import { decideReplacement, type ReplacementRefusal } from '../stock/replace.ts'
-import { createOwnProxy, createProxyRecords } from './own-proxy.ts'
-import type { ProxyQueries } from './queries.ts'
+import { createProxyRecords } from './own-proxy.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample } from './record.ts'
-
-const maxComment = 500
+import { maxComment, type ReplaceAddress } from './replace.ts'
 
 const Replacement = z.strictObject({
   reason: z.enum(replaceReasons),
@@ -27,38 +17,16 @@ const Replacement = z.strictObject({
   }),
 })
 
-const apiError = (id: string, refusal: ReplacementRefusal): ApiError => {
-  switch (refusal.code) {
-    case 'rental_ended':
-      return refuse('rental_ended', `the rental of ${id} has ended: there is nothing to replace`)
-    case 'out_of_stock':
-      return refuse('out_of_stock', `no other address is free that could replace the one of ${id}`)
-    case 'another_request':
-      return refuse('idempotency_conflict', 'this Idempotency-Key replaced the address for another reason')
-    case 'too_often':
-      return refuse(
-        'replacement_limit_reached',
-        `the address of ${id} was replaced before; it can be again from ${isoTime(refusal.retryAtMs)} on`,
-      )
-    default:
-      return refusal satisfies never
-  }
-}
-
 /** Swapping the address of a rental. */
 export const proxyReplaceRoutes = (deps: {
-  readonly runner: CommandRunner
-  readonly reads: Pick<Reads, 'settled'>
-  readonly db: ProxyQueries
+  readonly replace: ReplaceAddress
   readonly pool: pg.Pool
   readonly credentials: Credentials
   readonly gateway: GatewayPlace
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
-  const { runner, pool } = deps
   const records = createProxyRecords(deps)
-  const proxyOf = createOwnProxy(deps)
   return [
     route({
       method: 'POST',
@@ -93,46 +61,16 @@ export const proxyReplaceRoutes = (deps: {
       handler: async ({ caller, scope, params: { id }, body, idempotencyKey, requestId, after }) => {
         const { accountId, keyId } = caller
         const { reason, comment } = body
-        if (reason === 'custom' && comment === undefined)
-          throw refuse(
-            'invalid_body',
-            'send a comment with the reason custom: what is wrong with the address',
-          )
-        const row = await proxyOf(scope, id, after)
-        const made = await handle(
-          runner,
-          {
-            name: 'replace-address',
-            account: accountId,
-            actor: { kind: 'key', accountId, keyId },
-            correlationId: requestId,
-          },
-          { stream: stockStream(row.product_id, row.country), fold: stockFold },
-          (stock, { nowMs }) =>
-            decideReplacement(
-              stock,
-              {
-                proxyId: row.proxy_id,
-                accountId,
-                reason,
-                requestId: idempotencyKey === null ? null : replacementIdOf(accountId, idempotencyKey),
-              },
-              nowMs,
-            ),
+        const made = await deps.replace(
+          { scope, proxyId: id, reason, comment, idempotencyKey },
+          { actor: { kind: 'key', accountId, keyId }, correlationId: requestId },
+          after,
         )
-        if (made.outcome === 'refused') throw apiError(id, made.refusal)
-        if (comment !== undefined && made.replacedAt !== null)
-          await pool.query(
-            `insert into vault.replacement_comments (proxy_id, account_id, comment, replaced_at)
-             values ($1::text, $2::text, $3::text, $4::timestamptz)`,
-            [row.proxy_id, accountId, comment, made.replacedAt],
-          )
-        const { ip, city, asn, asnOrg, endpoint = null } = made.address
-        const [record] = await records(accountId, [{ ...row, ip, city, asn, asn_org: asnOrg, endpoint }])
+        const [record] = await records(accountId, [made.rental])
         return {
           status: 200,
           position: made.position,
-          headers: made.replacedAt === null ? { 'idempotency-replayed': 'true' } : {},
+          headers: made.replayed ? { 'idempotency-replayed': 'true' } : {},
           body: record!,
         }
       },

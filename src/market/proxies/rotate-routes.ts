@@ -3,15 +3,12 @@ import type pg from 'pg'
 import { z } from 'zod'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
-import { refuse, refuseUntil } from '../../platform/http/errors.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { proxyExample } from './record.ts'
-import { rotateEveryMs, rotatePath, turn } from './rotate.ts'
+import { type Rotating, rotateEveryMs, rotateNow, rotatePath } from './rotate.ts'
 
 const instant = z.string().meta({ format: 'date-time' })
-
-type Row = { readonly rotation_minutes: number | null; readonly over: boolean }
 
 /** The link of a mobile rental that gives it another exit. */
 export const proxyRotateRoutes = (deps: {
@@ -59,17 +56,14 @@ export const proxyRotateRoutes = (deps: {
       handler: async ({ params: { id, token } }) => {
         const nowMs = clock()
         const { rows } = isTokenOf(id, token)
-          ? await pool.query<Row>(
+          ? await pool.query<Rotating>(
               `select rotation_minutes, released_at is not null or expires_at <= $2::timestamptz as over
                  from read.proxies where proxy_id = $1::text`,
               [id, isoTime(nowMs)],
             )
           : { rows: [] }
         const [row] = rows
-        if (row?.rotation_minutes !== 0) throw refuse('not_found', 'no line rotates by this link')
-        if (row.over) throw refuse('rental_ended', `the rental of ${id} has ended: it rotates no more`)
-        const waitMs = await turn(pool, id, nowMs)
-        if (waitMs > 0) throw refuseUntil('rate_limited', `${id} rotated a moment ago`, waitMs / 1_000)
+        await rotateNow(pool, id, row ?? null, nowMs)
         return {
           status: 200,
           body: { proxyId: id, rotatedAt: isoTime(nowMs), nextAt: isoTime(nowMs + rotateEveryMs) },

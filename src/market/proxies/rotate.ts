@@ -1,6 +1,7 @@
 import type pg from 'pg'
 import { isoTime } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
+import { refuse, refuseUntil } from '../../platform/http/errors.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { FoundProxy, ProxyRecord } from './record.ts'
 
@@ -34,4 +35,20 @@ export const turn = async (pool: pg.Pool, proxyId: string, nowMs: number): Promi
     [proxyId],
   )
   return Math.max(1, Date.parse(rows[0]?.turned_at ?? '') + rotateEveryMs - nowMs || rotateEveryMs)
+}
+
+/** What a rental says of its rotation: `over`, once it has ended. */
+export type Rotating = { readonly rotation_minutes: number | null; readonly over: boolean }
+
+/** Gives a mobile line that rotates by link another exit. @throws ApiError not_found, rental_ended, rate_limited */
+export const rotateNow = async (
+  pool: pg.Pool,
+  proxyId: string,
+  row: Rotating | null,
+  nowMs: number,
+): Promise<void> => {
+  if (row?.rotation_minutes !== 0) throw refuse('not_found', 'no line rotates by this link')
+  if (row.over) throw refuse('rental_ended', `the rental of ${proxyId} has ended: it rotates no more`)
+  const waitMs = await turn(pool, proxyId, nowMs)
+  if (waitMs > 0) throw refuseUntil('rate_limited', `${proxyId} rotated a moment ago`, waitMs / 1_000)
 }

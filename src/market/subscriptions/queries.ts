@@ -46,20 +46,14 @@ export const findSubscription = (
 ): Promise<SubscriptionView | undefined> =>
   subscriptionsOf(db, scope).where('held.subscription_id', '=', subscriptionId).executeTakeFirst()
 
-/** A page of the subscriptions within the scope, newest first, and how many fit the filter. */
-export const listSubscriptions = async (
+const fittingSubscriptions = (
   db: SubscriptionQueries,
   scope: Scope,
-  filter: {
-    readonly limit: number
-    readonly offset: number
-    readonly status: SubscriptionStatus | undefined
-  },
+  status: SubscriptionStatus | undefined,
   nowMs: number,
-): Promise<{ subscriptions: readonly SubscriptionView[]; total: number }> => {
+) => {
   let fitting = subscriptionsOf(db, scope)
   // The same rules as `subscriptionStatus`.
-  const { status } = filter
   if (status === 'canceled' || status === 'expired') fitting = fitting.where('held.ended_as', '=', status)
   if (status === 'active')
     fitting = fitting
@@ -72,10 +66,50 @@ export const listSubscriptions = async (
       .where('held.ended_as', 'is', null)
       .where('held.current_period_end', '<=', isoTime(nowMs))
       .where('refused.reason', 'is not', null)
+  return fitting
+}
+
+/** A page of the subscriptions within the scope, newest first, and how many fit the filter. */
+export const listSubscriptions = async (
+  db: SubscriptionQueries,
+  scope: Scope,
+  filter: {
+    readonly limit: number
+    readonly offset: number
+    readonly status: SubscriptionStatus | undefined
+  },
+  nowMs: number,
+): Promise<{ subscriptions: readonly SubscriptionView[]; total: number }> => {
+  const fitting = fittingSubscriptions(db, scope, filter.status, nowMs)
   const { rows, total } = await countedPage(
     fitting.orderBy('held.started_at', 'desc').orderBy('held.subscription_id', 'desc'),
     fitting.clearSelect().select((is) => is.fn.countAll<number>().as('total')),
     filter,
   )
   return { subscriptions: rows, total }
+}
+
+/** Up to `limit` subscriptions within the scope, newest first, that come after one; null: from the newest on. */
+export const subscriptionsAfter = (
+  db: SubscriptionQueries,
+  scope: Scope,
+  page: {
+    readonly status: SubscriptionStatus | undefined
+    readonly after: { readonly at: string; readonly id: string } | null
+    readonly limit: number
+  },
+  nowMs: number,
+): Promise<readonly SubscriptionView[]> => {
+  let fitting = fittingSubscriptions(db, scope, page.status, nowMs)
+  if (page.after !== null) {
+    const { at, id } = page.after
+    fitting = fitting
+      .where('held.started_at', '<=', at)
+      .where(sql<boolean>`(held.started_at, held.subscription_id) < (${at}::timestamptz, ${id}::text)`)
+  }
+  return fitting
+    .orderBy('held.started_at', 'desc')
+    .orderBy('held.subscription_id', 'desc')
+    .limit(page.limit)
+    .execute()
 }

@@ -1,18 +1,11 @@
 import type pg from 'pg'
 import { z } from 'zod'
-import type { Progress } from '../../../projections/engine/progress.ts'
-import { ReadsBehind } from '../../../projections/engine/reads.ts'
-import { webhookDeliveries } from '../../../projections/groups.ts'
-import type { Clock } from '../../kernel/clock.ts'
-import type { EventLog } from '../../platform/eventstore/port.ts'
-import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import { allowances, type TakeAllowance } from './allowance.ts'
-import type { EndpointReads } from './endpoint-reads.ts'
-import { hasten } from './hasten.ts'
-import { findDelivery, listDeliveries } from './queries.ts'
+import { allowances } from './allowance.ts'
+import type { WebhookDesk } from './desk.ts'
+import { listDeliveries } from './queries.ts'
 import {
   DeliveryRecord,
   deliveryExample,
@@ -23,36 +16,20 @@ import {
   RedeliveredMany,
   webhookExample,
 } from './record.ts'
-import { maxRedelivered, type RedeliverSince } from './redeliver-since.ts'
-import { causeOf, common, done, onEndpoint, placeOf } from './route-parts.ts'
-import type { Webhooks } from './service.ts'
-
-/** How long a reader of deliveries waits for their queue. */
-const queueWaitMs = 2_000
+import { maxRedelivered } from './redeliver-since.ts'
+import { causeOf, common, onEndpoint, placeOf } from './route-parts.ts'
 
 const often = ({ endpoint, account }: { readonly endpoint: number; readonly account: number }): string =>
   `At most ${endpoint} a minute for an endpoint and ${account} for an account.`
 
 /** What was sent to an endpoint and what is sent by hand: docs/http-api.md, "Webhooks and notices". */
-export const deliveryRoutes = (deps: {
-  readonly webhooks: Pick<Webhooks, 'ping' | 'redeliver'>
-  readonly progress: Pick<Progress, 'reached'>
-  readonly log: Pick<EventLog, 'head'>
-  readonly endpoints: Pick<EndpointReads, 'endpointOf' | 'settled'>
-  readonly redeliverSince: RedeliverSince
-  readonly takeAllowance: TakeAllowance
+export const deliveryRoutes = ({
+  desk,
+  pool,
+}: {
+  readonly desk: WebhookDesk
   readonly pool: pg.Pool
-  readonly clock: Clock
 }): readonly Route[] => {
-  const { webhooks, progress, log, pool, clock, takeAllowance } = deps
-  const { endpointOf, settled } = deps.endpoints
-
-  /** A delivery stands in the table once the queue was filled past its fact. */
-  const queued = async (position?: number): Promise<void> => {
-    if (!(await progress.reached(webhookDeliveries.name, position ?? (await log.head()), queueWaitMs)))
-      throw new ReadsBehind('the deliveries that this request must see are not queued yet; try again')
-  }
-
   return [
     route({
       ...onEndpoint,
@@ -65,9 +42,7 @@ export const deliveryRoutes = (deps: {
       responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId }) => {
-        await takeAllowance('test', caller.accountId, id)
-        const place = placeOf(caller, id)
-        const { deliveryId, position } = done(await webhooks.ping(place, causeOf({ caller, requestId })))
+        const { deliveryId, position } = await desk.ping(placeOf(caller, id), causeOf({ caller, requestId }))
         return { status: 202, body: { id, deliveryId }, position }
       },
     }),
@@ -96,8 +71,7 @@ export const deliveryRoutes = (deps: {
       },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, query, after }) => {
-        await endpointOf(caller, id, after)
-        await queued()
+        await desk.deliveriesReady(placeOf(caller, id), after)
         const { limit, offset, status } = query
         const page = await listDeliveries(pool, id, { limit, offset, status })
         const deliveries = page.deliveries.map(deliveryRecord)
@@ -118,14 +92,8 @@ export const deliveryRoutes = (deps: {
       responses: { 202: { description: 'It is queued.', body: Queued, example: queuedExample } },
       errors: ['not_found'],
       handler: async ({ caller, params: { id, deliveryId }, requestId, after }) => {
-        await endpointOf(caller, id, after)
-        const delivery = await findDelivery(pool, id, deliveryId)
-        if (!delivery) throw refuse('not_found', 'no delivery of this webhook has this id')
-        await takeAllowance('redelivery', caller.accountId, id)
-        const place = placeOf(caller, id)
-        const { position } = done(await webhooks.redeliver(place, delivery, causeOf({ caller, requestId })))
-        // Nothing was written: it is on its way, and may wait for its next attempt.
-        if (position === null) await hasten(pool, id, [deliveryId], clock())
+        const cause = causeOf({ caller, requestId })
+        const position = await desk.redeliver(placeOf(caller, id), deliveryId, cause, after)
         return { status: 202, body: { id, deliveryId }, position }
       },
     }),
@@ -149,14 +117,8 @@ export const deliveryRoutes = (deps: {
       },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, query: { since }, requestId, after }) => {
-        await endpointOf(caller, id, after)
-        await takeAllowance('outage', caller.accountId, id)
-        await queued()
         const cause = causeOf({ caller, requestId })
-        const sent = await deps.redeliverSince(id, inRange(since), cause, async (position) => {
-          await settled(caller, position)
-          await queued(position)
-        })
+        const sent = await desk.redeliverSince(placeOf(caller, id), inRange(since), cause, after)
         return { status: 202, body: { id, ...sent } }
       },
     }),

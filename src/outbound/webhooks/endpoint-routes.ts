@@ -1,51 +1,17 @@
-import type { Kysely } from 'kysely'
 import { z } from 'zod'
-import type { ReadDatabase } from '../../../projections/database.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import { TargetRefused } from '../../platform/outgoing/target.ts'
-import { allowances, type TakeAllowance } from './allowance.ts'
+import { allowances } from './allowance.ts'
 import { maxActiveEndpoints, maxEndpoints } from './decide.ts'
-import type { EndpointReads } from './endpoint-reads.ts'
+import type { WebhookDesk } from './desk.ts'
 import { usualEvents } from './event-names.ts'
 import { eventsField, subscriptionOf, urlField } from './fields.ts'
-import { listEndpoints } from './queries.ts'
-import {
-  NewWebhook,
-  RotatedSecret,
-  secretExample,
-  WebhookRecord,
-  webhookExample,
-  webhookRecord,
-} from './record.ts'
-import { causeOf, common, done, onEndpoint, placeOf } from './route-parts.ts'
-import type { Webhooks } from './service.ts'
-import type { WebhookValues } from './vault.ts'
+import { NewWebhook, RotatedSecret, secretExample, WebhookRecord, webhookExample } from './record.ts'
+import { causeOf, common, onEndpoint, placeOf } from './route-parts.ts'
 
 /** Webhook endpoints: docs/http-api.md, "Webhooks and notices". */
-export const endpointRoutes = (deps: {
-  readonly webhooks: Webhooks
-  readonly values: WebhookValues
-  /** @throws TargetRefused */
-  readonly checkTarget: (url: string) => Promise<URL>
-  readonly endpoints: EndpointReads
-  readonly takeAllowance: TakeAllowance
-  readonly db: Kysely<ReadDatabase>
-}): readonly Route[] => {
-  const { webhooks, values, db } = deps
-  const { settled, endpointOf, recordOf } = deps.endpoints
-
-  const checkedUrl = async (url: string): Promise<string> => {
-    try {
-      return (await deps.checkTarget(url)).href
-    } catch (error) {
-      if (error instanceof TargetRefused) throw refuse('invalid_url', `url ${error.message}`)
-      throw error
-    }
-  }
-
+export const endpointRoutes = ({ desk }: { readonly desk: WebhookDesk }): readonly Route[] => {
   return [
     route({
       ...common,
@@ -67,16 +33,14 @@ export const endpointRoutes = (deps: {
       },
       errors: ['invalid_url', 'webhook_limit_reached'],
       handler: async ({ caller, body, requestId }) => {
-        const { accountId } = caller
-        await deps.takeAllowance('registration', accountId, null)
-        const url = await checkedUrl(body.url)
         const events = subscriptionOf(body.events)
-        const made = done(await webhooks.register({ accountId, url, events }, causeOf({ caller, requestId })))
+        const cause = causeOf({ caller, requestId })
+        const made = await desk.register(caller.accountId, { url: body.url, events }, cause)
         return {
           status: 201,
           body: {
             id: made.endpointId,
-            url,
+            url: made.url,
             events: events ?? usualEvents,
             status: 'active' as const,
             disabledReason: null,
@@ -107,14 +71,8 @@ export const endpointRoutes = (deps: {
       },
       errors: [],
       handler: async ({ caller, query: { limit, offset }, after }) => {
-        await settled(caller, after)
-        const { endpoints, total } = await listEndpoints(db, caller.accountId, { limit, offset })
-        const urls = await values.read(endpoints.map(({ url_id }) => url_id))
-        const records = endpoints.flatMap((row) => {
-          const url = urls.get(row.url_id)
-          return url === undefined ? [] : [webhookRecord(row, url)]
-        })
-        return { status: 200, body: { webhooks: records, total, limit, offset } }
+        const page = await desk.list(caller.accountId, { limit, offset }, after)
+        return { status: 200, body: { webhooks: [...page.webhooks], total: page.total, limit, offset } }
       },
     }),
 
@@ -132,7 +90,7 @@ export const endpointRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, after }) => ({
         status: 200,
-        body: await recordOf(caller, id, after),
+        body: await desk.find(placeOf(caller, id), after),
       }),
     }),
 
@@ -157,17 +115,15 @@ export const endpointRoutes = (deps: {
       },
       errors: ['not_found', 'invalid_url', 'webhook_limit_reached'],
       handler: async ({ caller, params: { id }, body, requestId, after }) => {
-        const url = body.url === undefined ? undefined : await checkedUrl(body.url)
-        // A URL of an endpoint that is not there must not be kept.
-        await endpointOf(caller, id, after)
-        const { position } = done(
-          await webhooks.change(
-            placeOf(caller, id),
-            { url, events: body.events && subscriptionOf(body.events), status: body.status },
-            causeOf({ caller, requestId }),
-          ),
+        const { url, events, status } = body
+        const place = placeOf(caller, id)
+        const { position } = await desk.change(
+          place,
+          { url, events: events && subscriptionOf(events), status },
+          causeOf({ caller, requestId }),
+          after,
         )
-        return { status: 200, body: await recordOf(caller, id, position), position }
+        return { status: 200, body: await desk.find(place, position), position }
       },
     }),
 
@@ -183,7 +139,7 @@ export const endpointRoutes = (deps: {
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId }) => {
         const place = placeOf(caller, id)
-        const { position } = done(await webhooks.remove(place, causeOf({ caller, requestId })))
+        const { position } = await desk.remove(place, causeOf({ caller, requestId }))
         return { status: 204, position }
       },
     }),
@@ -210,9 +166,7 @@ export const endpointRoutes = (deps: {
       },
       errors: ['not_found'],
       handler: async ({ caller, params: { id }, requestId, after }) => {
-        await endpointOf(caller, id, after)
-        const place = placeOf(caller, id)
-        const rotated = done(await webhooks.rotateSecret(place, causeOf({ caller, requestId })))
+        const rotated = await desk.rotateSecret(placeOf(caller, id), causeOf({ caller, requestId }), after)
         const { secret, previousUntilMs, position } = rotated
         return {
           status: 200,

@@ -66,6 +66,14 @@ export type DeliveryRow = {
 
 const deliveryColumns = `delivery_id, event, resource, status, round, attempts, due_at, queued_at, finished_at`
 
+const attemptedColumns = `page.*, a.round as attempt_round, a.attempt, a.at, a.status as answer_status,
+                  a.latency_ms, a.error, a.answer`
+const attemptedOrder = 'order by page.queued_at desc, page.delivery_id desc, a.round, a.attempt'
+/** The deliveries of `page`, a row for each attempt. */
+const withAttempts = `select ${attemptedColumns}
+             from page left join work.webhook_attempts a using (delivery_id)
+            ${attemptedOrder}`
+
 /** A page of an endpoint's deliveries of the last 30 days, newest first, each with its attempts. */
 export const listDeliveries = async (
   pool: pg.Pool,
@@ -83,10 +91,9 @@ export const listDeliveries = async (
            ), counted as (
              select count(*) as total from work.webhook_deliveries where ${fits}
            )
-           select counted.total, page.*, a.round as attempt_round, a.attempt, a.at, a.status as answer_status,
-                  a.latency_ms, a.error, a.answer
+           select counted.total, ${attemptedColumns}
              from counted left join page on true left join work.webhook_attempts a using (delivery_id)
-            order by page.queued_at desc, page.delivery_id desc, a.round, a.attempt`,
+            ${attemptedOrder}`,
     values: [endpointId, status, limit, offset],
   })
   const byDelivery = Map.groupBy(rows, ({ delivery_id }) => delivery_id)
@@ -94,9 +101,57 @@ export const listDeliveries = async (
   return { deliveries: [...byDelivery.values()].map(deliveryOf), total: rows[0]?.total ?? 0 }
 }
 
+/** Deliveries of a page, newest first, that begin after one of them. Beyond 30 days nothing is kept. */
+export type DeliveriesAfter = {
+  readonly status: DeliveryStatus | undefined
+  /** Null: from the newest on. */
+  readonly after: { readonly at: string; readonly id: string } | null
+  readonly limit: number
+}
+
+/** An endpoint's deliveries as `listDeliveries` gives them, by key and uncounted, so that none is read to be left out. */
+export const deliveriesAfter = async (
+  pool: pg.Pool,
+  endpointId: string,
+  { status, after, limit }: DeliveriesAfter,
+): Promise<readonly DeliveryRow[]> => {
+  const { rows } = await pool.query<AttemptedRow>({
+    name: 'webhook-deliveries-after',
+    text: `with page as (
+             select ${deliveryColumns} from work.webhook_deliveries
+              where endpoint_id = $1::text and ($2::text is null or status = $2::text)
+                and (queued_at, delivery_id) < ($3::timestamptz, $4::text)
+              order by queued_at desc, delivery_id desc limit $5::integer
+           )
+           ${withAttempts}`,
+    values: [endpointId, status ?? null, after?.at ?? 'infinity', after?.id ?? '', limit],
+  })
+  return [...Map.groupBy(rows, ({ delivery_id }) => delivery_id).values()].map(deliveryOf)
+}
+
+/** One delivery with its attempts, or undefined. */
+export const showDelivery = async (
+  pool: pg.Pool,
+  endpointId: string,
+  deliveryId: string,
+): Promise<DeliveryRow | undefined> => {
+  const { rows } = await pool.query<AttemptedRow>({
+    name: 'webhook-delivery-with-attempts',
+    text: `with page as (
+             select ${deliveryColumns} from work.webhook_deliveries
+              where delivery_id = $1::text and endpoint_id = $2::text
+           )
+           ${withAttempts}`,
+    values: [deliveryId, endpointId],
+  })
+  return rows.length === 0 ? undefined : deliveryOf(rows)
+}
+
 /** A delivery beside one of its attempts; all of it null but the total when the page is empty. */
-type PageRow = Omit<DeliveryRow, 'log' | 'delivery_id'> & {
-  readonly total: number
+type PageRow = AttemptedRow & { readonly total: number }
+
+/** A delivery beside one of its attempts. */
+type AttemptedRow = Omit<DeliveryRow, 'log' | 'delivery_id'> & {
   readonly delivery_id: string | null
   /** Null when nothing was attempted yet, and so is what follows. */
   readonly attempt_round: number | null
@@ -108,7 +163,7 @@ type PageRow = Omit<DeliveryRow, 'log' | 'delivery_id'> & {
   readonly answer: string
 }
 
-const deliveryOf = (rows: readonly PageRow[]): DeliveryRow => {
+const deliveryOf = (rows: readonly AttemptedRow[]): DeliveryRow => {
   const { delivery_id, event, resource, status, round, attempts, due_at, queued_at, finished_at } = rows[0]!
   const log = rows.flatMap(
     ({ attempt_round, attempt, at, answer_status, latency_ms, error, answer }): AttemptRow[] =>
