@@ -36,6 +36,8 @@ import { createMeter } from '../market/plans/metering.ts'
 import type { TrafficDatabase } from '../market/plans/migrations.ts'
 import { planRoutes } from '../market/plans/routes.ts'
 import { proxyCheckRoutes } from '../market/proxies/check-routes.ts'
+import { createProxyChecks } from '../market/proxies/checks.ts'
+import { createReplaceAddress } from '../market/proxies/replace.ts'
 import { proxyReplaceRoutes } from '../market/proxies/replace-routes.ts'
 import { proxyRotateRoutes } from '../market/proxies/rotate-routes.ts'
 import { proxyRoutes } from '../market/proxies/routes.ts'
@@ -53,6 +55,7 @@ import { callbackRoutes } from '../money/payments/routes.ts'
 import type { ReadMarkDatabase } from '../outbound/notices/read-marks.ts'
 import { noticeRoutes } from '../outbound/notices/routes.ts'
 import { webhookDeclarations } from '../outbound/webhooks/declarations.ts'
+import { createWebhookDesk } from '../outbound/webhooks/desk.ts'
 import { webhookRoutes } from '../outbound/webhooks/routes.ts'
 import { createWebhooks } from '../outbound/webhooks/service.ts'
 import { createWebhookValues } from '../outbound/webhooks/vault.ts'
@@ -199,6 +202,28 @@ export const createApi = (parts: ApiParts): Api => {
     clock,
   }
 
+  const subscriptions = createSubscriptions({
+    ...core,
+    orders: shared.orders,
+    market: shared,
+    settleTraffic: createMeter(core).settle,
+  })
+  const replaceAddress = createReplaceAddress({ ...shared, runner: core.runner })
+  const proxyChecks = createProxyChecks({
+    ...shared,
+    monotonicMs,
+    gateway: config.gateway,
+    sandbox: config.payments.sandbox !== null,
+  })
+  const webhookDesk = createWebhookDesk({
+    ...shared,
+    log,
+    webhooks: createWebhooks({ runner: core.runner, values: webhookValues }),
+    values: webhookValues,
+    checkTarget: (url) => checkTarget(url, { resolve, rules }),
+    progress: projecting.progress,
+    limited: config.rates !== null,
+  })
   const booksReads = createReads({ progress: projecting.progress, log, group: books.name })
 
   const scrapeCalls = scrapeRoutes(parts.scrapers)
@@ -238,25 +263,12 @@ export const createApi = (parts: ApiParts): Api => {
     ...proxyRotateRoutes(shared),
     ...proxyReplaceRoutes({
       ...shared,
+      replace: replaceAddress,
       publicUrl: payments.publicUrl,
-      runner: core.runner,
       gateway: config.gateway,
     }),
-    ...proxyCheckRoutes({
-      ...shared,
-      monotonicMs,
-      gateway: config.gateway,
-      sandbox: config.payments.sandbox !== null,
-    }),
-    ...webhookRoutes({
-      ...shared,
-      log,
-      webhooks: createWebhooks({ runner: core.runner, values: webhookValues }),
-      values: webhookValues,
-      checkTarget: (url) => checkTarget(url, { resolve, rules }),
-      progress: projecting.progress,
-      limited: config.rates !== null,
-    }),
+    ...proxyCheckRoutes({ checks: proxyChecks }),
+    ...webhookRoutes({ desk: webhookDesk, pool }),
     ...resellerCustomerRoutes(shared),
     ...resellerFinanceRoutes({ pool, reads: booksReads }),
     ...scrapeBatchRoutes(parts.scrapers),
@@ -270,16 +282,7 @@ export const createApi = (parts: ApiParts): Api => {
       creditMicros: config.scrapers.creditMicros,
     }),
     ...auditRoutes({ pool, log }),
-    ...subscriptionRoutes({
-      ...shared,
-      log,
-      subscriptions: createSubscriptions({
-        ...core,
-        orders: shared.orders,
-        market: shared,
-        settleTraffic: createMeter(core).settle,
-      }),
-    }),
+    ...subscriptionRoutes({ ...shared, log, subscriptions }),
     ...depositRoutes({
       ...shared,
       deposits: payments.deposits,
@@ -298,6 +301,15 @@ export const createApi = (parts: ApiParts): Api => {
       log,
       accounts: createAccounts(core),
       catalog: shared.catalog,
+    },
+    webhooks: { desk: webhookDesk, pool },
+    subscriptions: { ...shared, log, subscriptions },
+    addresses: {
+      ...shared,
+      replace: replaceAddress,
+      checks: proxyChecks,
+      publicUrl: payments.publicUrl,
+      gateway: config.gateway,
     },
     origin: parts.consoleOrigin,
     sandboxSmtp: payments.sandboxSmtp,

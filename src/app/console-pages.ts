@@ -1,3 +1,4 @@
+import { type AddressPagesDeps, addressPages } from '../console/addresses/pages.ts'
 import type { CustomerDeps } from '../console/customer/deps.ts'
 import { customerPages } from '../console/customer/pages.ts'
 import type { ConsolePage } from '../console/pages/page.ts'
@@ -7,14 +8,25 @@ import { passkeyPages } from '../console/sign-in/passkey-pages.ts'
 import { sessionPages } from '../console/sign-in/session-pages.ts'
 import { signInPages } from '../console/sign-in/sign-in-pages.ts'
 import { type StaffDeps, staffPages } from '../console/staff/pages.ts'
+import { type SubscriptionPagesDeps, subscriptionPages } from '../console/subscriptions/pages.ts'
+import { type WebhookPagesDeps, webhookPages } from '../console/webhooks/pages.ts'
 
-/** Every page of the console, in the order of its navigation. A new room of pages gets a line. */
-export const consolePages = (deps: {
+/** What the rooms of pages need. */
+export type PagesDeps = {
   readonly customer: CustomerDeps
+  readonly addresses: AddressPagesDeps
+  readonly subscriptions: SubscriptionPagesDeps
+  readonly webhooks: WebhookPagesDeps
   readonly staff: StaffDeps
   readonly signIn: SignInDeps
-}): readonly ConsolePage[] => [
+}
+
+/** Every page of the console, in the order of its navigation. A new room of pages gets a line. */
+export const consolePages = (deps: PagesDeps): readonly ConsolePage[] => [
   ...customerPages(deps.customer),
+  ...addressPages(deps.addresses),
+  ...subscriptionPages(deps.subscriptions),
+  ...webhookPages(deps.webhooks),
   ...staffPages(deps.staff),
   ...sessionPages(deps.signIn),
   ...passkeyPages(deps.signIn),

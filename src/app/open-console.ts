@@ -1,4 +1,3 @@
-import type { CustomerDeps } from '../console/customer/deps.ts'
 import { createAssets } from '../console/frame/assets.ts'
 import { createMailer } from '../console/mail/mailer.ts'
 import { refusalPage, surroundings } from '../console/pages/answer.ts'
@@ -17,7 +16,7 @@ import { accountOfEmail, emailOf } from '../market/accounts/vault.ts'
 import type { ApiError } from '../platform/http/errors.ts'
 import { createRateLimiter } from '../platform/http/rate-limit.ts'
 import type { Route } from '../platform/http/route.ts'
-import { consolePages } from './console-pages.ts'
+import { consolePages, type PagesDeps } from './console-pages.ts'
 import type { Core } from './core.ts'
 
 export type Console = {
@@ -33,15 +32,16 @@ export type Console = {
 const sandboxSender = 'Farebox <console@sandbox.example>'
 
 /** The pages that people live in, with everything behind them. */
-export const openConsole = (parts: {
-  readonly core: Core
-  readonly customer: CustomerDeps
-  /** Where people reach the console. */
-  readonly origin: () => string
-  /** The mail server of stand-ins here; null where none run. */
-  readonly sandboxSmtp: string | null
-  readonly monotonicMs: MonotonicClock
-}): Console => {
+export const openConsole = (
+  parts: Omit<PagesDeps, 'staff' | 'signIn'> & {
+    readonly core: Core
+    /** Where people reach the console. */
+    readonly origin: () => string
+    /** The mail server of stand-ins here; null where none run. */
+    readonly sandboxSmtp: string | null
+    readonly monotonicMs: MonotonicClock
+  },
+): Console => {
   const { core, customer, origin, sandboxSmtp, monotonicMs } = parts
   const { config, pool, clock, logger } = core
   const { accounts } = customer
@@ -89,7 +89,7 @@ export const openConsole = (parts: {
       ? accountId
       : null
   }
-  const pages = consolePages({ customer, staff: { people, sessions, findAccount }, signIn })
+  const pages = consolePages({ ...parts, staff: { people, sessions, findAccount }, signIn })
   return {
     routes: consoleRoutes(pages, {
       sessions,

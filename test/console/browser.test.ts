@@ -41,23 +41,49 @@ const filledAccount = async (service: Service) => {
     service.buyer.post('/api/v1/orders', body, { key: account.key, headers: { 'Idempotency-Key': key } })
   const plan = await order({ product_id: 'residential-premium', quantity: 5 }, 'one')
   const isp = { country: 'USA', period_days: 30 }
-  await order({ product_id: 'isp-static', quantity: 2, fulfillment_meta: isp }, 'two')
+  const rented = await order({ product_id: 'isp-static', quantity: 2, fulfillment_meta: isp }, 'two')
   await order({ product_id: 'residential-premium', quantity: 2, method: 'card' }, 'three')
   await operate(
     ['notices', 'publish', '--kind', 'INFO', '--title', 'Maintenance', '--body', 'Ten minutes.'],
     service.env,
   )
-  return { ...account, orderId: plan.body.orderId as string }
+  const hook = await service.buyer.post(
+    '/api/v1/webhooks',
+    { url: 'https://example.com/hooks' },
+    { key: account.key },
+  )
+  const subscribed = await service.buyer.post(
+    '/api/v1/subscriptions',
+    { product_id: 'residential-premium', quantity: 2, interval: 'month' },
+    { key: account.key, headers: { 'Idempotency-Key': 'subscribe' } },
+  )
+  return {
+    ...account,
+    orderId: plan.body.orderId as string,
+    proxyId: rented.body.proxyIds[0] as string,
+    webhookId: hook.body.id as string,
+    subscriptionId: subscribed.body.subscriptionId as string,
+  }
 }
 
-const pathsOf = (orderId: string): readonly string[] => [
+type Filled = Awaited<ReturnType<typeof filledAccount>>
+
+const pathsOf = ({ orderId, proxyId, webhookId, subscriptionId }: Filled): readonly string[] => [
   '/console',
   '/console/orders',
   `/console/orders/${orderId}`,
   '/console/plans',
+  '/console/addresses',
+  `/console/addresses/${proxyId}`,
+  `/console/addresses/${proxyId}/replace`,
+  '/console/subscriptions',
+  `/console/subscriptions/${subscriptionId}`,
   '/console/transactions',
   '/console/keys',
   '/console/keys/new',
+  '/console/webhooks',
+  '/console/webhooks/new',
+  `/console/webhooks/${webhookId}`,
   '/console/notices',
   '/console/sessions',
   '/console/passkeys',
@@ -83,7 +109,7 @@ test('the console in a browser', async (t) => {
       assert.deepEqual(await violations(page), [])
       if (pictures) await writeFile(join(pictures, `sign-in-${name}.png`), await pictureOf(page))
       await signIn(service, visit, account.accountId)
-      for (const path of pathsOf(account.orderId)) {
+      for (const path of pathsOf(account)) {
         await page.goto(`${origin}${path}`)
         assert.deepEqual(await violations(page), [], path)
         const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
@@ -92,7 +118,10 @@ test('the console in a browser', async (t) => {
           await writeFile(
             join(
               pictures,
-              `${path.replace(account.orderId, 'one').slice(1).replaceAll('/', '-')}-${name}.png`,
+              `${path
+                .replace(/[a-z]{3}_[0-9a-f]{32}/, 'one')
+                .slice(1)
+                .replaceAll('/', '-')}-${name}.png`,
             ),
             await pictureOf(page),
           )

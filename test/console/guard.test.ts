@@ -20,8 +20,7 @@ import {
 import { type Service, startService } from '../support/service.ts'
 
 // What pages say of themselves needs nothing behind them.
-const nothing = {} as never
-const pages = consolePages({ customer: nothing, staff: nothing, signIn: nothing })
+const pages = consolePages(new Proxy({}, { get: () => ({}) }) as never)
 
 const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 
@@ -63,7 +62,7 @@ test('pages and who they are for', async (t) => {
     finance: await staffBrowser(service, ['finance']),
     operator: await staffBrowser(service, ['operator']),
   }
-  const pathOf = ({ path }: ConsolePage): string => path.replace('{id}', `ord_${'0'.repeat(32)}`)
+  const pathOf = ({ path }: ConsolePage): string => path.replace(/\{\w+\}/g, `ord_${'0'.repeat(32)}`)
 
   await t.test('every page is shown to the roles it names, and to nobody else', async () => {
     assert.ok(pages.length > 20, `${pages.length} pages`)

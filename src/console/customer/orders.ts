@@ -9,7 +9,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import { wholeAccount } from '../../terms/holder.ts'
 import { orderStream } from '../../terms/streams.ts'
-import { type Column, pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
+import { type Column, filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
 import { amountText, countText, dollarText, idText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, type ShownAccount, show } from '../pages/page.ts'
 import type { CustomerDeps } from './deps.ts'
@@ -57,14 +57,19 @@ const list = async (deps: CustomerDeps, { account, query, nowMs }: AccountVisit)
   )
   const { rows, next } = pagedOf(found, ({ details }) => afterText(details.createdAt, details.orderId))
   const filter: Readonly<Record<string, string>> = status === undefined ? {} : { status }
-  const choices = [undefined, ...orderStatuses].map(
-    (each) =>
-      html`<option value="${each ?? ''}"${each === status ? { html: ' selected' } : null}>${each === undefined ? 'any' : each.replaceAll('_', ' ')}</option>`,
-  )
   return show({
     title: 'Orders',
-    body: html`<form method="get" action="/console/orders" class="inline" role="search"><label for="status">State</label> <select id="status" name="status">${choices}</select> <button>Show</button></form>
-<h2 class="skip">The list</h2>
+    body: html`${filtersOf('/console/orders', [
+      {
+        name: 'status',
+        label: 'State',
+        value: status ?? '',
+        choices: [
+          { value: '', label: 'any' },
+          ...orderStatuses.map((value) => ({ value, label: value.replaceAll('_', ' ') })),
+        ],
+      },
+    ])}
 ${tableOf({
   caption: 'Orders, newest first',
   rows,

@@ -71,3 +71,27 @@ ${before === null ? null : html`<a href="${to({})}" rel="first">Newest</a>`}
 ${next === null ? null : html`<a href="${to({ before: next })}" rel="next">Older</a>`}
 </nav>`
 }
+
+/** A filter of a list: one of some values, or (without choices) a text. */
+export type Filter = {
+  readonly name: string
+  readonly label: string
+  readonly value: string
+  readonly choices?: readonly { readonly value: string; readonly label: string }[]
+  readonly hint?: string
+}
+
+const filterControl = ({ name, value, choices, hint }: Filter): Html =>
+  choices === undefined
+    ? html`<input id="${name}" name="${name}" value="${value}" size="6" maxlength="100"${hint === undefined ? null : html` placeholder="${hint}"`}>`
+    : html`<select id="${name}" name="${name}">${choices.map(
+        (each) =>
+          html`<option value="${each.value}"${each.value === value ? { html: ' selected' } : null}>${each.label}</option>`,
+      )}</select>`
+
+/** The form above a list that asks for a part of it; the list is named for those who hear the page. */
+export const filtersOf = (path: string, filters: readonly Filter[]): Html =>
+  html`<form method="get" action="${path}" class="filters" role="search">${filters.map(
+    (filter) => html`<label for="${filter.name}">${filter.label}</label> ${filterControl(filter)} `,
+  )}<button>Show</button></form>
+<h2 class="skip">The list</h2>`

@@ -6,6 +6,7 @@ import { html } from '../../platform/pages/html.ts'
 import type { Assets } from '../frame/assets.ts'
 import { framed, pagePolicy, type Surroundings, type View } from '../frame/frame.ts'
 import { idText } from '../frame/text.ts'
+import { sentenceOf } from './refusal.ts'
 
 /** The headers of every page, beside those of every answer. Our own forms are to say where they come from. */
 export const pageHeaders = {
@@ -64,7 +65,7 @@ export const refusalPage =
     html: framed(
       alonePage(
         titles[status] ?? (status < 500 ? 'This did not work' : 'Something broke'),
-        html`<p>${message.slice(0, 1).toUpperCase()}${message.slice(1)}.</p>
+        html`<p>${sentenceOf(message)}</p>
 <p><a href="/console">To the console</a></p>
 <p class="soft">Request ${idText(requestId)}</p>`,
       ),
