@@ -34,6 +34,7 @@ export type PaidPeriod = {
 export type OrderDetails = {
   readonly orderId: OrderId
   readonly accountId: AccountId
+  /** Null where a person ordered in the console: the actor of the event says who. */
   readonly keyId: KeyId | null
   /** The key under which what it costs counts against a daily cap; absent where that is `keyId`. */
   readonly capKeyId?: KeyId
@@ -90,14 +91,14 @@ export const isCustomerOrder = (order: OrderDetails): order is CustomerOrder => 
   return true
 }
 
-/** A key as an order names it. */
-export const orderedBy = ({
-  keyId,
-  capKeyId,
-}: {
-  readonly keyId: KeyId
-  readonly capKeyId: KeyId
-}): Pick<OrderDetails, 'keyId' | 'capKeyId'> => (capKeyId === keyId ? { keyId } : { keyId, capKeyId })
+/** Who pays as an order names it: a key, or none. */
+export const orderedBy = (
+  payer: { readonly keyId: KeyId; readonly capKeyId: KeyId } | { readonly keyId: null },
+): Pick<OrderDetails, 'keyId' | 'capKeyId'> => {
+  if (payer.keyId === null) return { keyId: null }
+  const { keyId, capKeyId } = payer
+  return capKeyId === keyId ? { keyId } : { keyId, capKeyId }
+}
 
 /** What the wallet must have for an order, whole cents: the cost of one for a customer, else the amount. */
 export const walletCents = ({ amountCents, costCents }: OrderDetails): number => costCents ?? amountCents

@@ -1,5 +1,5 @@
 import type { Appends } from '../../src/platform/eventstore/commands/command.ts'
-import type { DomainEvent, EventMetadata } from '../../src/platform/eventstore/event.ts'
+import type { Actor, DomainEvent, EventMetadata } from '../../src/platform/eventstore/event.ts'
 import type { Fold } from '../../src/platform/eventstore/fold.ts'
 import type { OrderDetails } from '../../src/terms/order-details.ts'
 import type { StreamName } from '../../src/terms/streams.ts'
@@ -21,6 +21,7 @@ const stepMs = 1_000
 export const createHistory = (startMs: number) => {
   let world = emptyWorld
   let nowMs = startMs
+  let actor: Actor = { kind: 'system', name: 'golden' }
   const written: GoldenEvent[] = []
 
   /** Writes one decision's appends, or the first of them as a crash would leave them. */
@@ -28,7 +29,7 @@ export const createHistory = (startMs: number) => {
     const metadata: EventMetadata = {
       correlationId: `req_${written.length}`,
       causationId: null,
-      actor: { kind: 'system', name: 'golden' },
+      actor,
       recordedAt: new Date(nowMs).toISOString(),
     }
     for (const append of appends.slice(0, limit)) {
@@ -50,6 +51,13 @@ export const createHistory = (startMs: number) => {
     // biome-ignore lint/suspicious/noExplicitAny: a fold is handed only its own stream's events
     state: <State>(stream: StreamName, fold: Fold<State, any>): State => stateOf(world, stream, fold),
     states: (order: OrderDetails) => statesFor(world, order),
+    /** Everything in `act` is caused by somebody else. */
+    by: (somebody: Actor, act: () => void): void => {
+      const before = actor
+      actor = somebody
+      act()
+      actor = before
+    },
     now: (): number => nowMs,
     wait: (ms: number): void => {
       nowMs += ms

@@ -177,6 +177,8 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
 
   makeScrapes(history, buyer)
   makeConsole(history, buyer)
+  const person = { kind: 'session', subjectId: buyer, sessionId: 'ses_golden_link', method: 'link' } as const
+  history.by(person, () => place(planOrder('ord_golden_person', { ...mine, keyId: null })))
   makeResale(history, acts)
   makeDeposits(history, buyer)
   makeSubscriptions(history, acts, buyer)

@@ -20,8 +20,11 @@ export type ResellerTerms = {
   readonly revision: number | null
 }
 
-/** The terms that a caller has for a product; null for a key that is not a reseller's. */
-export type TermsOf = (caller: Caller, product: Product) => ResellerTerms | null
+/** The terms that a caller has for a product; null for who is no reseller. */
+export type TermsOf = (
+  caller: Pick<Caller, 'accountId' | 'reseller'>,
+  product: Product,
+) => ResellerTerms | null
 
 /** What a retail price of a product stands for: its country and period, where the product has them. */
 export const retailKey = (target: Pick<Target, 'country' | 'periodDays'> | null): string =>

@@ -8,6 +8,7 @@ import type {
 } from '../../platform/eventstore/commands/command.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { orderStreams } from './arbiter.ts'
+import { capCentsOf } from './payer.ts'
 import { decidePlacement, type OrderDraft, type PlacementAnswer } from './place.ts'
 import { actorOf, type OrderRequest, OrderTurnedAway } from './request.ts'
 
@@ -38,10 +39,10 @@ export const createAttempt = (deps: { readonly log: EventLog; readonly runner: C
   const heldPlans = new LRUCache<string, number>(growingTo(maxHeldPlans))
 
   const ask = async (request: OrderRequest, draft: OrderDraft, mode: AttemptMode) => {
-    const { accountId, dailyCapCents } = request.caller
+    const { accountId } = request.caller
     const streams = orderStreams(draft)
     const { beside } = request
-    const placement = { draft, capCents: dailyCapCents, payAwaited: mode === 'pay-awaited' }
+    const placement = { draft, capCents: capCentsOf(request.caller), payAwaited: mode === 'pay-awaited' }
     const { answer, position } = await runner.run({
       name: `place-${draft.kind}`,
       streams: {

@@ -6,13 +6,14 @@ import type { TermsOf } from '../catalog/pricing.ts'
 import type { Product } from '../catalog/product.ts'
 import type { Customers } from '../customers/service.ts'
 import { fingerprintOf } from './fingerprint.ts'
+import type { Payer } from './payer.ts'
 import type { Buyer, Prepared } from './prepare.ts'
 import type { OrderService, Placed } from './service.ts'
 
 /** A request that a wallet, a customer's credit or a pay page pays. */
 export type Purchase = Pick<ApiRequest, 'requestId' | 'idempotencyKey' | 'customerRef'> & {
   readonly scope: Scope
-  readonly caller: Buyer['caller']
+  readonly caller: Payer
   /** The route with its path ids. */
   readonly path: string
   /** The product that is bought, by its own id where it has one; empty where the body names rentals. */

@@ -1,5 +1,4 @@
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../../kernel/ids.ts'
-import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { OrderMethod } from '../../terms/methods.ts'
 import { shareOfCents } from '../../terms/money.ts'
@@ -12,6 +11,7 @@ import { type Quote, quantityOf, quote, type ResellerTerms } from '../catalog/pr
 import { deliveryOf, isDedicated, type Product } from '../catalog/product.ts'
 import type { Wanted } from '../catalog/rates.ts'
 import { parseMeta, parseTargeting } from '../catalog/targeting.ts'
+import type { Payer } from './payer.ts'
 import type { OrderDraft } from './place.ts'
 
 /** Everything of an order but what names the request. */
@@ -22,7 +22,7 @@ const bytesPerGb = 1_000_000_000
 /** What every kind of order says besides its product. */
 export type Buyer = {
   readonly orderId: OrderId
-  readonly caller: Caller
+  readonly caller: Payer
   readonly customerId: CustomerId | null
   /** Null for who is no reseller. */
   readonly termsOf: (product: Product) => ResellerTerms | null

@@ -1,11 +1,11 @@
 import type { OrderId } from '../../kernel/ids.ts'
 import type { Actor, DomainEvent } from '../../platform/eventstore/event.ts'
 import type { Fold } from '../../platform/eventstore/fold.ts'
-import type { Caller } from '../../platform/http/auth.ts'
 import { type ApiError, refuse } from '../../platform/http/errors.ts'
 import type { UnderKey } from '../../platform/http/idempotency.ts'
 import type { StreamName } from '../../terms/streams.ts'
 import type { Order } from './fold.ts'
+import { actorOfPayer, type Payer } from './payer.ts'
 import type { OrderDraft } from './place.ts'
 import type { AwaitedInvoice } from './record.ts'
 
@@ -33,13 +33,13 @@ export class OrderTurnedAway extends Error {
 }
 
 export type OrderRequest = {
-  readonly caller: Caller
+  readonly caller: Payer
   readonly requestId: string
   /** Null: the server makes one and the answer tells it. */
   readonly idempotencyKey: string | null
   /** The order's id where something else than the account's key names it, such as a period of a subscription. */
   readonly orderId?: OrderId
-  /** Left out: the caller's key. */
+  /** Left out: the caller's key or session. */
   readonly actor?: Actor
   // biome-ignore lint/suspicious/noExplicitAny: its state is between it and its fold
   readonly beside?: Beside<any>
@@ -59,8 +59,7 @@ export type Asked = {
   readonly idempotencyKey: string
 }
 
-export const actorOf = ({ caller, actor }: OrderRequest): Actor =>
-  actor ?? { kind: 'key', accountId: caller.accountId, keyId: caller.keyId }
+export const actorOf = ({ caller, actor }: OrderRequest): Actor => actor ?? actorOfPayer(caller)
 
 export const keyConflict = (): ApiError =>
   refuse(

@@ -4,7 +4,7 @@ import { subscriptionStream } from '../../terms/streams.ts'
 import { subscriptionFold } from './fold.ts'
 
 /** Who does what a subscription does by itself. */
-export const subscriptionsActor: Actor = { kind: 'system', name: 'subscriptions' }
+export const subscriptionsActor = { kind: 'system', name: 'subscriptions' } as const satisfies Actor
 
 /** The stream of one subscription, as a command names it. */
 export const subscriptionRef = (subscription: SubscriptionId) => ({

@@ -1,5 +1,4 @@
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
-import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { type Interval, intervalDays, type Period } from '../../terms/interval.ts'
 import { accepted } from '../catalog/api-error.ts'
@@ -10,6 +9,7 @@ import { quantityOf } from '../catalog/pricing.ts'
 import { isDedicated, type Product } from '../catalog/product.ts'
 import type { Wanted } from '../catalog/rates.ts'
 import { parseMeta } from '../catalog/targeting.ts'
+import type { Payer } from '../orders/payer.ts'
 import { type Prepared, prepareOrder } from '../orders/prepare.ts'
 
 /** What prices and stock are read from. */
@@ -79,7 +79,7 @@ const periodOf = (product: Product, interval: Interval, periodDays: number | nul
  */
 export const prepareFirst = async (
   { catalog, stock, termsOf }: Market,
-  caller: Caller,
+  caller: Payer,
   wish: SubscriptionWish,
   ids: { readonly subscriptionId: SubscriptionId; readonly orderId: OrderId },
 ): Promise<Prepared> => {

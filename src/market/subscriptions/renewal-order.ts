@@ -9,11 +9,11 @@ import {
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { readState } from '../../platform/eventstore/commands/handle.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { stockStream } from '../../terms/streams.ts'
 import { accountRef } from '../accounts/fold.ts'
 import { metaOf } from '../catalog/how-to.ts'
+import type { Payer } from '../orders/payer.ts'
 import { type Buyer, type Prepared, prepareExtension, prepareOrder } from '../orders/prepare.ts'
 import { readOrder } from '../orders/read-order.ts'
 import { stillRunning } from '../stock/decide.ts'
@@ -31,7 +31,7 @@ export const createRenewalOrders = (deps: {
   const { log, runner, market } = deps
 
   /** Who pays, as the account stands now; null while it may not buy. */
-  const payerOf = async ({ terms }: Subscription): Promise<Caller | null> => {
+  const payerOf = async ({ terms }: Subscription): Promise<Payer | null> => {
     const accountId = terms.accountId as AccountId
     const account = await readState(
       runner,
@@ -39,19 +39,14 @@ export const createRenewalOrders = (deps: {
       accountRef(accountId),
     )
     if (!account || account.blocked) return null
-    const keyId = terms.keyId as KeyId
+    const { reseller } = account
+    const keyId = terms.keyId as KeyId | null
+    // A person began it in the console, under no cap.
+    if (keyId === null) return { accountId, reseller, keyId, actor: subscriptionsActor }
     // The cap of the key that asked for the subscription holds for what it leads to, also once the key is revoked.
     const key = account.keys.get(keyId)
-    return {
-      accountId,
-      keyId,
-      capKeyId: key?.capKeyId ?? keyId,
-      scopes: ['buy'],
-      dailyCapCents: key?.dailyCapCents ?? null,
-      reseller: account.reseller,
-      blocked: false,
-      email: '',
-    }
+    const capKeyId = key?.capKeyId ?? keyId
+    return { accountId, reseller, keyId, capKeyId, dailyCapCents: key?.dailyCapCents ?? null }
   }
 
   /**
@@ -80,7 +75,7 @@ export const createRenewalOrders = (deps: {
    */
   const prepare = async (
     state: Subscription,
-    payer: Caller,
+    payer: Payer,
     orderId: OrderId,
     kept: readonly ProxyId[],
   ): Promise<Prepared> => {

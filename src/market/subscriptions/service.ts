@@ -11,11 +11,11 @@ import { handle, readState } from '../../platform/eventstore/commands/handle.ts'
 import { decided, refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
-import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { UnderKey } from '../../platform/http/idempotency.ts'
 import { orderStream, subscriptionStream } from '../../terms/streams.ts'
 import type { Order } from '../orders/fold.ts'
+import type { Payer } from '../orders/payer.ts'
 import { refundOrder } from '../orders/refund-service.ts'
 import type { Beside, OrderService } from '../orders/service.ts'
 import { decideCancellation, decidePaid } from './decide.ts'
@@ -34,7 +34,7 @@ export type Subscriptions = {
    * @throws ApiError: what `prepareFirst` and `OrderService.submit` refuse; CommandOverload
    */
   start(request: {
-    readonly caller: Caller
+    readonly caller: Payer
     readonly requestId: string
     readonly idempotencyKey: string | null
     readonly fingerprint: string

@@ -3,6 +3,7 @@ import { capRules } from './caps.ts'
 import { marginRules } from './margins.ts'
 import { movementRules } from './movements.ts'
 import { orderRules } from './orders.ts'
+import { payerRules } from './payers.ts'
 import { periodRules } from './periods.ts'
 import { planRules } from './plans.ts'
 import { scrapeRules } from './scrapes.ts'
@@ -29,6 +30,7 @@ export const rules: readonly ReadModel[] = [
   stockRules,
   planRules,
   capRules,
+  payerRules,
   periodRules,
   scrapeRules,
 ]
