@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { access, chmod, chown, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
@@ -10,6 +9,7 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { findLauncher } from '../../src/platform/postgres/binaries.ts'
 import { atEnd } from '../support/cleanup.ts'
+import { ownPort } from '../support/own-port.ts'
 
 const run = promisify(execFile)
 const tools = ['initdb', 'postgres', 'pg_ctl', 'pg_dump', 'pg_restore', 'createdb', 'pg_basebackup']
@@ -30,15 +30,6 @@ export const installedPostgres = async (): Promise<string | null> => {
 
 /** The programs of the embedded Postgres: `initdb`, `pg_ctl` and `postgres` alone. */
 export const embeddedPrograms = async (): Promise<string> => dirname((await findLauncher(tmpdir())).postgres)
-
-const freePort = async (): Promise<number> => {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
-}
 
 /** A Postgres of one's own: a directory with its data, and a shell beside it as its owner. */
 export type Cluster = {
@@ -62,7 +53,7 @@ export const startCluster = async (
   const launcher = await findLauncher(directory)
   if (launcher.owner !== null) await chown(directory, launcher.owner.uid, launcher.owner.gid)
   await chmod(directory, 0o755)
-  const port = await freePort()
+  const port = await ownPort()
 
   const sh = async (script: string): Promise<void> => {
     const path = join(directory, 'shell.log')
@@ -109,7 +100,7 @@ export const startCluster = async (
     sh,
     query: (sql) => at(url, sql),
     moveTo: async (name) => {
-      const own = await freePort()
+      const own = await ownPort()
       await writeFile(join(directory, name, 'postgresql.auto.conf'), `port = ${own}\n`, { flag: 'a' })
       started.push(name)
       return url.replace(`:${port}/`, `:${own}/`)

@@ -2,13 +2,16 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, rename, rmdir, stat, symlink, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import pg from 'pg'
+import { readConfig } from '../../src/app/config.ts'
 import { readDemoFile } from '../../src/app/demo/file.ts'
+import { gatewayPort } from '../../src/app/gateway/supervise.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
+import { ownPort } from '../support/own-port.ts'
 import { emptyDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 import { usedDirectory } from '../support/used-folder.ts'
@@ -174,25 +177,6 @@ test('a taken port stops the start and says which setting to change', async (t) 
   assert.doesNotMatch(err, / {4}at /, 'no stack')
 })
 
-/** A port that is taken, after one that is free. */
-const takenAfterFree = async (t: TestContext): Promise<number> => {
-  for (;;) {
-    const free = createServer().listen(0, '127.0.0.1')
-    await once(free, 'listening')
-    const { port } = free.address() as AddressInfo
-    const taken = createServer().listen(port + 1, '127.0.0.1')
-    const isTaken = await once(taken, 'listening').then(
-      () => true,
-      () => false,
-    )
-    free.close()
-    await once(free, 'close')
-    if (!isTaken) continue
-    t.after(() => taken.close())
-    return port + 1
-  }
-}
-
 test('the measurements have a listener of their own on this machine, where the settings ask for one', async (t) => {
   const server = await startFarebox(t, {
     FAREBOX_DATA: await usedDirectory(t),
@@ -213,7 +197,11 @@ test('the measurements have a listener of their own on this machine, where the s
 })
 
 test('a taken port of the sandbox: one that was asked for stops the start, else a free one is taken and named', async (t) => {
-  const port = await takenAfterFree(t)
+  const free = await ownPort(2)
+  const port = free + 1
+  const taken = createServer().listen(port, '127.0.0.1')
+  t.after(() => taken.close())
+  await once(taken, 'listening')
   const asked = await runToEnd(t, {
     FAREBOX_DATA: await usedDirectory(t),
     FAREBOX_SANDBOX_PORT: String(port),
@@ -221,11 +209,27 @@ test('a taken port of the sandbox: one that was asked for stops the start, else 
   assert.equal(asked.code, 1)
   assert.match(asked.err, new RegExp(`port ${port}, where the sandbox is to answer, is taken`))
   assert.doesNotMatch(asked.err, / {4}at /, 'no stack')
-  const other = await startFarebox(t, { FAREBOX_DATA: await usedDirectory(t), PORT: String(port - 1) })
+  const other = await startFarebox(t, { FAREBOX_DATA: await usedDirectory(t), PORT: String(free) })
   assert.match(
     other.err(),
     new RegExp(`"port":${port},"sandboxUrl":"http://127.0.0.1:\\d+","msg":"the port after PORT, .* is taken`),
   )
+})
+
+test('a taken port of the gateway stops the start and says which setting to change; 0 finds one', async (t) => {
+  const portOf = (port: number) => gatewayPort(readConfig({ FAREBOX_GATEWAY_PORT: String(port) }))
+  const port = await ownPort()
+  assert.equal(await portOf(port), port)
+  const taken = createServer().listen(port, '127.0.0.1')
+  t.after(() => taken.close())
+  await once(taken, 'listening')
+  await assert.rejects(portOf(port), {
+    name: 'StartRefused',
+    message: new RegExp(
+      `^port ${port} of 127\\.0\\.0\\.1, the gateway's, cannot be had .+; set FAREBOX_GATEWAY_PORT`,
+    ),
+  })
+  assert.ok((await portOf(0)) > 0)
 })
 
 test('a disk that is full stops the start with that, and no stack', {

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { isIPv6 } from 'node:net'
 import { test } from 'node:test'
-import { readConfig } from '../../src/app/config.ts'
-import { gatewayPort } from '../../src/app/gateway/supervise.ts'
 import type { HowToStep } from '../../src/market/catalog/how-to.ts'
 import { startRealWorker, through, whoami } from '../gateway/support/real-worker.ts'
 import { httpTarget } from '../gateway/support/targets.ts'
+import { ownPort } from '../support/own-port.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -45,12 +44,11 @@ const goesOut = async (line: string): Promise<void> => {
 test('every how-to step of every product can be sent word for word, and what it leads to carries a request', async (t) => {
   const settings = {
     FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
-    FAREBOX_GATEWAY_PORT: '0',
+    FAREBOX_GATEWAY_PORT: String(await ownPort()),
     FAREBOX_GATEWAY_LISTEN: '127.0.0.1',
   }
-  const port = String(await gatewayPort(readConfig({ FAREBOX_DATA: '/nowhere', ...settings })))
-  const service = await startService(t, { ...settings, FAREBOX_GATEWAY_PORT: port })
-  await startRealWorker(t, service, { FAREBOX_GATEWAY_PORT: port })
+  const service = await startService(t, settings)
+  await startRealWorker(t, service, settings)
   const target = await httpTarget(t, (request, response) => response.end(request.socket.remoteAddress))
   /** Addresses of IPv6 are nobody's: a proxy of the sandbox stands for their supplier. */
   const carries = async ({ ip, host, ports, username, password, rotation }: Rented): Promise<void> => {

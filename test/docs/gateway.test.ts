@@ -5,11 +5,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { readConfig } from '../../src/app/config.ts'
-import { gatewayPort } from '../../src/app/gateway/supervise.ts'
 import { placeholders } from '../../src/gateway/exits/template.ts'
 import { parseUsername } from '../../src/gateway/lines/username.ts'
 import { startRealWorker } from '../gateway/support/real-worker.ts'
+import { ownPort } from '../support/own-port.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -25,10 +24,11 @@ test('the commands of the page on lines and exits run as they stand', async (t) 
   const { env } = await startService(t, { FAREBOX_SANDBOX: 'off' })
 
   await t.test('a gateway of its own', async (t) => {
+    const port = await ownPort()
     const command = start.replace(/\bnode /, `exec '${process.execPath}' `)
     const gateway = spawn('bash', ['-euo', 'pipefail', '-c', command], {
       cwd: root,
-      env: { ...process.env, ...env, FAREBOX_GATEWAY_PORT: '0', FAREBOX_GATEWAY_WORKERS: '1' },
+      env: { ...process.env, ...env, FAREBOX_GATEWAY_PORT: String(port), FAREBOX_GATEWAY_WORKERS: '1' },
     })
     const ended = once(gateway, 'exit')
     t.after(() => gateway.kill('SIGKILL'))
@@ -37,7 +37,8 @@ test('the commands of the page on lines and exits run as they stand', async (t) 
       stream.on('data', (chunk) => {
         told += chunk
       })
-    const listens = () => /^Farebox's gateway listens on 0\.0\.0\.0, port \d+$/m.test(told)
+    const line = new RegExp(`^Farebox's gateway listens on 0\\.0\\.0\\.0, port ${port}$`, 'm')
+    const listens = () => line.test(told)
     await until(() => listens() || gateway.exitCode !== null, { timeoutMs: 60_000, what: 'the gateway' })
     assert.ok(listens(), told)
     gateway.kill('SIGTERM')
@@ -66,10 +67,9 @@ test('the commands of the page on lines and exits run as they stand', async (t) 
 })
 
 test('the steps from an order to a request lead there, over HTTP and SOCKS5', async (t) => {
-  const settings = { FAREBOX_GATEWAY_PORT: '0', FAREBOX_GATEWAY_LISTEN: '127.0.0.1' }
-  const port = String(await gatewayPort(readConfig({ FAREBOX_DATA: '/nowhere', ...settings })))
-  const service = await startService(t, { FAREBOX_GATEWAY_PORT: port })
-  await startRealWorker(t, service, { FAREBOX_GATEWAY_PORT: port })
+  const settings = { FAREBOX_GATEWAY_PORT: String(await ownPort()) }
+  const service = await startService(t, settings)
+  await startRealWorker(t, service, settings)
   const { buyer } = service
   await until(async () => (await buyer.get('/api/v1/geo/countries')).body.total > 10, { what: 'the exits' })
   const [steps = ''] = blocks

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { dataDirectory, startFarebox, surroundings } from '../support/farebox.ts'
+import { ownPort } from '../support/own-port.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
@@ -21,7 +22,7 @@ describe('the README', () => {
     const server = await startFarebox(t, {
       FAREBOX_DATA: dataDir,
       FAREBOX_GATEWAY_WORKERS: '1',
-      FAREBOX_GATEWAY_PORT: '0',
+      FAREBOX_GATEWAY_PORT: String(await ownPort()),
     })
     // The last block goes on with the variables of the first one.
     const [tour = '', commands = '', finance = ''] = blocks

@@ -2,26 +2,19 @@ import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { atEnd } from '../support/cleanup.ts'
 import { dataDirectory, type FareboxProcess, startFarebox, surroundings } from '../support/farebox.ts'
+import { ownPort } from '../support/own-port.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
 const page = readFileSync(join(root, 'docs/subscriptions.md'), 'utf8')
 const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block)
-
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address ? address.port : assert.fail('no port')
-}
 
 /** `A=1 B=2 npm start` → its settings; null for another block. */
 const settingsOf = (block: string): Record<string, string> | null => {
@@ -42,7 +35,7 @@ const answers = async (port: number): Promise<boolean> => {
 
 test('the walk through months of a subscription goes as the page says', async (t) => {
   const dataDir = await dataDirectory(t)
-  const receiverPort = await freePort()
+  const receiverPort = await ownPort()
   let server: FareboxProcess | null = null
   let printed = ''
   // The variables of one block are there in the next, as in one terminal.

@@ -1,5 +1,7 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
+import { ownPort } from '../support/own-port.ts'
 
 /** A hop between a log and its server that a test can make as bad as it likes. */
 export type FaultyHop = {
@@ -56,14 +58,10 @@ export const startHop = async (t: TestContext, serverUrl: string): Promise<Fault
     for (const pair of pairs) drop(pair)
   }
   const refuse = () => new Promise<void>((resolve) => hop.close(() => resolve()))
-  let port = 0
-  const listen = () =>
-    new Promise<void>((resolve) => {
-      hop.listen(port, '127.0.0.1', () => {
-        port = (hop.address() as AddressInfo).port
-        resolve()
-      })
-    })
+  const port = await ownPort()
+  const listen = async (): Promise<void> => {
+    await once(hop.listen(port, '127.0.0.1'), 'listening')
+  }
   await listen()
   t.after(() => {
     cut()

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { LogUnavailable, OutcomeUnknown } from '../../src/platform/eventstore/errors.ts'
 import { createAtMost } from '../../src/platform/eventstore/eventstoredb/at-most.ts'
@@ -10,17 +9,11 @@ import { eventStoreDbLog } from '../../src/platform/eventstore/eventstoredb/log.
 import { toEventData, toStored } from '../../src/platform/eventstore/eventstoredb/wire.ts'
 import type { StreamName } from '../../src/terms/streams.ts'
 import fc from '../support/fast-check.ts'
+import { ownPort } from '../support/own-port.ts'
 import { freshStream, someEvent, someEvents } from './contract/events.ts'
 
-/** A port of this machine on which nothing listens. */
-const deadUrl = async (): Promise<string> => {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  assert(address !== null && typeof address === 'object')
-  await new Promise((resolve) => server.close(resolve))
-  return `esdb://127.0.0.1:${address.port}?tls=false`
-}
+/** Nothing listens there. */
+const deadUrl = async (): Promise<string> => `esdb://127.0.0.1:${await ownPort()}?tls=false`
 
 test('without a server every operation says that the log is unavailable, and why', async (t) => {
   const log = eventStoreDbLog({ url: await deadUrl() })

@@ -14,6 +14,7 @@ import {
   farebox as runCli,
   startFarebox,
 } from '../support/farebox.ts'
+import { ownPort } from '../support/own-port.ts'
 import { until } from '../support/until.ts'
 import { socksTo } from './support/clients.ts'
 import { udpClient, udpTarget, wrapped } from './support/datagrams.ts'
@@ -36,7 +37,7 @@ describe('what was bought carries traffic', () => {
     env = {
       FAREBOX_DATA: dataDir,
       FAREBOX_GATEWAY_WORKERS: '2',
-      FAREBOX_GATEWAY_PORT: '0',
+      FAREBOX_GATEWAY_PORT: String(await ownPort()),
       FAREBOX_GATEWAY_ALLOW_LOOPBACK: 'on',
     }
     farebox = await startFarebox(held, env)

@@ -3,14 +3,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, type TestContext, test } from 'node:test'
-import { readConfig } from '../../src/app/config.ts'
-import { gatewayPort } from '../../src/app/gateway/supervise.ts'
 import { openGatewayWorker } from '../../src/app/gateway/worker.ts'
 import { registerStock } from '../../src/market/stock/cli.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { type ExitProxy, startExitProxy } from '../../src/sandbox/exit-proxy.ts'
 import { startWhoami } from '../../src/sandbox/whoami.ts'
 import { deskOf } from '../resellers/desk.ts'
+import { ownPort } from '../support/own-port.ts'
 import { logInPostgres, type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { assertVerified } from '../support/verify.ts'
@@ -44,8 +43,8 @@ describe('rented addresses that are endpoints of a supplier', () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'farebox-endpoints-'))
     ends.push(() => rm(folder, { recursive: true }))
-    // A port that was free a moment ago: what the service says of rentals names it.
-    const port = String(await gatewayPort(readConfig({ FAREBOX_GATEWAY_PORT: '0' })))
+    // What the service says of rentals names it.
+    const port = String(await ownPort())
     service = await startService(held, { FAREBOX_GATEWAY_PORT: port }, { clockOffsetMs: () => aheadMs })
     const gateway = await openGatewayWorker({
       config: service.farebox.core.config,

@@ -10,17 +10,19 @@ import { createExitLogins } from '../../src/gateway/exits/vault.ts'
 import { parseUsername } from '../../src/gateway/lines/username.ts'
 import type { Denied, Route } from '../../src/gateway/proxy/ports.ts'
 import { createVault } from '../../src/platform/vault/seal.ts'
+import { ownPort } from '../support/own-port.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'run_test' } as const
 
 /** A listening endpoint that takes connections, to be closed and opened again. */
-const listener = async (t: TestContext, port = 0): Promise<{ server: Server; port: number }> => {
+const listener = async (t: TestContext, at?: number): Promise<{ server: Server; port: number }> => {
+  const port = at ?? (await ownPort())
   const server = createServer((socket) => socket.on('error', () => undefined).destroy())
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   t.after(() => server.close())
-  return { server, port: (server.address() as { port: number }).port }
+  return { server, port }
 }
 
 type Fresh = {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { atEnd } from './cleanup.ts'
+import { ownPort } from './own-port.ts'
 import { until } from './until.ts'
 
 /**
@@ -28,17 +28,6 @@ export type EventStoreServer = {
   kill(): Promise<void>
 }
 
-const freePort = async (): Promise<number> => {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  assert(address !== null && typeof address === 'object')
-  server.close()
-  await once(server, 'close')
-  return address.port
-}
-
 const isReady = async (port: number): Promise<boolean> => {
   const answer = await fetch(`http://127.0.0.1:${port}/health/live`).catch(() => null)
   return answer?.status === 204
@@ -55,8 +44,8 @@ type Node = { readonly directory: string; readonly port: number; readonly replic
 
 const newNode = async (directory: string): Promise<Node> => ({
   directory,
-  port: await freePort(),
-  replicationPort: await freePort(),
+  port: await ownPort(),
+  replicationPort: await ownPort(),
 })
 
 const dataOf = ({ directory }: Node): string => join(directory, 'db')

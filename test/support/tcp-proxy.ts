@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
+import { ownPort } from './own-port.ts'
 
 export type TcpProxy = {
   /** The address given, through the proxy. */
@@ -48,12 +49,9 @@ export const tcpProxy = async (t: TestContext, target: string): Promise<TcpProxy
       if (!hung) client.end()
     })
   })
-  const listen = async (at: number): Promise<number> => {
-    server.listen(at, '127.0.0.1')
-    await once(server, 'listening')
-    return (server.address() as AddressInfo).port
-  }
-  const own = await listen(0)
+  const own = await ownPort()
+  const listen = () => once(server.listen(own, '127.0.0.1'), 'listening')
+  await listen()
   const url = new URL(target)
   url.hostname = '127.0.0.1'
   url.port = String(own)
@@ -80,7 +78,7 @@ export const tcpProxy = async (t: TestContext, target: string): Promise<TcpProxy
     accept: async () => {
       muted = false
       hung = false
-      if (!server.listening) await listen(own)
+      if (!server.listening) await listen()
     },
     lead: (moved) => {
       to = new URL(moved)

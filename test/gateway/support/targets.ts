@@ -3,6 +3,7 @@ import { createServer as createHttpServer, type Server as HttpServer, type Reque
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import type { TestContext } from 'node:test'
 import { atEnd } from '../../support/cleanup.ts'
+import { ownPort } from '../../support/own-port.ts'
 
 const listen = async (server: Server, host: string): Promise<number> => {
   server.listen(0, host)
@@ -50,10 +51,4 @@ export const httpTarget = async (
 }
 
 /** A port of this machine on which nobody listens. */
-export const closedPort = async (): Promise<number> => {
-  const server = createServer()
-  const port = await listen(server, '127.0.0.1')
-  server.close()
-  await once(server, 'close')
-  return port
-}
+export const closedPort = (): Promise<number> => ownPort()

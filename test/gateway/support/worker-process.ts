@@ -2,11 +2,10 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
-import { readConfig } from '../../../src/app/config.ts'
-import { gatewayPort } from '../../../src/app/gateway/supervise.ts'
 import type { WorkerReady } from '../../../src/app/supervise.ts'
 import { atEnd } from '../../support/cleanup.ts'
 import { surroundings } from '../../support/farebox.ts'
+import { ownPort } from '../../support/own-port.ts'
 import type { Service } from '../../support/service.ts'
 
 export type WorkerProcess = {
@@ -25,20 +24,21 @@ const entry = join(import.meta.dirname, '../../../src/gateway-worker.ts')
 /** A gateway worker in a process of its own, as the supervisor starts it, on a port of its own; ended with the test. */
 export const startWorkerProcess = async (
   t: TestContext,
-  { env }: Pick<Service, 'env'>,
+  service: Pick<Service, 'env'>,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<WorkerProcess> => {
-  const all = {
+  const port = await ownPort()
+  const env = {
+    ...surroundings(),
     LOG_LEVEL: 'fatal',
     FAREBOX_SHUTDOWN_TIMEOUT_MS: '100',
     FAREBOX_GATEWAY_WORKERS: '1',
-    ...env,
-    FAREBOX_GATEWAY_PORT: '0',
+    ...service.env,
+    FAREBOX_GATEWAY_PORT: String(port),
     ...settings,
   }
-  const port = await gatewayPort(readConfig(all))
   const child: ChildProcess = fork(entry, ['0'], {
-    env: { ...surroundings(), ...all, FAREBOX_GATEWAY_PORT: String(port) },
+    env,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   const gone = once(child, 'exit')

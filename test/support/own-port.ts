@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { createSocket, type Socket } from 'node:dgram'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+
+/** Below what systems hand out by themselves: from 32768 on Linux, from 49152 elsewhere. */
+const range = { first: 20_000, count: 12_000 }
+
+/** Of this process, till its end. */
+const claims: Socket[] = []
+
+/** A socket of UDP says to the other test processes of this machine whose the port is; it goes with its process. */
+const claim = async (port: number): Promise<Socket | null> => {
+  const socket = createSocket('udp4').unref()
+  try {
+    await once(socket.bind({ port, exclusive: true }), 'listening')
+    return socket
+  } catch {
+    socket.close()
+    return null
+  }
+}
+
+/** Whether nothing listens there, on no address of this machine. */
+const isFree = async (port: number): Promise<boolean> => {
+  const probe = createServer()
+  try {
+    await once(probe.listen(port), 'listening')
+  } catch {
+    return false
+  }
+  probe.close()
+  await once(probe, 'close')
+  return true
+}
+
+/**
+ * A TCP port that stays this test's, for what is told its port before it listens, listens on it twice, or must not be found
+ * by anybody. A port that a system gave for 0 and that was closed again is none: any connection on the machine may have it
+ * a moment later.
+ * @param adjacent how many in a row
+ * @returns the first of them
+ */
+export const ownPort = async (adjacent = 1): Promise<number> => {
+  for (let tries = 0; tries < 1_000; tries += 1) {
+    const first = range.first + Math.floor(Math.random() * (range.count - adjacent))
+    const held: Socket[] = []
+    for (let port = first; port < first + adjacent; port += 1) {
+      const socket = await claim(port)
+      if (socket) held.push(socket)
+      if (!socket || !(await isFree(port))) break
+      if (held.length === adjacent) {
+        claims.push(...held)
+        return first
+      }
+    }
+    for (const socket of held) socket.close()
+  }
+  return assert.fail('no free port')
+}
