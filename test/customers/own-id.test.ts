@@ -17,8 +17,8 @@ test("a reseller's own id is 1 to 128 printable characters, without the blanks a
 })
 
 test('a long hostile text is looked at once', () => {
-  const started = performance.now()
+  const before = process.cpuUsage()
   for (const text of [' '.repeat(1_000_000), `${' \t'.repeat(500_000)}x`, `x${' '.repeat(1_000_000)}y`])
     ownIdOf(text)
-  assert.ok(performance.now() - started < 500)
+  assert.ok(process.cpuUsage(before).user < 500_000)
 })

@@ -48,7 +48,7 @@ const serve = async (
     limiter:
       parts.rate === undefined
         ? null
-        : { ...createRateLimiter(parts.rate, monotonicMs), burst: parts.rate.burst },
+        : { ...createRateLimiter(parts.rate, () => 0), burst: parts.rate.burst },
     clock: Date.now,
   })
   const routes = freeProxyCheckRoutes({ checkProxies })

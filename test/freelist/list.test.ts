@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { type TestContext, test } from 'node:test'
-import { httpClient } from '../support/http.ts'
+import { type Called, httpClient } from '../support/http.ts'
+import { machineMs } from '../support/machine-time.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { type Recorded, record } from './support/recorded.ts'
@@ -115,9 +116,9 @@ test('an endpoint that stops answering leaves the list within seconds, and comes
   const set = (state: string) =>
     pool.query('update work.free_proxies set state = $1 where ip = $2', [state, '8.8.8.8'])
   await set('not_answering')
-  const startMs = performance.now()
+  const startMs = machineMs()
   await until(async () => !(await has()), { everyMs: 100 })
-  assert.ok(performance.now() - startMs < 5_000)
+  assert.ok(machineMs() - startMs < 5_000)
   await set('live')
   await until(has, { everyMs: 100 })
 })
@@ -145,13 +146,17 @@ test('bad parameters are refused with the accepted set', async (t) => {
 })
 
 test('an address gets 120 lists at once, then 429 with the seconds to wait', async (t) => {
-  const { baseUrl, anybody } = await listed(t, [], { FAREBOX_RATE_LIMIT: 'on' })
-  const statuses = []
-  for (let n = 0; n < 130; n += 1)
-    statuses.push((await plainGet(`${baseUrl}/api/proxy-list?format=txt`)).status)
-  const taken = statuses.filter((status) => status === 200).length
-  assert.ok(taken >= 120 && taken < 130, `${taken} of 130`)
-  const refused = await anybody.get('/api/proxy-list')
-  assert.deepEqual([refused.status, refused.body.code], [429, 'rate_limited'])
-  assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+  const { anybody } = await listed(t, [], { FAREBOX_RATE_LIMIT: 'on' })
+  const startMs = performance.now()
+  const answers: Called[] = []
+  const refused = () => answers.find(({ status }) => status !== 200)
+  // A machine that is slow to answer so many gives back some meanwhile.
+  while (!refused())
+    answers.push(...(await Promise.all(Array.from({ length: 130 }, () => anybody.get('/api/proxy-list')))))
+  const back = Math.ceil((2 * (performance.now() - startMs)) / 1_000)
+  const taken = answers.filter(({ status }) => status === 200).length
+  assert.ok(taken >= 120 && taken <= 120 + back, `${taken} of ${answers.length}, ${back} back`)
+  const { status, body, headers } = refused()!
+  assert.deepEqual([status, body.code], [429, 'rate_limited'])
+  assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/)
 })

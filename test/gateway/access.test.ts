@@ -8,6 +8,7 @@ import { createAccounts } from '../../src/market/accounts/service.ts'
 import { planFold } from '../../src/market/plans/fold.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
 import { planStream } from '../../src/terms/streams.ts'
+import { machineMs } from '../support/machine-time.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { buyTraffic, usedBytesOf } from './budget-world.ts'
@@ -169,10 +170,10 @@ describe('who may use the gateway', () => {
     const { username, password } = await credentialOf(plan)
     const source = '203.0.113.77'
     for (let n = 0; n < 20; n += 1) await knock({ username, password: `guess${n}` }, { source })
-    const startedMs = performance.now()
+    const [startedMs, askedMs] = [performance.now(), machineMs()]
     const slowed = knock({ username, password: 'guess' }, { source })
     admitted(await knock({ username, password }, { source })).close({ error: null, host: null })
-    assert.ok(performance.now() - startedMs < 500)
+    assert.ok(machineMs() - askedMs < 500)
     await slowed
     assert.ok(performance.now() - startedMs >= 900)
   })

@@ -14,6 +14,7 @@ import {
   farebox as runCli,
   startFarebox,
 } from '../support/farebox.ts'
+import { machineMs } from '../support/machine-time.ts'
 import { ownPort } from '../support/own-port.ts'
 import { until } from '../support/until.ts'
 import { socksTo } from './support/clients.ts'
@@ -154,9 +155,9 @@ describe('what was bought carries traffic', () => {
     for (let n = 0; n < 6; n += 1)
       await assert.rejects(through(line), (error: Error) => /\(466\)/.test(inspect(error)))
     await buy('residential-premium', 1)
-    const toppedUpMs = performance.now()
+    const toppedUpMs = machineMs()
     await until(() => through(line), { what: 'traffic' })
-    assert.ok(performance.now() - toppedUpMs < 2_000)
+    assert.ok(machineMs() - toppedUpMs < 2_000)
   })
 
   test('a rented address is a proxy by itself, and what goes out comes from it', async () => {

@@ -133,10 +133,11 @@ test('a slow platform does not hold up another, nor take more places than it has
     call(profile, { handle: `slow-20000-${i}` }, { signal: stop.signal }),
   )
   await until(async () => (await standIn.journal()).mostAtOnce >= 20)
-  const began = performance.now()
+  let ended = 0
+  for (const each of slow) void each.then(() => ++ended)
   const quick = await Promise.all(Array.from({ length: 15 }, () => call(video, aVideo)))
   assert.ok(quick.every(({ outcome }) => outcome.kind === 'found'))
-  assert.ok(performance.now() - began < 5_000, `${performance.now() - began} ms`)
+  assert.ok(ended <= 5, `${ended} of the slow ones ended before them`)
   stop.abort()
   const outcomes = (await Promise.all(slow)).map(({ outcome }) =>
     outcome.kind === 'failed' ? outcome.code : '',

@@ -1,15 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { machineMs } from './machine-time.ts'
 
 /**
  * Waits until `check` gives something truthy and returns it; a throw of `check` counts as "not yet".
- * @throws when `timeoutMs` (default 30,000: a loaded machine is slow, not wrong) passes first, with the last error of `check` as its cause
+ * @throws when `timeoutMs` (default 30,000) pass first on a machine that has time, with the last error of `check` as its
+ * cause; a loaded machine is slow, not wrong, and has as much longer as it is loaded
  */
 export const until = async <Value>(
   check: () => Value | Promise<Value>,
   options: { readonly timeoutMs?: number; readonly everyMs?: number; readonly what?: string } = {},
 ): Promise<NonNullable<Value>> => {
   const timeoutMs = options.timeoutMs ?? 30_000
-  const deadlineMs = performance.now() + timeoutMs
+  const [startMs, deadlineMs] = [performance.now(), machineMs() + timeoutMs]
   let lastError: unknown
   for (;;) {
     try {
@@ -19,10 +21,13 @@ export const until = async <Value>(
     } catch (error) {
       lastError = error
     }
-    if (performance.now() > deadlineMs)
-      throw new Error(`${options.what ?? 'the condition'} did not come true within ${timeoutMs} ms`, {
-        cause: lastError,
-      })
+    if (machineMs() > deadlineMs) {
+      const passedMs = Math.round(performance.now() - startMs)
+      throw new Error(
+        `${options.what ?? 'the condition'} did not come true within ${timeoutMs} ms (${passedMs} by the wall)`,
+        { cause: lastError },
+      )
+    }
     await sleep(options.everyMs ?? 10)
   }
 }
