@@ -303,6 +303,7 @@ export const createApi = (parts: ApiParts): Api => {
       catalog: shared.catalog,
     },
     webhooks: { desk: webhookDesk, pool },
+    open: { ...tools.tools, ...shared },
     subscriptions: { ...shared, log, subscriptions },
     addresses: {
       ...shared,

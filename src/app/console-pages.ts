@@ -2,6 +2,7 @@ import { type AddressPagesDeps, addressPages } from '../console/addresses/pages.
 import type { CustomerDeps } from '../console/customer/deps.ts'
 import { customerPages } from '../console/customer/pages.ts'
 import type { ConsolePage } from '../console/pages/page.ts'
+import { type OpenPagesDeps, openPages } from '../console/public/pages.ts'
 import { confirmPages } from '../console/sign-in/confirm-pages.ts'
 import type { SignInDeps } from '../console/sign-in/desk.ts'
 import { passkeyPages } from '../console/sign-in/passkey-pages.ts'
@@ -17,6 +18,7 @@ export type PagesDeps = {
   readonly addresses: AddressPagesDeps
   readonly subscriptions: SubscriptionPagesDeps
   readonly webhooks: WebhookPagesDeps
+  readonly open: OpenPagesDeps
   readonly staff: StaffDeps
   readonly signIn: SignInDeps
 }
@@ -28,6 +30,7 @@ export const consolePages = (deps: PagesDeps): readonly ConsolePage[] => [
   ...subscriptionPages(deps.subscriptions),
   ...webhookPages(deps.webhooks),
   ...staffPages(deps.staff),
+  ...openPages(deps.open),
   ...sessionPages(deps.signIn),
   ...passkeyPages(deps.signIn),
   ...confirmPages(deps.signIn),

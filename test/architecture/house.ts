@@ -98,6 +98,7 @@ export const house = [
       'console/addresses',
       'console/subscriptions',
       'console/webhooks',
+      'console/public',
       'console/staff',
     ],
   },

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { record } from '../freelist/support/recorded.ts'
 import { launchBrowser, openPage, pictureOf, type Visit } from '../support/browser.ts'
 import { consoleOrigin, freshAccount, letterTo, linkIn, printedLink } from '../support/console.ts'
 import { operate } from '../support/operator.ts'
@@ -57,6 +58,7 @@ const filledAccount = async (service: Service) => {
     { product_id: 'residential-premium', quantity: 2, interval: 'month' },
     { key: account.key, headers: { 'Idempotency-Key': 'subscribe' } },
   )
+  await record(service.farebox.core.pool, [{ ip: '8.8.8.8', port: 3128 }])
   return {
     ...account,
     orderId: plan.body.orderId as string,
@@ -85,6 +87,14 @@ const pathsOf = ({ orderId, proxyId, webhookId, subscriptionId }: Filled): reado
   '/console/webhooks/new',
   `/console/webhooks/${webhookId}`,
   '/console/notices',
+  '/prices',
+  '/prices/residential-premium',
+  '/prices/mobile-dedicated',
+  '/free-proxies',
+  '/networks',
+  '/networks/AS15169',
+  '/ip-lookup?ip=8.8.8.8',
+  '/proxy-checker',
   '/console/sessions',
   '/console/passkeys',
   '/console/sign-in/sent',

@@ -1,17 +1,17 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
-import { createCheckProxies } from '../../freelist/check/check-proxies.ts'
+import { type CheckProxies, createCheckProxies } from '../../freelist/check/check-proxies.ts'
 import { freeProxyCheckRoutes } from '../../freelist/check/routes.ts'
 import { createSeats } from '../../freelist/check/seats.ts'
 import { createIpData } from '../../freelist/ip-data/ip-data.ts'
 import { installedFolders } from '../../freelist/ip-data/packages.ts'
-import { createLiveList } from '../../freelist/list/live-list.ts'
+import { createLiveList, type LiveList } from '../../freelist/list/live-list.ts'
 import { proxyListRoutes } from '../../freelist/list/routes.ts'
-import { createLookUp } from '../../freelist/lookup/lookup.ts'
+import { createLookUp, type LookUp } from '../../freelist/lookup/lookup.ts'
 import { ipLookupRoutes } from '../../freelist/lookup/routes.ts'
 import { mcpRoutes } from '../../freelist/mcp/routes.ts'
 import { createCensusTaker } from '../../freelist/networks/census.ts'
-import { createNetworks } from '../../freelist/networks/networks.ts'
+import { createNetworks, type Networks } from '../../freelist/networks/networks.ts'
 import { readPage, readRanges } from '../../freelist/networks/read.ts'
 import { networkRoutes } from '../../freelist/networks/routes.ts'
 import { isSandboxAddress } from '../../freelist/record/candidate.ts'
@@ -28,6 +28,17 @@ import type { FreeToolConfig } from './tool-settings.ts'
 /** Checks for people at once: each has up to five connections, and a caller has room for two orders of twenty. */
 const checksAtOnce = { total: 400, perCaller: 40 }
 
+/** The tools themselves, for pages. */
+export type FreeTools = {
+  readonly list: LiveList
+  readonly networks: Networks
+  /** What answers lack for want of data; null: nothing. */
+  readonly note: string | null
+  readonly lookUp: LookUp
+  readonly lookupLimit: RouteLimit | null
+  readonly checkProxies: CheckProxies
+}
+
 /** Opens the tools that need no key. */
 export const openFreeTools = (deps: {
   readonly pool: pg.Pool
@@ -39,7 +50,7 @@ export const openFreeTools = (deps: {
   readonly sandbox: boolean
   readonly checks: OneOffChecks
   readonly publicUrl: () => string
-}): { readonly routes: readonly Route[]; stop(): Promise<void> } => {
+}): { readonly routes: readonly Route[]; readonly tools: FreeTools; stop(): Promise<void> } => {
   const { pool, clock, monotonicMs, logger, rates, sandbox, checks, publicUrl } = deps
   const limitOf = (rate: Rate | undefined): RouteLimit | null => {
     if (rate === undefined) return null
@@ -97,6 +108,7 @@ export const openFreeTools = (deps: {
       ...networkRoutes({ networks, note: data.note, limit: limitOf(rates?.list) }),
       ...mcpRoutes({ list, lookUp, checkProxies, limits, publicUrl, version, logger }),
     ],
+    tools: { list, networks, note: data.note, lookUp, lookupLimit: limits.lookup, checkProxies },
     stop: census.stop,
   }
 }

@@ -1,5 +1,14 @@
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
 
+/** What search engines are told of a page. */
+export type Indexed = {
+  /** The one path that the page is known by, with what is asked for where that makes another page. */
+  readonly path: string
+  readonly description: string
+  /** What it is about, in the words of schema.org (JSON-LD). */
+  readonly data?: Readonly<Record<string, unknown>>
+}
+
 /** What is on a page. */
 export type View = {
   /** Names the page in its heading and in the browser. */
@@ -11,6 +20,8 @@ export type View = {
   readonly same?: readonly string[]
   /** Scripts of islands that the page holds. */
   readonly scripts?: readonly string[]
+  /** For search engines; left out: they are to stay away. */
+  readonly indexed?: Indexed
   /** A page without navigation, for whoever is not signed in yet. */
   readonly alone?: true
 }
@@ -33,6 +44,8 @@ export type Surroundings = {
   readonly person: string | null
   /** The account that a member of the staff looks at; null: none. */
   readonly viewing: string | null
+  /** Where the pages are, e.g. `https://shop.example`; null where it makes no difference. */
+  readonly origin: string | null
   /** The name of the service. */
   readonly name: string
 }
@@ -83,7 +96,7 @@ const side = (around: Surroundings): Html => html`<header class="side"><div>
 ${navOf(around)}
 <div class="me">${
   around.person === null
-    ? null
+    ? html`<p><a href="/console/sign-in">Sign in</a></p>`
     : html`<p>${around.person}</p>
 <form method="post" action="/console/sign-out"><button class="plain">Sign out</button></form>`
 }
@@ -104,6 +117,16 @@ const bannerOf = (viewing: string | null): Html =>
     : html`<div class="banner" role="status"><p>You see the pages of <strong>${viewing}</strong> as it sees them. Nothing can be changed here, and the log says that you looked.</p>
 <form method="post" action="/console/view/stop"><button>Stop looking</button></form></div>`
 
+/** JSON that ends no element it stands in. */
+const scriptJson = (data: object): Html => ({ html: JSON.stringify(data).replaceAll('<', '\\u003c') })
+
+const forEngines = ({ indexed }: View, { origin }: Surroundings): Html =>
+  indexed === undefined || origin === null
+    ? html`<meta name="robots" content="noindex">\n`
+    : html`<meta name="description" content="${indexed.description}">
+<link rel="canonical" href="${origin}${indexed.path}">
+${indexed.data === undefined ? null : html`<script type="application/ld+json">${scriptJson({ '@context': 'https://schema.org', url: `${origin}${indexed.path}`, ...indexed.data })}</script>\n`}`
+
 /** A whole page in its frame. */
 export const framed = (view: View, around: Surroundings): string => {
   const { title, body, acts, same = [], scripts = [], alone } = view
@@ -117,8 +140,7 @@ ${sameOf(same)}</main>`
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="robots" content="noindex">
-<title>${title} · ${around.name}</title>
+${forEngines(view, around)}<title>${title} · ${around.name}</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${around.style}">
 ${scripts.map((script) => html`<script type="module" src="${script}"></script>\n`)}</head>

@@ -60,6 +60,7 @@ export const pagerOf = (
   path: string,
   query: Readonly<Record<string, string>>,
   { before, next }: { readonly before: string | null; readonly next: string | null },
+  words: { readonly first: string; readonly next: string } = { first: 'Newest', next: 'Older' },
 ): Html => {
   if (before === null && next === null) return nothing
   const to = (more: Readonly<Record<string, string>>): string => {
@@ -67,8 +68,8 @@ export const pagerOf = (
     return text === '' ? path : `${path}?${text}`
   }
   return html`<nav class="pager" aria-label="Pages">
-${before === null ? null : html`<a href="${to({})}" rel="first">Newest</a>`}
-${next === null ? null : html`<a href="${to({ before: next })}" rel="next">Older</a>`}
+${before === null ? null : html`<a href="${to({})}" rel="first">${words.first}</a>`}
+${next === null ? null : html`<a href="${to({ before: next })}" rel="next">${words.next}</a>`}
 </nav>`
 }
 

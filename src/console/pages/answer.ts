@@ -85,6 +85,7 @@ export const surroundings = (
   navigation: [],
   person: null,
   viewing: null,
+  origin: null,
   name: deps.name,
   ...more,
 })

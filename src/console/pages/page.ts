@@ -5,6 +5,7 @@ import type { Typed } from '../frame/form.ts'
 import type { Theme, View } from '../frame/frame.ts'
 import type { Role } from '../frame/roles.ts'
 import type { Browser, Session } from '../session/sessions.ts'
+import type { publicRoots } from './origin.ts'
 
 /** The account whose pages are shown. */
 export type ShownAccount = {
@@ -88,8 +89,8 @@ type Act<V extends Visit> = {
 }
 
 type Common = {
-  /** In the form of the HTTP server's paths, e.g. `/console/orders/{id}`. */
-  readonly path: `/console${string}`
+  /** In the form of the HTTP server's paths, e.g. `/console/orders/{id}`; of everybody's pages below `publicRoots`, too. */
+  readonly path: `/console${string}` | `${(typeof publicRoots)[number]}${string}`
   /** Stable, for logs and metrics: `showKeys`. */
   readonly name: string
   /** What the page is, in a few words without a full stop. */

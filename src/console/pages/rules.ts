@@ -16,8 +16,8 @@ export const mayVisit = (page: ConsolePage, visitor: Visitor | null): boolean =>
   return page.for === 'person' || page.for.some((role) => visitor.roles.has(role))
 }
 
-/** The pages that stand in the navigation of this visitor. */
-export const navigationOf = (pages: readonly ConsolePage[], visitor: Visitor): readonly NavGroup[] => {
+/** The pages that stand in the navigation of this visitor; null: of nobody that is known. */
+export const navigationOf = (pages: readonly ConsolePage[], visitor: Visitor | null): readonly NavGroup[] => {
   const groups = new Map<string, { path: string; label: string }[]>()
   for (const page of pages)
     if (page.nav && mayVisit(page, visitor)) {

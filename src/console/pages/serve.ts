@@ -95,8 +95,9 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       theme: visit.theme,
       path: visit.path,
       flash,
+      navigation: navigationOf(pages, visitor),
+      origin: deps.origin(),
       ...(visitor && {
-        navigation: navigationOf(pages, visitor),
         person: visitor.name === '' ? visitor.session.subjectId : visitor.name,
         viewing: isViewing(visitor) ? (visitor.account?.email ?? visitor.session.viewing) : null,
       }),

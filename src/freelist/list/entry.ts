@@ -57,8 +57,11 @@ export const entryOf = (endpoint: Endpoint, facts: IpFacts): ListEntry => ({
 
 const orLast = (value: number | null): number => value ?? Number.MAX_SAFE_INTEGER
 
+/** What the order of the list looks at. */
+export type Worth = Pick<ListEntry, 'uptime_24h' | 'latency_ms' | 'ip' | 'port'>
+
 /** The one that was up most comes first, then the quicker one; then by address, so that the order is always the same. */
-export const byWorth = (a: ListEntry, b: ListEntry): number =>
+export const byWorth = (a: Worth, b: Worth): number =>
   (b.uptime_24h ?? -1) - (a.uptime_24h ?? -1) ||
   orLast(a.latency_ms) - orLast(b.latency_ms) ||
   (a.ip < b.ip ? -1 : a.ip > b.ip ? 1 : a.port - b.port)

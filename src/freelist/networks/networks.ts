@@ -11,6 +11,14 @@ import type { QuietRow, RecordOfRanges } from './read.ts'
 
 /** Rows of each list. */
 export const mostRows = 200
+const largestAsn = 4_294_967_295
+
+/** The number of `7922` or `AS7922`; null for anything else. */
+export const asnOf = (text: string): number | null => {
+  const asn = /^(?:as)?\d{1,10}$/i.test(text) ? Number(text.replace(/^as/i, '')) : 0
+  return asn >= 1 && asn <= largestAsn ? asn : null
+}
+
 /** What was read of one network is served for so long. */
 const keptMs = 3_000
 const keptNetworks = 200
@@ -43,7 +51,11 @@ const noteOf = (asn: number, live: number, notAnswering: number): string | null 
     : `${none}; ${notAnswering} endpoints that answered before are checked again and again, and listed as soon as they answer`
 }
 
-const byLife = (a: Network, b: Network): number =>
+/** What the order of networks looks at. */
+export type Rank = Pick<Network, 'live' | 'not_answering' | 'never_answered' | 'asn'>
+
+/** Those with most live proxies come first. */
+export const byLife = (a: Rank, b: Rank): number =>
   b.live - a.live || b.not_answering - a.not_answering || b.never_answered - a.never_answered || a.asn - b.asn
 
 export const createNetworks = (deps: {

@@ -4,16 +4,12 @@ import { pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { type Route, type RouteLimit, route } from '../../platform/http/route.ts'
 import { filterFields } from '../list/filter.ts'
 import { NetworkPage, NetworkRecord, pageExample, recordExample } from './answers.ts'
-import { mostRows, type Networks } from './networks.ts'
+import { asnOf, mostRows, type Networks } from './networks.ts'
 
-const largestAsn = 4_294_967_295
-
-/** `7922` or `AS7922`. */
 const asnParam = z
   .string()
-  .regex(/^(?:as)?\d{1,10}$/i)
-  .transform((text) => Number(text.replace(/^as/i, '')))
-  .pipe(z.int().min(1).max(largestAsn))
+  .refine((text) => asnOf(text) !== null)
+  .transform((text) => asnOf(text) ?? 0)
   .meta({ description: 'The AS number, with or without AS before it.', override: { type: 'string' } })
 
 /** `GET /api/networks` and one of them: what each network has of live and of former proxies, for everybody. */
