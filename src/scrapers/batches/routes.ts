@@ -4,8 +4,8 @@ import { JsonBytes } from '../../platform/http/json-bytes.ts'
 import { ownToAccount, type Route, route } from '../../platform/http/route.ts'
 import { dollarsOfMicros } from '../../terms/money.ts'
 import type { TakeScrape } from '../calls/rate.ts'
-import { ScrapeAnswer } from '../calls/routes.ts'
-import { scraperOf } from '../catalog/table.ts'
+import { ScrapeAnswer, scrapeExample } from '../calls/routes.ts'
+import { namedScraper } from '../calls/service.ts'
 import { itemRequestId, type ScrapeBatches, type ShownBatch } from './service.ts'
 
 export const maxInputs = 100
@@ -81,17 +81,6 @@ const example = {
   ],
 } as const satisfies z.infer<typeof Batch>
 
-const answerExample: z.input<typeof ScrapeAnswer> = {
-  platform: 'reddit',
-  operation: 'subreddit',
-  requestId: `${batchId}.1`,
-  data: { display_name: 'askreddit', subscribers: 57_000_000 },
-  nextCursor: null,
-  billing: { priceUsd: '0.0030', billed: true },
-  fetchedAt: '2026-11-21T02:30:00.000Z',
-  cached: false,
-}
-
 const common = { tag: 'Scrapers', access: 'scrape', customer: ownToAccount('a batch of scrapes is') } as const
 const noBatch = () => refuse('not_found', 'there is no such batch, or it was over more than a day ago')
 
@@ -140,12 +129,7 @@ export const scrapeBatchRoutes = (deps: {
     errors: ['unknown_scraper', 'bad_input', 'idempotency_conflict', 'result_expired'],
     handler: async ({ caller, requestId, body }) => {
       const { platform, operation, inputs } = body
-      const row = scraperOf(platform, operation)
-      if (row === null)
-        throw refuse(
-          'unknown_scraper',
-          'no scraper has this platform and operation; GET /v1/scrape lists them',
-        )
+      const row = namedScraper(platform, operation)
       const { accountId, keyId } = caller
       const cause = { actor: { kind: 'key', accountId, keyId }, correlationId: requestId } as const
       const { position, isNew, ...batch } = await deps.batches.accept(
@@ -185,7 +169,13 @@ export const scrapeBatchRoutes = (deps: {
     writes: false,
     params: z.object({ id: z.string(), n: z.string() }),
     examples: { params: { id: batchId, n: '1' } },
-    responses: { 200: { description: 'The answer.', body: ScrapeAnswer, example: answerExample } },
+    responses: {
+      200: {
+        description: 'The answer.',
+        body: ScrapeAnswer,
+        example: { ...scrapeExample, requestId: `${batchId}.1` },
+      },
+    },
     errors: ['not_found'],
     handler: async ({ caller, params: { id, n } }) => {
       const bytes = /^[1-9]\d{0,2}$/.test(n)

@@ -16,7 +16,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { isResult } from '../calls/events.ts'
 import { scrapeRef } from '../calls/fold.ts'
 import type { Results } from '../calls/results.ts'
-import { checkInput } from '../catalog/check.ts'
+import { inputOf } from '../calls/service.ts'
 import type { ScraperRow } from '../catalog/row.ts'
 import { decideAccept } from './decide.ts'
 import { scrapeBatchRef } from './fold.ts'
@@ -57,18 +57,6 @@ const conflict = () =>
     'this X-Request-Id was used before with another batch; send a new one for a new batch',
   )
 
-/** @throws ApiError for the first input that the scraper does not take */
-const checkInputs = ({ row, inputs }: BatchRequest): void => {
-  for (const [at, input] of inputs.entries()) {
-    const checked = checkInput(row, input)
-    if (checked.ok) continue
-    const { code, message, details } = checked.refusal
-    const where = `inputs[${at}]`
-    if (code === 'unknown_field') throw refuse(code, `${where}: ${message}`)
-    throw refuse(code, `${where}: ${message}`, { details: `${where}: ${details}` })
-  }
-}
-
 const fingerprintOf = ({ row, inputs }: BatchRequest): string =>
   hash('sha256', JSON.stringify([row.platform, row.operation, inputs.map(canonical)]), 'hex')
 
@@ -92,8 +80,8 @@ export const createScrapeBatches = (deps: {
     find,
 
     accept: async (request, cause) => {
-      checkInputs(request)
       const { accountId, keyId, requestId, row, inputs } = request
+      for (const [at, input] of inputs.entries()) inputOf(row, input, `inputs[${at}]: `)
       const { platform, operation } = row
       const batchId = scrapeBatchIdOf(accountId, requestId)
       const fingerprint = fingerprintOf(request)

@@ -1,10 +1,12 @@
 import type pg from 'pg'
 import type { Rate } from '../../platform/http/rate-limit.ts'
+import { createGathered } from '../../platform/postgres/gathered.ts'
 
 /** Counts a request of an account. @returns 0 when it may go on, else the seconds to wait */
 export type TakeScrape = (accountId: string) => Promise<number>
 
-type Waiting = { readonly resolve: (waitS: number) => void; readonly reject: (error: unknown) => void }
+/** A request of an account; each is one of its own. */
+type Asked = { readonly accountId: string }
 
 type Row = { account_id: string; taken: number; wait_ms: number }
 
@@ -38,42 +40,22 @@ const takeText = `
  * request waits for no disk; requests that come while a statement is under way share the next one.
  */
 export const createScrapeRate = (pool: Pick<pg.Pool, 'query'>, { burst, perSecond }: Rate): TakeScrape => {
-  let waiting = new Map<string, Waiting[]>()
-  let running = false
-
-  const take = async (asked: ReadonlyMap<string, readonly Waiting[]>): Promise<void> => {
+  const take = createGathered<Asked, number>(async (all) => {
+    const asked = Map.groupBy(all, ({ accountId }) => accountId)
     const { rows } = await pool.query<Row>({
       name: 'scrape-rate',
       text: takeText,
       values: [[...asked.keys()], [...asked.values()].map(({ length }) => length), burst, perSecond],
     })
-    for (const { account_id, taken, wait_ms } of rows)
-      for (const [n, { resolve }] of (asked.get(account_id) ?? []).entries())
-        resolve(n < taken ? 0 : wait_ms / 1000)
-  }
-
-  const run = async (): Promise<void> => {
-    while (waiting.size > 0) {
-      const asked = waiting
-      waiting = new Map()
-      try {
-        await take(asked)
-      } catch (error) {
-        for (const one of asked.values()) for (const { reject } of one) reject(error)
-      }
-    }
-    running = false
-  }
-
-  return (accountId) => {
-    const { promise, resolve, reject } = Promise.withResolvers<number>()
-    const same = waiting.get(accountId)
-    if (same) same.push({ resolve, reject })
-    else waiting.set(accountId, [{ resolve, reject }])
-    if (!running) {
-      running = true
-      setImmediate(() => void run())
-    }
-    return promise
+    return new Map(
+      rows.flatMap(({ account_id, taken, wait_ms }) =>
+        (asked.get(account_id) ?? []).map((one, n) => [one, n < taken ? 0 : wait_ms / 1000] as const),
+      ),
+    )
+  })
+  return async (accountId) => {
+    const waitS = await take({ accountId })
+    if (waitS === undefined) throw new Error(`the rate of ${accountId} was not answered`)
+    return waitS
   }
 }

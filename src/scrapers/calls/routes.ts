@@ -5,11 +5,10 @@ import { wordQuery } from '../../platform/http/query.ts'
 import { ownToAccount, type Route, route } from '../../platform/http/route.ts'
 import { dollarsOfMicros } from '../../terms/money.ts'
 import type { ScraperRow } from '../catalog/row.ts'
-import { scraperOf } from '../catalog/table.ts'
 import type { CacheDays } from '../provider/port.ts'
 import { billingHeaders, withHeaders } from './answers.ts'
 import type { TakeScrape } from './rate.ts'
-import { inputOf, type Scrapes } from './service.ts'
+import { inputOf, namedScraper, type Scrapes } from './service.ts'
 
 export const ScrapeAnswer = z
   .object({
@@ -65,7 +64,7 @@ const query = z.object({
   ).optional(),
 })
 
-const example = {
+export const scrapeExample = {
   platform: 'reddit',
   operation: 'subreddit',
   requestId: 'scrape-1',
@@ -74,7 +73,7 @@ const example = {
   billing: { priceUsd: '0.0030', billed: true },
   fetchedAt: '2026-11-21T02:30:00.000Z',
   cached: false,
-} as const
+} as const satisfies z.input<typeof ScrapeAnswer>
 
 /** Of each answer of a call, and of its refusals once the scraper is known. */
 const headers = {
@@ -135,7 +134,7 @@ export const scrapeRoutes = (deps: {
         override: { type: 'object', additionalProperties: true },
       }),
       examples: {
-        params: { platform: example.platform, operation: example.operation },
+        params: { platform: scrapeExample.platform, operation: scrapeExample.operation },
         body: { subreddit: 'AskReddit' },
       },
       ...(rate && { limit: { per: 'account' as const, take: rate } }),
@@ -144,7 +143,7 @@ export const scrapeRoutes = (deps: {
           description:
             'What was found, or that nothing was; with `dryRun=true` what would be asked and its price.',
           body: z.union([ScrapeAnswer, ScrapeDryRun]),
-          example,
+          example: scrapeExample,
           headers,
         },
       },
@@ -169,12 +168,7 @@ export const scrapeRoutes = (deps: {
         body,
         headers: sent,
       }) => {
-        const row = scraperOf(platform, operation)
-        if (row === null)
-          throw refuse(
-            'unknown_scraper',
-            'no scraper has this platform and operation; GET /v1/scrape lists them',
-          )
+        const row = namedScraper(platform, operation)
         const { accountId, keyId } = caller
         const fresh = sent['x-request-id'] === undefined
         return tellingBill(row.priceMicros, async () => {

@@ -14,6 +14,7 @@ import { dollarsOfMicros } from '../../terms/money.ts'
 import { scrapeStream } from '../../terms/streams.ts'
 import { checkInput, type InputRefusal } from '../catalog/check.ts'
 import type { ScraperRow } from '../catalog/row.ts'
+import { scraperOf } from '../catalog/table.ts'
 import {
   type Admission,
   type CacheDays,
@@ -77,14 +78,32 @@ const conflict = () =>
     'this X-Request-Id was used before with another scraper or body; send a new one for a new call',
   )
 
-const refuseInput = ({ code, message, details }: InputRefusal) =>
-  code === 'unknown_field' ? refuse(code, message) : refuse(code, message, { details })
+const refuseInput = ({ code, message, details }: InputRefusal, where: string) =>
+  code === 'unknown_field'
+    ? refuse(code, where + message)
+    : refuse(code, where + message, { details: where + details })
 
-/** What a scraper is asked with. @throws ApiError: bad_input, unknown_field */
-export const inputOf = (row: ScraperRow, body: Readonly<Record<string, unknown>>): ScrapeInput => {
+/**
+ * What a scraper is asked with.
+ * @param where what a refusal begins with, such as `inputs[3]: `
+ * @throws ApiError: bad_input, unknown_field
+ */
+export const inputOf = (
+  row: ScraperRow,
+  body: Readonly<Record<string, unknown>>,
+  where = '',
+): ScrapeInput => {
   const checked = checkInput(row, body)
-  if (!checked.ok) throw refuseInput(checked.refusal)
+  if (!checked.ok) throw refuseInput(checked.refusal, where)
   return checked.input
+}
+
+/** The scraper that a request names. @throws ApiError: unknown_scraper */
+export const namedScraper = (platform: string, operation: string): ScraperRow => {
+  const row = scraperOf(platform, operation)
+  if (row === null)
+    throw refuse('unknown_scraper', 'no scraper has this platform and operation; GET /v1/scrape lists them')
+  return row
 }
 
 /** A request with what its id comes to. */
