@@ -4,7 +4,7 @@ import { groups } from '../../projections/groups.ts'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import { scraperOf } from '../../src/scrapers/catalog/table.ts'
 import type { ScrapeOutcome } from '../../src/scrapers/provider/port.ts'
-import { allOf, earnedOf } from '../../src/scrapers/usage/costs.ts'
+import { earnedOf } from '../../src/scrapers/usage/costs.ts'
 import { readPlatformCosts, readScrapeUsage } from '../../src/scrapers/usage/usage.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { failed, found, scrapeWorld } from './world.ts'
@@ -63,7 +63,7 @@ test('usage counts each call once, by what came of it, and what was charged is w
   assert.deepEqual([past.rows.length, past.total, past.totals.calls], [0, 2, 8])
 
   const costs = await readPlatformCosts(world.pool, { from: null, to: null })
-  const rows = costs.map((cost) => earnedOf(cost, 1_880))
+  const rows = costs.rows.map((cost) => earnedOf(cost, 1_880))
   assert.deepEqual(
     rows.map(({ platform, credits, costMicros, marginMicros }) => ({
       platform,
@@ -76,6 +76,8 @@ test('usage counts each call once, by what came of it, and what was charged is w
       { platform: 'reddit', credits: 7, costMicros: 13_160, marginMicros: -7_160 },
     ],
   )
-  assert.equal(allOf(rows).marginMicros, 68_960)
-  assert.equal(allOf(costs.map((cost) => earnedOf(cost, null))).costMicros, null)
+  assert.equal(earnedOf(costs.totals, 1_880).marginMicros, 68_960)
+  assert.equal(earnedOf(costs.totals, null).costMicros, null)
+  const before2020 = await readPlatformCosts(world.pool, { from: null, to: '2020-01-01' })
+  assert.deepEqual([before2020.rows, before2020.totals.calls], [[], 0])
 })

@@ -6,8 +6,8 @@ import { books } from '../../../projections/groups.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { dayQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import { allOf, type Earned, earnedOf } from './costs.ts'
-import { readPlatformCosts } from './usage.ts'
+import { type Earned, earnedOf } from './costs.ts'
+import { readPlatformCosts, type ScrapeCost } from './usage.ts'
 import { daysOf } from './usage-routes.ts'
 
 const micros = z
@@ -40,7 +40,7 @@ const shown = ({
   credits,
   costMicros,
   marginMicros,
-}: Omit<Earned, 'platform'>) => ({
+}: ScrapeCost & Earned) => ({
   calls,
   billed,
   failed,
@@ -98,13 +98,13 @@ export const scrapeFinanceRoutes = (deps: {
       const days = daysOf(query)
       if (!(await deps.progress.reached(books.name, await deps.log.head(), waitMs)))
         throw new ReadsBehind('the books have not come as far as the log; try again')
-      const costs = await readPlatformCosts(deps.pool, days)
-      const rows = costs.map((cost) => earnedOf(cost, deps.creditMicros))
+      const { rows, totals } = await readPlatformCosts(deps.pool, days)
+      const earned = (cost: ScrapeCost) => shown(earnedOf(cost, deps.creditMicros))
       return {
         status: 200,
         body: {
-          platforms: rows.map((row) => ({ platform: row.platform, ...shown(row) })),
-          totals: shown(allOf(rows)),
+          platforms: rows.map((row) => ({ platform: row.platform, ...earned(row) })),
+          totals: earned(totals),
         },
       }
     },

@@ -21,8 +21,8 @@ export type ScrapeUsage = {
 
 export type ScrapeUsageRow = ScrapeUsage & { readonly key: string }
 
-/** What a platform brought, and what its calls cost at the providers, in their credits. */
-export type PlatformCost = ScrapeUsage & { readonly platform: string; readonly credits: number }
+/** What calls brought, and what they cost at the providers, in their credits. */
+export type ScrapeCost = ScrapeUsage & { readonly credits: number }
 
 const keys: Readonly<Record<UsageDimension, string>> = {
   day: 'day',
@@ -60,14 +60,9 @@ type Figures = {
   readonly credits: number
 }
 
-const usageOf = ({
-  not_found: notFound,
-  charged: chargedMicros,
-  credits: _,
-  ...rest
-}: Figures): ScrapeUsage => {
-  const { calls, billed, found, empty, restricted, failed, cached } = rest
-  return { calls, billed, found, empty, notFound, restricted, failed, cached, chargedMicros }
+const usageOf = (row: Figures): ScrapeUsage => {
+  const { calls, billed, found, empty, not_found: notFound, restricted, failed, cached } = row
+  return { calls, billed, found, empty, notFound, restricted, failed, cached, chargedMicros: row.charged }
 }
 
 const inDays = (from: string, to: string): string =>
@@ -104,16 +99,21 @@ export const readScrapeUsage = async (
   }
 }
 
-/** What each platform brought and cost over all accounts, the most charged first. */
+/** What each platform brought and cost over all accounts, the most charged first, and what all of them do. */
 export const readPlatformCosts = async (
   pool: pg.Pool,
   { from, to }: Days,
-): Promise<readonly PlatformCost[]> => {
-  const { rows } = await pool.query<Figures & { readonly platform: string }>({
+): Promise<{
+  readonly rows: readonly (ScrapeCost & { readonly platform: string })[]
+  readonly totals: ScrapeCost
+}> => {
+  const { rows } = await pool.query<Figures & { readonly platform: string | null }>({
     name: 'scrape-costs',
     text: `select platform, ${figures} from read.scrape_usage where ${inDays('$1', '$2')}
-            group by platform order by charged desc, platform`,
+            group by grouping sets ((platform), ()) order by platform is null, charged desc, platform`,
     values: [from, to],
   })
-  return rows.map((row) => ({ platform: row.platform, credits: row.credits, ...usageOf(row) }))
+  const costs = rows.map(({ platform, ...row }) => ({ platform, credits: row.credits, ...usageOf(row) }))
+  const { platform: _, ...totals } = costs.pop()!
+  return { totals, rows: costs.map((cost) => ({ ...cost, platform: cost.platform! })) }
 }
