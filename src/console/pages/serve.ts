@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Clock } from '../../kernel/clock.ts'
-import type { Cause } from '../../platform/eventstore/event.ts'
 import { ApiError } from '../../platform/http/errors.ts'
 import type { ApiRequest, Route } from '../../platform/http/route.ts'
 import { route } from '../../platform/http/route.ts'
@@ -10,7 +9,7 @@ import { readTyped } from '../frame/form.ts'
 import { framed, type Theme, type View } from '../frame/frame.ts'
 import type { Once } from '../session/once.ts'
 import { newSecret } from '../session/secret.ts'
-import type { Session, Sessions } from '../session/sessions.ts'
+import { type Session, type Sessions, sessionCause } from '../session/sessions.ts'
 import { alonePage, notFound, type PageAnswer, pageHeaders, pageResponses, surroundings } from './answer.ts'
 import { assetRoute } from './asset-route.ts'
 import { dropCookie, flashCookie, flashOf, readCookies } from './cookies.ts'
@@ -139,16 +138,6 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     }
   }
 
-  const causeOf = ({ session }: Visitor, requestId: string): Cause => ({
-    actor: {
-      kind: 'session',
-      subjectId: session.subjectId,
-      sessionId: session.sessionId,
-      method: session.method,
-    },
-    correlationId: requestId,
-  })
-
   /** The visit with everything that the page asks for; the page's type was checked where it was made. */
   const filled = (visit: Visit): never => {
     const { visitor } = visit
@@ -158,7 +147,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
         : {
             ...visit,
             visitor,
-            cause: causeOf(visitor, visit.requestId),
+            cause: sessionCause(visitor.session, visit.requestId),
             ...(visitor.account && { account: visitor.account }),
           }
     return whole as never

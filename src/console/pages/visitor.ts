@@ -7,7 +7,7 @@ import type { Role } from '../frame/roles.ts'
 import { isStaff } from '../people/decide.ts'
 import type { People } from '../people/service.ts'
 import { findStaff } from '../people/vault.ts'
-import type { Session } from '../session/sessions.ts'
+import { type Session, sessionCause } from '../session/sessions.ts'
 import type { ShownAccount, Visitor } from './page.ts'
 
 const accountRoles = ({ reseller }: ShownAccount): readonly Role[] =>
@@ -33,11 +33,8 @@ export const createVisitors = ({
   }
 
   return async (session: Session, requestId: string): Promise<Visitor | null> => {
-    const { subjectId, sessionId, method, viewing } = session
-    const cause: Cause = {
-      actor: { kind: 'session', subjectId, sessionId, method },
-      correlationId: requestId,
-    }
+    const { subjectId, method, viewing } = session
+    const cause = sessionCause(session, requestId)
     if (!isStaff(subjectId)) {
       const account = await findAccount(subjectId as AccountId, cause)
       return account && { session, roles: new Set(accountRoles(account)), name: account.email, account }

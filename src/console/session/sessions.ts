@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import { newId } from '../../kernel/ids.ts'
-import type { SignInMethod } from '../../platform/eventstore/event.ts'
+import type { Cause, SignInMethod } from '../../platform/eventstore/event.ts'
 import { isStaff } from '../people/decide.ts'
 import { hashOfSecret, newSecret } from './secret.ts'
 
@@ -20,6 +20,12 @@ export const lifetimes = {
 export const confirmedMs = 5 * minuteMs
 /** A use is written down at most once in this time. */
 const seenEveryMs = minuteMs
+
+/** Of the events of what is done in a session. */
+export const sessionCause = (
+  { subjectId, sessionId, method }: Pick<Session, 'subjectId' | 'sessionId' | 'method'>,
+  requestId: string,
+): Cause => ({ actor: { kind: 'session', subjectId, sessionId, method }, correlationId: requestId })
 
 export type Session = {
   readonly sessionId: string

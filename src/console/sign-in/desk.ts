@@ -11,7 +11,7 @@ import type { People } from '../people/service.ts'
 import type { Codes } from '../session/codes.ts'
 import type { Links } from '../session/links.ts'
 import type { Passkeys } from '../session/passkeys.ts'
-import { newSessionId, type Opened, type Sessions } from '../session/sessions.ts'
+import { newSessionId, type Opened, type Sessions, sessionCause } from '../session/sessions.ts'
 
 /** What the pages of signing in work with. */
 export type SignInDeps = {
@@ -70,15 +70,13 @@ export const signIn = async (
   method: SignInMethod,
 ): Promise<readonly string[] | null> => {
   const sessionId = newSessionId(subjectId)
-  const cause: Cause = {
-    actor: { kind: 'session', subjectId, sessionId, method },
-    correlationId: visit.requestId,
-  }
+  const session = { subjectId, sessionId, method }
+  const cause = sessionCause(session, visit.requestId)
   if (!isStaff(subjectId) && (await accounts.read(subjectId as AccountId, cause)) === null) return null
-  const done = await people.signIn({ subjectId, sessionId, method }, cause)
+  const done = await people.signIn(session, cause)
   if (done.outcome === 'refused') return null
   if (visit.visitor) await endSession({ people, sessions }, visit.visitor.session, 'signed_out', cause)
-  const opened = await sessions.open({ subjectId, sessionId, method }, visit.browser)
+  const opened = await sessions.open(session, visit.browser)
   return [sessionCookie(opened, visit.nowMs), dropCookie('asking')]
 }
 
