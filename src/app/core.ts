@@ -26,12 +26,12 @@ import { refuseAbsent } from '../platform/postgres/absent.ts'
 import { migrate } from '../platform/postgres/migrate.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
 import { clientConfig, createPool, type PoolOptions } from '../platform/postgres/pool.ts'
-import { waitForDatabase } from '../platform/postgres/reachable.ts'
 import { withFilesIn } from '../platform/postgres/start-refused.ts'
 import { checkKeys, type Keys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { type ClockGuard, startClockGuard } from './clock-guard.ts'
 import type { Config } from './config.ts'
 import { allMigrations } from './migrations.ts'
+import { openPool } from './open-pool.ts'
 
 /** What the server and the command line share: database, keys, log and the command runner over them. */
 export type Core = {
@@ -132,28 +132,16 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   const { config, role, makes = role === 'server', systemClock, logger, hooks, metrics } = options
   const postgres = await openPostgres(config, role, makes)
   closing.add(postgres.stop)
-  let ending = false
-  const connection: PoolOptions = {
-    url: postgres.url,
-    applicationName: `farebox-${role}`,
-    max: role === 'server' ? config.poolSize : 4,
-    statementTimeoutMs: config.statementTimeoutMs,
-    onError: (error) => {
-      // A pool that was ended still has connections on their way out when Postgres stops.
-      if (!ending) logger.warn({ err: error }, 'a connection to Postgres broke')
+  const { pool, connection } = await openPool(
+    closing,
+    {
+      url: postgres.url,
+      applicationName: `farebox-${role}`,
+      max: role === 'server' ? config.poolSize : 4,
+      statementTimeoutMs: config.statementTimeoutMs,
     },
-  }
-  const pool = createPool(connection)
-  closing.add(() => {
-    ending = true
-    return pool.end()
-  })
-
-  await waitForDatabase(pool, {
-    url: postgres.url,
-    withinMs: databaseWaitMs,
-    onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
-  })
+    { withinMs: databaseWaitMs, logger },
+  )
   if (!makes) await refuseAbsent(pool, postgres.url)
   const applied = await migrate(pool, allMigrations, {
     ...(role === 'command' && { withinMs: databaseWaitMs }),

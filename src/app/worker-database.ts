@@ -3,11 +3,10 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Closing } from '../kernel/closing.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
-import { createPool } from '../platform/postgres/pool.ts'
-import { waitForDatabase } from '../platform/postgres/reachable.ts'
 import { StartRefused } from '../platform/postgres/start-refused.ts'
 import { checkKeys, type Keys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import type { Config } from './config.ts'
+import { openPool } from './open-pool.ts'
 
 const databaseWaitMs = 30_000
 /** A service that starts beside it makes the tables, which a first start folds from the whole log. */
@@ -50,25 +49,11 @@ export const openWorkerDatabase = async (
   const { config, applicationName, poolSize, needed, logger } = parts
   const postgres = await openPostgres(config, 'command', false)
   closing.add(postgres.stop)
-  let ending = false
-  const pool = createPool({
-    url: postgres.url,
-    applicationName,
-    max: poolSize,
-    statementTimeoutMs: 5_000,
-    onError: (error) => {
-      if (!ending) logger.warn({ err: error }, 'a connection to Postgres broke')
-    },
-  })
-  closing.add(() => {
-    ending = true
-    return pool.end()
-  })
-  await waitForDatabase(pool, {
-    url: postgres.url,
-    withinMs: databaseWaitMs,
-    onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
-  })
+  const { pool } = await openPool(
+    closing,
+    { url: postgres.url, applicationName, max: poolSize, statementTimeoutMs: 5_000 },
+    { withinMs: databaseWaitMs, logger },
+  )
   await tablesMade(pool, needed, logger)
   const keys = await loadKeys(config, await keysInUse(pool))
   await checkKeys(pool, keys)
