@@ -312,6 +312,7 @@ export const createApi = (parts: ApiParts): Api => {
       publicUrl: payments.publicUrl,
       gateway: config.gateway,
     },
+    projecting,
     origin: parts.consoleOrigin,
     sandboxSmtp: payments.sandboxSmtp,
     monotonicMs,

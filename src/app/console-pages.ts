@@ -1,6 +1,8 @@
 import { type AddressPagesDeps, addressPages } from '../console/addresses/pages.ts'
 import type { CustomerDeps } from '../console/customer/deps.ts'
 import { customerPages } from '../console/customer/pages.ts'
+import type { OperatorDeps } from '../console/operator/deps.ts'
+import { operatorPages } from '../console/operator/pages.ts'
 import type { ConsolePage } from '../console/pages/page.ts'
 import { type OpenPagesDeps, openPages } from '../console/public/pages.ts'
 import { confirmPages } from '../console/sign-in/confirm-pages.ts'
@@ -9,6 +11,7 @@ import { passkeyPages } from '../console/sign-in/passkey-pages.ts'
 import { sessionPages } from '../console/sign-in/session-pages.ts'
 import { signInPages } from '../console/sign-in/sign-in-pages.ts'
 import { type StaffDeps, staffPages } from '../console/staff/pages.ts'
+import { trailPages } from '../console/staff/trail-pages.ts'
 import { type SubscriptionPagesDeps, subscriptionPages } from '../console/subscriptions/pages.ts'
 import { type WebhookPagesDeps, webhookPages } from '../console/webhooks/pages.ts'
 
@@ -20,6 +23,7 @@ export type PagesDeps = {
   readonly webhooks: WebhookPagesDeps
   readonly open: OpenPagesDeps
   readonly staff: StaffDeps
+  readonly operator: OperatorDeps
   readonly signIn: SignInDeps
 }
 
@@ -31,6 +35,8 @@ export const consolePages = (deps: PagesDeps): readonly ConsolePage[] => [
   ...webhookPages(deps.webhooks),
   ...staffPages(deps.staff),
   ...openPages(deps.open),
+  ...trailPages(deps.operator),
+  ...operatorPages(deps.operator),
   ...sessionPages(deps.signIn),
   ...passkeyPages(deps.signIn),
   ...confirmPages(deps.signIn),

@@ -18,6 +18,7 @@ import { createRateLimiter } from '../platform/http/rate-limit.ts'
 import type { Route } from '../platform/http/route.ts'
 import { consolePages, type PagesDeps } from './console-pages.ts'
 import type { Core } from './core.ts'
+import { openStaffRooms, type StaffParts } from './staff-rooms.ts'
 
 export type Console = {
   readonly routes: readonly Route[]
@@ -33,7 +34,8 @@ const sandboxSender = 'Farebox <console@sandbox.example>'
 
 /** The pages that people live in, with everything behind them. */
 export const openConsole = (
-  parts: Omit<PagesDeps, 'staff' | 'signIn'> & {
+  parts: Omit<PagesDeps, 'staff' | 'operator' | 'signIn'> & {
+    readonly projecting: StaffParts['projecting']
     readonly core: Core
     /** Where people reach the console. */
     readonly origin: () => string
@@ -89,7 +91,8 @@ export const openConsole = (
       ? accountId
       : null
   }
-  const pages = consolePages({ ...parts, staff: { people, sessions, findAccount }, signIn })
+  const operator = openStaffRooms({ ...parts, people, findAccount })
+  const pages = consolePages({ ...parts, staff: { people, sessions, findAccount }, operator, signIn })
   return {
     routes: consoleRoutes(pages, {
       sessions,

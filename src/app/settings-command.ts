@@ -42,6 +42,13 @@ export const settingsHelp = (): readonly SettingHelp[] =>
     help: schema.description ?? '',
   }))
 
+/** Every setting with what is in force in this environment; secrets are masked, and a wrong one is told. */
+export const settingsInForce = (environment: NodeJS.ProcessEnv): readonly SettingInForce[] =>
+  settingsHelp().map((setting) => ({
+    ...setting,
+    ...inForce(setting.name as keyof typeof settings, setting.default, environment),
+  }))
+
 /** Lines fit into this many columns where no terminal says how wide it is; a very wide one is not filled. */
 const usualColumns = 100
 const mostColumns = 120
@@ -96,10 +103,7 @@ export const registerSettings = (
       'list every setting: what it is for, what it takes, its default, and what is in force here and where that comes from',
     )
     .action((options: { json?: boolean }) => {
-      const all = settingsHelp().map((setting) => ({
-        ...setting,
-        ...inForce(setting.name as keyof typeof settings, setting.default, environment),
-      }))
+      const all = settingsInForce(environment)
       out(options.json ? JSON.stringify(all) : settingsText(all, Math.min(columns, mostColumns)))
     })
 }

@@ -1,14 +1,10 @@
 import type { Command } from 'commander'
-import { retryDeliveries } from '../outbound/webhooks/retry-dead.ts'
-import { createWebhooks } from '../outbound/webhooks/service.ts'
-import { createWebhookValues } from '../outbound/webhooks/vault.ts'
-import { deliveryQueue } from '../outbound/webhooks/worker/delivery-queue.ts'
-import { type Cli, type CliContext, wholeNumber } from '../platform/cli/cli.ts'
+import { type Cli, wholeNumber } from '../platform/cli/cli.ts'
 import { CliMisuse, table } from '../platform/cli/output.ts'
-import { createVault } from '../platform/vault/seal.ts'
-import { type DeadItem, type Depth, depthOf, listDead, retryDead } from '../platform/work/queue/operate.ts'
+import { type DeadItem, type Depth, depthOf, listDead } from '../platform/work/queue/operate.ts'
 import type { QueueTable } from '../platform/work/queue/table.ts'
 import { queues } from './queues.ts'
+import { retryWork } from './retry-work.ts'
 
 const names = queues.map(({ name }) => name).join(', ')
 
@@ -16,20 +12,6 @@ const queueNamed = (name: string): QueueTable => {
   const found = queues.find((queue) => queue.name === name)
   if (!found) throw new CliMisuse(`no queue is called "${name}"; there are ${names}`)
   return found
-}
-
-/** A delivery is queued again by an event, everything else by its row. */
-const retry = (
-  { pool, keys, runner, clock, actor, correlationId }: CliContext,
-  queue: QueueTable,
-  items: readonly string[] | null,
-): Promise<number> => {
-  if (queue !== deliveryQueue) return retryDead(pool, queue, items, clock())
-  const values = createWebhookValues({ pool, vault: createVault(keys.master) })
-  return retryDeliveries({ pool, webhooks: createWebhooks({ runner, values }) }, items, {
-    actor,
-    correlationId,
-  })
 }
 
 const depthText = (depths: readonly Depth[]): string =>
@@ -85,7 +67,7 @@ export const registerWork = (program: Command, cli: Cli): void => {
       cli.action(async (context, options: { queue: string; item?: string[]; all?: boolean }) => {
         const { queue, item, all = false } = options
         if ((item !== undefined) === all) throw new CliMisuse('either --item or --all is needed')
-        const retried = await retry(context, queueNamed(queue), item ?? null)
+        const retried = await retryWork(context, queueNamed(queue), item ?? null, context)
         return { json: { retried }, text: `${retried} are tried again` }
       }),
     )

@@ -100,6 +100,7 @@ export const house = [
       'console/webhooks',
       'console/public',
       'console/staff',
+      'console/operator',
     ],
   },
   {

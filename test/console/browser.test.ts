@@ -6,7 +6,14 @@ import { test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { record } from '../freelist/support/recorded.ts'
 import { launchBrowser, openPage, pictureOf, type Visit } from '../support/browser.ts'
-import { consoleOrigin, freshAccount, letterTo, linkIn, printedLink } from '../support/console.ts'
+import {
+  consoleOrigin,
+  freshAccount,
+  letterTo,
+  linkIn,
+  printedLink,
+  staffBrowser,
+} from '../support/console.ts'
 import { operate } from '../support/operator.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -100,6 +107,35 @@ const pathsOf = ({ orderId, proxyId, webhookId, subscriptionId }: Filled): reado
   '/console/sign-in/sent',
 ]
 
+/** Pages of staff, about the same account. */
+const staffPathsOf = ({
+  accountId,
+  orderId,
+}: {
+  readonly accountId: string
+  readonly orderId: string
+}): readonly string[] => [
+  '/console/operator/search?q=nothing',
+  '/console/operator/accounts',
+  `/console/operator/accounts/${accountId}`,
+  `/console/operator/accounts/${accountId}/block`,
+  `/console/operator/accounts/${accountId}/credit`,
+  `/console/operator/orders/${orderId}`,
+  `/console/operator/orders/${orderId}/refund`,
+  `/console/trail/${orderId}`,
+  '/console/operator/queues',
+  '/console/operator/queues/webhooks',
+  '/console/operator/projections',
+  '/console/operator/settings',
+]
+
+/** A name of a file for the picture of a page. */
+const pictureName = (path: string): string =>
+  path
+    .replaceAll(/(?:acc|ord)_[0-9a-f]+/g, 'one')
+    .slice(1)
+    .replaceAll(/[^a-z0-9]+/g, '-')
+
 const looks: readonly { readonly name: string; readonly options: BrowserContextOptions }[] = [
   { name: 'light-wide', options: { colorScheme: 'light', viewport: { width: 1280, height: 800 } } },
   { name: 'dark-phone', options: { colorScheme: 'dark', viewport: { width: 360, height: 740 } } },
@@ -109,6 +145,7 @@ test('the console in a browser', async (t) => {
   const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
   const browser: Browser = await launchBrowser(t)
   const account = await filledAccount(service)
+  const staff = await staffBrowser(service, ['finance', 'operator'])
   const origin = consoleOrigin(service)
 
   for (const { name, options } of looks)
@@ -135,6 +172,24 @@ test('the console in a browser', async (t) => {
             ),
             await pictureOf(page),
           )
+      }
+      await context.clearCookies()
+      await context.addCookies(
+        [...staff.cookies].map(([name, value]) => ({
+          name,
+          value,
+          domain: 'localhost',
+          path: '/',
+          secure: true,
+        })),
+      )
+      for (const path of staffPathsOf(account)) {
+        await page.goto(`${origin}${path}`)
+        assert.deepEqual(await violations(page), [], path)
+        const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+        assert.ok(Number(wide) <= 0, `${path} is ${wide} px wider than the window`)
+        if (pictures)
+          await writeFile(join(pictures, `${pictureName(path)}-${name}.png`), await pictureOf(page))
       }
       assert.deepEqual(complaints, [])
       await context.close()

@@ -6,7 +6,6 @@ import type { ConsolePage } from '../../src/console/pages/page.ts'
 import { createPeople } from '../../src/console/people/service.ts'
 import { claimStaff } from '../../src/console/people/vault.ts'
 import { createSessions, newSessionId } from '../../src/console/session/sessions.ts'
-import { newId } from '../../src/kernel/ids.ts'
 import { createAccounts } from '../../src/market/accounts/service.ts'
 import {
   type Browser,
@@ -16,31 +15,14 @@ import {
   hiddenField,
   letterTo,
   signedIn,
+  staffBrowser,
 } from '../support/console.ts'
-import { type Service, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 
 // What pages say of themselves needs nothing behind them.
 const pages = consolePages(new Proxy({}, { get: () => ({}) }) as never)
 
 const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
-
-/** A browser of a member of the staff with a passkey, whose ceremony the tests of the real browser show. */
-const staffBrowser = async (
-  service: Service,
-  roles: readonly ('finance' | 'operator')[],
-): Promise<Browser> => {
-  const { core } = service.farebox
-  const staffId = await claimStaff(core.pool, `${newId<string>('x')}@staff.example`)
-  for (const role of roles) await createPeople(core).grant(staffId, role, operator)
-  const sessionId = newSessionId(staffId)
-  const opened = await createSessions(core).open(
-    { subjectId: staffId, sessionId, method: 'passkey' },
-    { userAgent: 'test', address: '127.0.0.1' },
-  )
-  const browser = consoleBrowser(service)
-  browser.cookies.set('__Host-farebox_session', opened.secret)
-  return browser
-}
 
 /** Whether a role may see a page, as the page says it. */
 const expected = (page: ConsolePage, who: string): boolean => {
@@ -229,17 +211,24 @@ test('pages and who they are for', async (t) => {
     async () => {
       const account = await freshAccount(service, 'pia@example.com')
       const browser = await signedIn(service, account.accountId)
+      const staff = await staffBrowser(service, ['finance', 'operator'])
       const { pool } = service.farebox.core
-      for (const page of pages.filter(({ confirmed }) => confirmed))
-        assert.doesNotMatch((await browser.get(pathOf(page))).to ?? '', /confirm/, page.path)
+      const confirmed = pages.filter((page) => page.confirmed)
+      const whose = (page: ConsolePage): Browser => (expected(page, 'customer') ? browser : staff)
+      assert.ok(confirmed.some((page) => whose(page) === staff))
+      for (const page of confirmed) {
+        const { status, to } = await whose(page).get(pathOf(page))
+        assert.notEqual(status, 403, page.path)
+        assert.doesNotMatch(to ?? '', /confirm/, page.path)
+      }
       await pool.query(
-        `update vault.console_sessions set confirmed_until = now() - interval '1 hour' where subject_id = $1`,
-        [account.accountId],
+        `update vault.console_sessions set confirmed_until = now() - interval '1 hour' where subject_id = any ($1)`,
+        [[account.accountId, staff.staffId]],
       )
-      for (const page of pages.filter(({ confirmed }) => confirmed)) {
-        assert.match((await browser.get(pathOf(page))).to ?? '', /^\/console\/confirm\?/, page.path)
+      for (const page of confirmed) {
+        assert.match((await whose(page).get(pathOf(page))).to ?? '', /^\/console\/confirm\?/, page.path)
         if (page.act)
-          assert.match((await browser.post(pathOf(page))).to ?? '', /^\/console\/confirm\?/, page.path)
+          assert.match((await whose(page).post(pathOf(page))).to ?? '', /^\/console\/confirm\?/, page.path)
       }
       // Confirmed for one act, it holds for that one alone.
       await pool.query(

@@ -57,4 +57,12 @@ export const makeConsole = ({ fact, state, now }: History, accountId: AccountId)
       reason: 'a question about an order',
     }),
   )
+  act(staffId, (person) =>
+    people.decideWorkRetry(person, {
+      staffId,
+      sessionId: 'ses_golden_passkey',
+      queue: 'webhooks',
+      item: null,
+    }),
+  )
 }

@@ -185,3 +185,32 @@ export const freshAccount = async (
   if (issued.outcome === 'refused') throw new Error(issued.refusal.code)
   return { accountId, key: issued.key as string, email }
 }
+
+/** A browser of a member of the staff with a passkey, whose ceremony the tests of the real browser show. */
+export const staffBrowser = async (
+  service: Pick<Service, 'baseUrl' | 'farebox'>,
+  roles: readonly ('finance' | 'operator')[],
+  /** Whether every act counts as confirmed for the next hour. */
+  { confirmed = true } = {},
+): Promise<Browser & { readonly staffId: string }> => {
+  const { createPeople } = await import('../../src/console/people/service.ts')
+  const { claimStaff } = await import('../../src/console/people/vault.ts')
+  const { createSessions, newSessionId } = await import('../../src/console/session/sessions.ts')
+  const { core } = service.farebox
+  const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
+  const staffId = await claimStaff(core.pool, `${newId<string>('x')}@staff.example`)
+  for (const role of roles) await createPeople(core).grant(staffId, role, cause)
+  const sessionId = newSessionId(staffId)
+  const opened = await createSessions(core).open(
+    { subjectId: staffId, sessionId, method: 'passkey' },
+    { userAgent: 'test', address: '127.0.0.1' },
+  )
+  if (confirmed)
+    await core.pool.query(
+      `update vault.console_sessions set confirmed_until = now() + interval '1 hour' where session_id = $1`,
+      [sessionId],
+    )
+  const browser = consoleBrowser(service)
+  browser.cookies.set('__Host-farebox_session', opened.secret)
+  return { ...browser, staffId }
+}

@@ -11,7 +11,7 @@ const dollars = amountWriter([])
 const centsText = (cents: number): string => `$${dollars(BigInt(cents) * 10_000n)}`
 
 /** What was ordered and how it was priced. */
-const orderText = (order: OrderDetails): string =>
+export const orderText = (order: OrderDetails): string =>
   [
     `${order.kind} of ${order.quantity} ${order.unit} ${order.productId} for ${centsText(order.amountCents)}`,
     `unit price ${centsText(order.unitPriceCents)}`,
@@ -21,7 +21,7 @@ const orderText = (order: OrderDetails): string =>
   ].join(', ')
 
 /** The plain fields of a fact: names and values, as they stand in the event. */
-const factsText = (event: RecordedEvent): string =>
+export const factsText = (event: RecordedEvent): string =>
   Object.entries(event.data as Record<string, unknown>)
     .filter(([, value]) => value !== null && typeof value !== 'object')
     .map(([name, value]) => `${name} ${value}`)

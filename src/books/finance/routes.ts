@@ -1,16 +1,14 @@
 import type pg from 'pg'
 import { z } from 'zod'
 import type { Progress } from '../../../projections/engine/progress.ts'
-import { ReadsBehind } from '../../../projections/engine/reads.ts'
-import { books } from '../../../projections/groups.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import { createGathered } from '../../platform/postgres/gathered.ts'
 import { positionToken } from '../../terms/position.ts'
 import { entriesOfOrder } from './journal-entries.ts'
+import { createJournalHead } from './journal-head.ts'
 import { createMoments } from './moment.ts'
 import { createFinanceReader } from './reader.ts'
 import type { Report } from './report.ts'
@@ -41,18 +39,11 @@ export const financeRoutes = ({
   log,
   clock,
   progress,
-  timeoutMs = 2000,
+  timeoutMs,
 }: FinanceRoutesDeps): readonly Route[] => {
   const reader = createFinanceReader({ pool, log, moments: createMoments({ pool, log, clock }) })
 
-  const headOf = createGathered<'log', number>(async () => new Map([['log', await log.head()]]))
-
-  /** The log's head, once the journal has passed it. @throws ReadsBehind */
-  const head = async (): Promise<number> => {
-    const position = (await headOf('log')) ?? 0
-    if (await progress.reached(books.name, position, timeoutMs)) return position
-    throw new ReadsBehind('the journal has not come as far as the log; try again')
-  }
+  const head = createJournalHead({ log, progress, timeoutMs })
 
   const reportRoute = (report: Report): Route => {
     const { takes, http } = report

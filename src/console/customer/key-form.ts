@@ -1,7 +1,7 @@
 import { networksIn } from '../../market/accounts/networks.ts'
 import { type Html, html } from '../../platform/pages/html.ts'
-import { parseDecimal } from '../../terms/money.ts'
 import type { Scope } from '../../terms/scope.ts'
+import { centsOf } from '../frame/dollars.ts'
 import { choicesOf, fieldOf, type Problems, type Typed } from '../frame/form.ts'
 
 const dayMs = 86_400_000
@@ -19,11 +19,8 @@ export type KeyAsked = {
 }
 
 /** Dollars as they were typed, as whole cents; undefined for what is no amount. An empty text is no cap. */
-export const capOf = (text: string): number | null | undefined => {
-  if (text === '') return null
-  const value = parseDecimal(text.replace(/^\$/, '').replaceAll(',', ''), 2)
-  return value === null || value > maxCapCents ? undefined : value
-}
+export const capOf = (text: string): number | null | undefined =>
+  text === '' ? null : centsOf(text, maxCapCents)
 
 const daysOf = (text: string): number | null | undefined => {
   if (text === '') return null

@@ -1,6 +1,13 @@
 import { type Decision, decided, refused } from '../../platform/eventstore/decision.ts'
 import type { SignInMethod } from '../../platform/eventstore/event.ts'
-import type { AccountViewed, ActConfirmed, PersonEvent, SessionEnded, StaffRole } from './events.ts'
+import type {
+  AccountViewed,
+  ActConfirmed,
+  PersonEvent,
+  SessionEnded,
+  StaffRole,
+  WorkRetryAsked,
+} from './events.ts'
 import type { PersonState } from './fold.ts'
 
 /** Passkeys of one person at once. */
@@ -86,4 +93,10 @@ export const decideConfirmation = (_state: PersonState, confirmed: ActConfirmed[
 export const decideView = (state: PersonState, viewed: AccountViewed['data']): PersonDecision =>
   state.roles.has('operator')
     ? decided({ type: 'AccountViewed', data: viewed })
+    : refused({ code: 'no_role' })
+
+/** Refusal: `no_role`: operators alone have work tried again. */
+export const decideWorkRetry = (state: PersonState, asked: WorkRetryAsked['data']): PersonDecision =>
+  state.roles.has('operator')
+    ? decided({ type: 'WorkRetryAsked', data: asked })
     : refused({ code: 'no_role' })

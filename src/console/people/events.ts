@@ -62,6 +62,18 @@ export type AccountViewed = DomainEvent<
     readonly reason: string
   }
 >
+/** A member of the staff asked that what a work queue has given up is tried again. */
+export type WorkRetryAsked = DomainEvent<
+  'WorkRetryAsked',
+  {
+    readonly staffId: string
+    readonly sessionId: string
+    /** The name of the queue. */
+    readonly queue: string
+    /** An item by its key; null: everything that was given up. */
+    readonly item: string | null
+  }
+>
 
 export type PersonEvent =
   | StaffRoleGranted
@@ -73,3 +85,4 @@ export type PersonEvent =
   | PasskeyRemoved
   | ActConfirmed
   | AccountViewed
+  | WorkRetryAsked

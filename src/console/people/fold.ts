@@ -24,6 +24,7 @@ const evolve: Fold<PersonState, PersonEvent>['evolve'] = (state, event) => {
     case 'SessionEnded':
     case 'ActConfirmed':
     case 'AccountViewed':
+    case 'WorkRetryAsked':
       return state
     default: {
       const unknown: never = event

@@ -12,10 +12,11 @@ import {
   decideSessionEnd,
   decideSignIn,
   decideView,
+  decideWorkRetry,
   type PersonDecision,
   type PersonRefusal,
 } from './decide.ts'
-import type { AccountViewed, ActConfirmed, SessionEnded, StaffRole } from './events.ts'
+import type { AccountViewed, ActConfirmed, SessionEnded, StaffRole, WorkRetryAsked } from './events.ts'
 import { type PersonState, personRef } from './fold.ts'
 
 export type PersonResult = Result<PersonRefusal>
@@ -39,6 +40,8 @@ export type People = {
   confirmed(confirmed: ActConfirmed['data'], cause: Cause): Promise<PersonResult>
   /** Refusal: `no_role`. */
   viewed(viewed: AccountViewed['data'], cause: Cause): Promise<PersonResult>
+  /** Refusal: `no_role`. */
+  workRetryAsked(asked: WorkRetryAsked['data'], cause: Cause): Promise<PersonResult>
   /** The person as the log has them now. */
   read(subjectId: string, cause: Cause): Promise<PersonState>
 }
@@ -73,6 +76,8 @@ export const createPeople = ({ runner }: { readonly runner: CommandRunner }): Pe
       change('confirm-act', confirmed.subjectId, cause, (state) => decideConfirmation(state, confirmed)),
     viewed: (viewed, cause) =>
       change('view-account', viewed.staffId, cause, (state) => decideView(state, viewed)),
+    workRetryAsked: (asked, cause) =>
+      change('ask-work-retry', asked.staffId, cause, (state) => decideWorkRetry(state, asked)),
     read: (subjectId, cause) => readState(runner, { ...cause, name: 'read-person' }, personRef(subjectId)),
   }
 }

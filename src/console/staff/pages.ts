@@ -27,7 +27,7 @@ ${
     : html`<h2>Look at an account</h2>
 <p>You see its pages as it sees them, and can change nothing. The log keeps that you looked, and why.</p>
 <form method="post" action="/console/staff" class="stack" novalidate>
-${fieldOf({ name: 'account', label: 'Account', hint: 'Its id or its e-mail.', required: true, maxlength: 254 }, typed, problems)}
+${fieldOf({ name: 'account', label: 'Account', hint: 'Its id or its e-mail.', required: true, maxlength: 254, value: (visit.query.get('account') ?? '').slice(0, 254) }, typed, problems)}
 ${fieldOf({ name: 'reason', label: 'Why', hint: 'It stays in the log for good: name no person.', required: true, maxlength: maxReason }, typed, problems)}
 <div class="acts"><button class="first">Look at the account</button></div>
 </form>`

@@ -117,6 +117,33 @@ export const listAccounts = async (
   return { accounts, total: counted.rows[0]?.total ?? 0 }
 }
 
+/** An account as the read tables have it, with its e-mail. */
+export type KnownAccount = ListedAccount & { readonly reseller: boolean; readonly blocked: boolean }
+
+/**
+ * Up to `limit` accounts, newest first, that come after one; null: from the newest on. However many there are, it reads as
+ * many rows as it gives, once a server has made the read tables.
+ */
+export const accountsAfter = async (
+  pool: pg.Pool,
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): Promise<readonly KnownAccount[]> => {
+  // Ids begin with the time at which they were made.
+  const { rows } = await pool.query<ListedRow & { readonly reseller: boolean; readonly blocked: boolean }>(
+    `select r.account_id, v.email, r.created_at, r.reseller, r.blocked
+       from read.accounts r left join vault.accounts v on v.account_id = r.account_id
+      where $1::text is null or r.account_id < $1::text order by r.account_id desc limit $2::bigint`,
+    [after, limit],
+  )
+  return rows.map(({ account_id: accountId, email, created_at: createdAt, reseller, blocked }) => ({
+    accountId,
+    email,
+    createdAt,
+    reseller,
+    blocked,
+  }))
+}
+
 /** Up to `limit` accounts that a key was ever made for, after the given one, in the order of their ids. */
 export const accountsWithKeys = async (
   pool: pg.Pool,

@@ -65,6 +65,15 @@ export const findCustomer = async (
   return rows[0] ? recordOf(rows[0]) : null
 }
 
+/** The reseller whose customer it is, for the operator; null for an unknown id. */
+export const resellerOfCustomer = async (pool: pg.Pool, customerId: string): Promise<AccountId | null> => {
+  const { rows } = await pool.query<{ account_id: AccountId }>(
+    'select account_id from vault.customers where customer_id = $1::text',
+    [customerId],
+  )
+  return rows[0]?.account_id ?? null
+}
+
 /** The reseller's own ids of customers by ours; those that were erased are left out. No query for none. */
 export const customerRefs = async (
   pool: pg.Pool,

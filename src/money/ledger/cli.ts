@@ -6,15 +6,16 @@ import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../../platform/c
 import { microsToCentsFloor } from '../../terms/money.ts'
 import type { AdjustmentReason } from './adjustment-reason.ts'
 import type { ManualAnswer, ManualRefusal } from './decide-manual.ts'
+import { maxCents } from './most-cents.ts'
+import { isReference } from './reference.ts'
 import { createWallets } from './service.ts'
 
-export const maxCents = 100_000_000_000
 /** The largest figure of a wallet or a customer: micro-dollars are safe integers. */
 const mostCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
 const reasons: readonly AdjustmentReason[] = ['correction', 'goodwill', 'chargeback']
 
 export const reference = (text: string): string => {
-  if (/^[^\p{C}]{1,200}$/u.test(text) && text.trim() === text) return text
+  if (isReference(text)) return text
   throw new InvalidArgumentError('It must be 1 to 200 printable characters without a space at its ends.')
 }
 export const gateway = (text: string): string => {

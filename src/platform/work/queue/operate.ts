@@ -44,6 +44,10 @@ export const depthOf = async (pool: pg.Pool, queue: QueueTable, nowMs: number): 
   return { queue: name, waiting, due, oldestDueAt, owners, dead }
 }
 
+/** `keyOf` as a term over the item `d`. */
+const nameOf = ({ key }: QueueTable): string =>
+  `concat_ws(' ', ${key.map((column) => `d.${column}`).join(', ')})`
+
 export type DeadItem = {
   /** The values of its key with blanks between. */
   readonly item: string
@@ -53,19 +57,26 @@ export type DeadItem = {
   readonly result: string | null
 }
 
-/** What was given up, the latest first. */
+/**
+ * What was given up, the latest first.
+ * @param after only what comes after this item; null: from the latest on
+ */
 export const listDead = async (
   pool: pg.Pool,
   queue: QueueTable,
   limit: number,
+  after: Pick<DeadItem, 'item' | 'finishedAt'> | null = null,
 ): Promise<readonly DeadItem[]> => {
   const { table, key, owner } = queue
+  const name = nameOf(queue)
   const { rows } = await pool.query(
     `select ${key.map((column) => `d.${column}`).join(', ')}, d.${owner} as owner_of_item, d.attempts, d.finished_at,
             ${queue.why ?? 'd.result'} as result
        from ${table} d where ${deadCondition(queue)}
-      order by d.finished_at desc, ${key.map((column) => `d.${column}`).join(', ')} limit $1::integer`,
-    [limit],
+        and ($2::timestamptz is null or d.finished_at < $2::timestamptz
+             or (d.finished_at = $2::timestamptz and ${name} > $3::text))
+      order by d.finished_at desc, ${name} limit $1::integer`,
+    [limit, after?.finishedAt ?? null, after?.item ?? null],
   )
   return rows.map((row) => ({
     item: keyOf(queue, row),
@@ -90,7 +101,7 @@ export const retryDead = async (
   const { rowCount } = await pool.query(
     `update ${queue.table} d set status = 'pending', attempts = 0, due_at = $1::timestamptz, finished_at = null
       where ${deadCondition(queue)}
-        and ($2::text[] is null or concat_ws(' ', ${queue.key.map((column) => `d.${column}`).join(', ')}) = any ($2::text[]))`,
+        and ($2::text[] is null or ${nameOf(queue)} = any ($2::text[]))`,
     [isoTime(nowMs), items],
   )
   return rowCount ?? 0

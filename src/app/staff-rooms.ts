@@ -1,0 +1,54 @@
+import { hot } from '../../projections/groups.ts'
+import { createJournalHead } from '../books/finance/journal-head.ts'
+import type { CustomerDeps } from '../console/customer/deps.ts'
+import type { OperatorDeps } from '../console/operator/deps.ts'
+import { refundOrder } from '../market/orders/refund-service.ts'
+import { createMeter } from '../market/plans/metering.ts'
+import { createWallets } from '../money/ledger/service.ts'
+import type { Core } from './core.ts'
+import type { Projecting } from './projecting.ts'
+import { queues } from './queues.ts'
+import { retryWork } from './retry-work.ts'
+import { settingsInForce } from './settings-command.ts'
+
+/** How long a list over all accounts waits for what happened a moment ago. */
+const caughtUpMs = 1_000
+
+export type StaffParts = Pick<OperatorDeps, 'people' | 'findAccount'> & {
+  readonly core: Core
+  readonly customer: CustomerDeps
+  readonly projecting: Pick<Projecting, 'progress' | 'lag' | 'health'>
+}
+
+/** What the rooms of staff read from and act through. */
+export const openStaffRooms = ({
+  core,
+  customer,
+  projecting,
+  people,
+  findAccount,
+}: StaffParts): OperatorDeps => {
+  const { pool, log, runner } = core
+  const meter = createMeter(core)
+  return {
+    pool,
+    log,
+    journalHead: createJournalHead({ log, progress: projecting.progress }),
+    db: customer.db,
+    reads: customer.reads,
+    accounts: customer.accounts,
+    people,
+    runner,
+    wallets: createWallets(core),
+    catalog: customer.catalog,
+    findAccount,
+    refund: (refund) => refundOrder({ log, runner, settleTraffic: meter.settle }, refund),
+    queues,
+    retry: (queue, items, cause) => retryWork(core, queue, items, cause),
+    projections: projecting,
+    caughtUp: async () => {
+      await projecting.progress.reached(hot.name, await log.head(), caughtUpMs)
+    },
+    settings: () => settingsInForce(process.env),
+  }
+}

@@ -1,0 +1,43 @@
+import type { GroupHealth, GroupLag } from '../../../projections/engine/runner.ts'
+import type { AccountId } from '../../kernel/ids.ts'
+import type { Catalog } from '../../market/catalog/catalog.ts'
+import type { RefundAnswer } from '../../market/orders/refund.ts'
+import type { refundOrder } from '../../market/orders/refund-service.ts'
+import type { Wallets } from '../../money/ledger/service.ts'
+import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import type { Cause } from '../../platform/eventstore/event.ts'
+import type { QueueTable } from '../../platform/work/queue/table.ts'
+import type { CustomerDeps } from '../customer/deps.ts'
+import type { People } from '../people/service.ts'
+import type { TrailDeps } from '../staff/trail-pages.ts'
+
+/** A setting as it is listed: secrets are masked. */
+export type ListedSetting = {
+  readonly name: string
+  readonly help: string
+  readonly value: string | null
+  readonly source: string
+  readonly problem: string | null
+}
+
+/** What the pages of operators read from and act through: the queries and services of the command line. */
+export type OperatorDeps = TrailDeps &
+  Pick<CustomerDeps, 'db' | 'reads' | 'accounts'> & {
+    readonly people: Pick<People, 'workRetryAsked'>
+    readonly runner: CommandRunner
+    readonly wallets: Wallets
+    readonly catalog: { current(): Catalog }
+    /** By id or e-mail; null when nobody has it. */
+    readonly findAccount: (idOrEmail: string) => Promise<AccountId | null>
+    readonly refund: (refund: Parameters<typeof refundOrder>[1]) => Promise<RefundAnswer | null>
+    readonly queues: readonly QueueTable[]
+    /** Has what a queue gave up tried again; null: all of it. Gives how many. */
+    readonly retry: (queue: QueueTable, items: readonly string[] | null, cause: Cause) => Promise<number>
+    readonly projections: {
+      lag(): Promise<readonly GroupLag[]>
+      health(): readonly GroupHealth[]
+    }
+    /** Resolves once the read tables hold all that is in the log now, or the bound has passed. */
+    readonly caughtUp: () => Promise<void>
+    readonly settings: () => readonly ListedSetting[]
+  }

@@ -1,0 +1,16 @@
+import type { ConsolePage } from '../pages/page.ts'
+import { accountPages } from './accounts.ts'
+import type { OperatorDeps } from './deps.ts'
+import { orderPages } from './orders.ts'
+import { queuePages } from './queues.ts'
+import { searchPages } from './search.ts'
+import { systemPages } from './system.ts'
+
+/** The pages of operators, in the order of the navigation. */
+export const operatorPages = (deps: OperatorDeps): readonly ConsolePage[] => [
+  ...searchPages(deps),
+  ...accountPages(deps),
+  ...orderPages(deps),
+  ...queuePages(deps),
+  ...systemPages(deps),
+]

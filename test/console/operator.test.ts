@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { disputeQueue } from '../../src/money/deposits/find-disputes.ts'
+import { freshAccount, hiddenField, staffBrowser } from '../support/console.ts'
+import { operate } from '../support/operator.ts'
+import { type Service, startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
+
+type Stored = { readonly type: string; readonly data: Record<string, unknown>; readonly actor: string }
+
+/** The events of a stream with who caused each. */
+const eventsOf = async ({ farebox }: Service, stream: string): Promise<readonly Stored[]> => {
+  const found: Stored[] = []
+  for await (const { type, data, metadata } of farebox.core.log.readStream(stream as never)) {
+    const { actor } = JSON.parse(metadata)
+    found.push({ type, data: JSON.parse(data), actor: actor.subjectId ?? actor.kind })
+  }
+  return found
+}
+
+test('the pages of an operator', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const account = await freshAccount(service, 'wim@example.com', { cents: 500_000 })
+  const operator = await staffBrowser(service, ['operator'])
+  const order = async (key: string, body: object) =>
+    (
+      await service.buyer.post('/api/v1/orders', body, {
+        key: account.key,
+        headers: { 'Idempotency-Key': key },
+      })
+    ).body
+  const isp = { product_id: 'isp-static', fulfillment_meta: { country: 'USA', period_days: 30 } }
+  const wallet = async () =>
+    (await service.buyer.get('/api/v1/wallet', { key: account.key })).body.balanceCents as number
+  const here = `/console/operator/accounts/${account.accountId}`
+  const find = (q: string) => operator.get(`/console/operator/search?${new URLSearchParams({ q })}`)
+
+  await t.test('search leads to an account, an order, a thing, an event and an address', async () => {
+    const dedicated = await order('found', { ...isp, quantity: 1 })
+    const proxyId = dedicated.proxyIds[0] as string
+    assert.equal((await find('WIM@example.com')).to, here)
+    assert.equal((await find(account.accountId)).to, here)
+    assert.equal((await find(dedicated.orderId)).to, `/console/operator/orders/${dedicated.orderId}`)
+    const proxy = await operator.open(`/console/operator/search?q=${proxyId}`)
+    assert.match(proxy.html, /What happened with a proxy/)
+    assert.match(proxy.html, /AddressesAllocated/)
+    const { rows } = await service.farebox.core.pool.query(
+      'select ip from read.proxies where proxy_id = $1',
+      [proxyId],
+    )
+    const address = await find(rows[0].ip)
+    assert.match(address.html, /In stock of isp-static in USA/)
+    assert.match(address.html, new RegExp(`href="${here}"`))
+    assert.match(address.html, new RegExp(`href="/console/trail/${proxyId}"`))
+    assert.match((await operator.get('/console/trail/pos_0_1')).html, /An event and its request/)
+    assert.equal((await operator.get('/console/trail/pos_0_999999999')).status, 404)
+  })
+
+  await t.test(
+    'what cannot be found is said beside the field, escaped, and names what is taken',
+    async () => {
+      for (const q of [
+        'nobody@example.com',
+        `acc_${'0'.repeat(32)}`,
+        'cus_nobody',
+        '<script>x</script>',
+        "' or 1=1",
+      ]) {
+        const { status, html } = await find(q)
+        assert.equal(status, 200, q)
+        assert.match(html, /id="q-problem"/, q)
+        assert.doesNotMatch(html, /<script>x/)
+      }
+      for (const id of [`ord_${'0'.repeat(32)}`, 'ord_', '%00', '..'])
+        assert.equal((await operator.get(`/console/trail/${encodeURIComponent(id)}`)).status < 500, true, id)
+    },
+  )
+
+  await t.test('accounts page by key, each once', async () => {
+    for (let made = 0; made < 55; made += 1)
+      await freshAccount(service, `crowd${made}@example.com`, { cents: 1 })
+    const seen: string[] = []
+    for (let next: string | undefined = '/console/operator/accounts'; next !== undefined; ) {
+      const { html } = await operator.get(next)
+      seen.push(
+        ...[...html.matchAll(/href="\/console\/operator\/accounts\/(acc_\w+)"/g)].map(([, id]) => id!),
+      )
+      next = /<a href="([^"]+)" rel="next">/.exec(html)?.[1]?.replaceAll('&amp;', '&')
+    }
+    const listed = await operate(['accounts', 'list', '--limit', '1000', '--json'], service.env)
+    const { accounts } = JSON.parse(listed.out) as { accounts: { accountId: string }[] }
+    assert.deepEqual(
+      seen,
+      accounts.map(({ accountId }) => accountId),
+    )
+  })
+
+  await t.test('an account is blocked with a reason and unblocked; the log names who did it', async () => {
+    assert.equal((await operator.post(`${here}/block`, { reason: '' })).status, 400)
+    assert.equal((await operator.post(`${here}/block`, { reason: 'card fraud' })).to, here)
+    const shown = await operator.get(here)
+    assert.match(shown.html, /blocked<\/span> since .*card fraud/s)
+    assert.equal((await order('blocked', { ...isp, quantity: 1 })).code, 'account_blocked')
+    assert.equal((await operator.post(`${here}/unblock`)).to, here)
+    // What a process knows of a key holds for up to a second.
+    await until(async () => (await order('again', { ...isp, quantity: 1 })).status === 'completed', {
+      what: 'an order of the account that was unblocked',
+    })
+    const acts = (await eventsOf(service, `account-${account.accountId}`)).filter(({ type }) =>
+      ['AccountBlocked', 'AccountUnblocked'].includes(type),
+    )
+    assert.deepEqual(
+      acts.map(({ type, actor }) => [type, actor]),
+      [
+        ['AccountBlocked', operator.staffId],
+        ['AccountUnblocked', operator.staffId],
+      ],
+    )
+    assert.equal(acts[0]?.data.reason, 'card fraud')
+  })
+
+  await t.test('a wallet is credited once for the same words, however often the form is sent', async () => {
+    const before = await wallet()
+    for (const [field, value] of [
+      ['amount', 'ten'],
+      ['amount', '0'],
+      ['amount', '-5'],
+      ['reference', ''],
+    ] as const) {
+      const form = hiddenField(await operator.get(`${here}/credit`), 'form')
+      const { status, html } = await operator.post(`${here}/credit`, {
+        form,
+        amount: '10',
+        reference: 'ticket 1',
+        [field]: value,
+      })
+      assert.equal(status, 400, value)
+      assert.match(html, new RegExp(`id="${field}-problem"`), value)
+    }
+    const form = hiddenField(await operator.get(`${here}/credit`), 'form')
+    const sent = { form, amount: '$1,000.25', reference: 'ticket 4711' }
+    await Promise.all([1, 2, 3].map(() => operator.post(`${here}/credit`, sent)))
+    assert.equal(await wallet(), before + 100_025)
+    const again = hiddenField(await operator.get(`${here}/credit`), 'form')
+    const second = await operator.post(`${here}/credit`, { ...sent, form: again })
+    assert.equal(second.status, 409)
+    assert.match(second.html, /credited \$1,000\.25 before/)
+    assert.equal(await wallet(), before + 100_025)
+    const credits = (await eventsOf(service, `ledger-${account.accountId}`)).filter(
+      ({ data }) => data.reference === 'ticket 4711',
+    )
+    assert.deepEqual(
+      credits.map(({ type, actor }) => [type, actor]),
+      [['WalletCredited', operator.staffId]],
+    )
+  })
+
+  await t.test('an order is refunded in part, by rentals, and never above what is left', async () => {
+    const bought = await order('refunded', { ...isp, quantity: 3 })
+    const path = `/console/operator/orders/${bought.orderId}`
+    const paid = await wallet()
+    const send = async (fields: Record<string, string | string[]>) =>
+      operator.post(`${path}/refund`, {
+        form: hiddenField(await operator.get(`${path}/refund`), 'form'),
+        ...fields,
+      })
+    assert.equal((await send({ amount: '1000000', reference: 'x' })).status, 400)
+    assert.equal((await send({ amount: '1', rentals: bought.proxyIds[0], reference: 'x' })).status, 400)
+    assert.equal((await send({ rentals: `prx_${'0'.repeat(32)}`, reference: 'x' })).status, 400)
+    assert.equal((await send({ amount: '1' })).status, 400)
+    assert.equal(await wallet(), paid)
+    assert.equal((await send({ amount: '0.50', reference: 'slow' })).to, path)
+    assert.equal(await wallet(), paid + 50)
+    assert.equal((await send({ amount: '0.50', reference: 'slow' })).status, 409)
+    assert.equal((await send({ rentals: bought.proxyIds[0], reference: 'one' })).to, path)
+    assert.equal((await send({ reference: 'the rest' })).to, path)
+    assert.equal(await wallet(), paid + bought.amountCents)
+    const shown = await operator.get(path)
+    assert.match(shown.html, /refunded/)
+    assert.doesNotMatch(shown.html, /\/refund"/)
+    assert.match(shown.html, /credit 0\.50|debit 0\.50/)
+    const decided = (await eventsOf(service, `order-${bought.orderId}`)).filter(
+      ({ type }) => type === 'RefundDecided',
+    )
+    assert.deepEqual(
+      decided.map(({ data, actor }) => [data.reference, actor]),
+      ['slow', 'one', 'the rest'].map((reference) => [reference, operator.staffId]),
+    )
+  })
+
+  await t.test(
+    'what a queue gave up pages by key, and is tried again with who asked in the log',
+    async () => {
+      const { pool } = service.farebox.core
+      const { rows } = await pool.query<{ column_name: string; data_type: string }>(
+        `select column_name, data_type from information_schema.columns
+        where table_schema = 'work' and table_name = $1 and is_nullable = 'NO' and column_default is null`,
+        [disputeQueue.table.replace('work.', '')],
+      )
+      const value = (type: string, n: number): unknown =>
+        type.startsWith('timestamp')
+          ? new Date(1_700_000_000_000 + n * 1000).toISOString()
+          : ['integer', 'bigint'].includes(type)
+            ? n
+            : type === 'jsonb'
+              ? '{}'
+              : `dead-${String(n).padStart(3, '0')}`
+      for (let n = 0; n < 60; n += 1) {
+        const columns = [...rows.map(({ column_name }) => column_name), 'status', 'finished_at', 'result']
+        const values = [
+          ...rows.map(({ data_type }) => value(data_type, n)),
+          'dead',
+          new Date(1_700_000_000_000 + (n % 7) * 1000).toISOString(),
+          '<b>no answer</b>',
+        ]
+        const kept = new Map(columns.map((column, at) => [column, values[at]]))
+        await pool.query(
+          `insert into ${disputeQueue.table} (${[...kept.keys()].join(', ')}) values (${[...kept.keys()].map((_, at) => `$${at + 1}`).join(', ')})`,
+          [...kept.values()],
+        )
+      }
+      const path = `/console/operator/queues/${disputeQueue.name}`
+      assert.match((await operator.get('/console/operator/queues')).html, /class="state bad">60</)
+      const items: string[] = []
+      for (let next: string | undefined = path; next !== undefined; ) {
+        const { html } = await operator.get(next)
+        assert.doesNotMatch(html, /<b>no answer/)
+        items.push(...[...html.matchAll(/name="item" value="([^"]+)"/g)].map(([, item]) => item!))
+        next = /<a href="([^"]+)" rel="next">/.exec(html)?.[1]?.replaceAll('&amp;', '&')
+      }
+      assert.equal(items.length, 60)
+      assert.equal(new Set(items).size, 60)
+      assert.equal((await operator.post(path)).status, 400)
+      const dead = async () =>
+        (await pool.query(`select count(*) as n from ${disputeQueue.table} where status = 'dead'`)).rows[0].n
+      assert.equal((await operator.post(path, { item: items[0]! })).to, path)
+      assert.ok((await dead()) < 60)
+      assert.equal((await operator.post(path, { all: 'yes' })).to, path)
+      const asked = (await eventsOf(service, `console-${operator.staffId}`)).filter(
+        ({ type }) => type === 'WorkRetryAsked',
+      )
+      assert.deepEqual(
+        asked.map(({ data, actor }) => [data.queue, data.item, actor]),
+        [
+          [disputeQueue.name, items[0], operator.staffId],
+          [disputeQueue.name, null, operator.staffId],
+        ],
+      )
+      assert.equal((await operator.get('/console/operator/queues/none')).status, 404)
+    },
+  )
+
+  await t.test('projections and settings are shown, and no secret is', async () => {
+    assert.match((await operator.get('/console/operator/projections')).html, />hot</)
+    const { html } = await operator.get('/console/operator/settings')
+    assert.match(html, /FAREBOX_SMTP_URL/)
+    assert.doesNotMatch(html, new RegExp(service.env.FAREBOX_MASTER_KEY ?? 'no such key'))
+  })
+})
