@@ -303,6 +303,7 @@ export const createApi = (parts: ApiParts): Api => {
       catalog: shared.catalog,
     },
     webhooks: { desk: webhookDesk, pool },
+    scrapers: { ...parts.scrapers, pool, bookReads: booksReads },
     open: { ...tools.tools, ...shared },
     subscriptions: { ...shared, log, subscriptions },
     addresses: {

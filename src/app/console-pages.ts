@@ -5,6 +5,7 @@ import type { OperatorDeps } from '../console/operator/deps.ts'
 import { operatorPages } from '../console/operator/pages.ts'
 import type { ConsolePage } from '../console/pages/page.ts'
 import { type OpenPagesDeps, openPages } from '../console/public/pages.ts'
+import { type ScraperPagesDeps, scraperPages } from '../console/scrapers/pages.ts'
 import { confirmPages } from '../console/sign-in/confirm-pages.ts'
 import type { SignInDeps } from '../console/sign-in/desk.ts'
 import { passkeyPages } from '../console/sign-in/passkey-pages.ts'
@@ -20,6 +21,7 @@ export type PagesDeps = {
   readonly customer: CustomerDeps
   readonly addresses: AddressPagesDeps
   readonly subscriptions: SubscriptionPagesDeps
+  readonly scrapers: ScraperPagesDeps
   readonly webhooks: WebhookPagesDeps
   readonly open: OpenPagesDeps
   readonly staff: StaffDeps
@@ -32,6 +34,7 @@ export const consolePages = (deps: PagesDeps): readonly ConsolePage[] => [
   ...customerPages(deps.customer),
   ...addressPages(deps.addresses),
   ...subscriptionPages(deps.subscriptions),
+  ...scraperPages(deps.scrapers),
   ...webhookPages(deps.webhooks),
   ...staffPages(deps.staff),
   ...openPages(deps.open),

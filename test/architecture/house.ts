@@ -97,6 +97,7 @@ export const house = [
       'console/customer',
       'console/addresses',
       'console/subscriptions',
+      'console/scrapers',
       'console/webhooks',
       'console/public',
       'console/staff',

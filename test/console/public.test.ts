@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { type Recorded, record } from '../freelist/support/recorded.ts'
 import { consoleBrowser, consoleOrigin, freshAccount, type Page, signedIn } from '../support/console.ts'
 import { httpClient } from '../support/http.ts'
@@ -57,7 +58,10 @@ test('the pages that everybody may see', async (t) => {
       const pages = await everyPage(`/free-proxies?${search}`)
       assert.deepEqual(shown(pages), await listed(search), search)
     }
-    assert.equal((await everyPage('/free-proxies')).length, 2)
+    const whole = await everyPage('/free-proxies')
+    assert.equal(whole.length, 2)
+    const size = gzipSync(whole[0]?.html ?? '').length
+    assert.ok(size < 12_288, `${size} bytes of a page with 100 rows`)
     assert.match((await anybody.get('/free-proxies?country=zz')).html, /No country has that code/)
     for (const before of ['x', '1_2_3_4', "9_9_' or 1_1", '%zz'])
       assert.equal(

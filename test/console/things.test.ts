@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { scrapeIdOf } from '../../src/kernel/ids.ts'
 import { type Browser, freshAccount, hiddenField, type Page, signedIn } from '../support/console.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -267,4 +268,62 @@ test('what an account has', async (t) => {
     assert.doesNotMatch(shown, /Cancel it/)
     assert.match((await actors(`subscription-${id}`)).join(), /session/)
   })
+
+  await t.test(
+    'a scraper tells its price before and its cost after, and is charged once a sending',
+    async () => {
+      const path = '/console/scrapers/reddit/subreddit'
+      const list = await browser.get('/console/scrapers?platform=reddit')
+      assert.match(list.html, /href="\/console\/scrapers\/reddit\/subreddit"/)
+      assert.doesNotMatch(list.html, /scrapers\/youtube\/video"/)
+      assert.equal((await browser.get('/console/scrapers/reddit/nothing')).status, 404)
+      const balance = async () =>
+        (await api('/wallet/transactions?limit=1')).body.transactions[0].balanceAfterMicros as number
+      const price = /Call it for \$([\d.]+)/.exec((await browser.get(path)).html)?.[1]
+      const before = await balance()
+
+      const dry = await send(browser, path, { do: 'check', 'in-subreddit': ' AskReddit ' })
+      assert.match(dry.html, /&quot;subreddit&quot;: &quot;AskReddit&quot;/)
+      assert.match(dry.html, /nothing was charged/)
+      const wrong = await send(browser, path, { do: 'call', 'in-subreddit': '' })
+      assert.equal(wrong.status, 400)
+      assert.equal(await balance(), before)
+
+      const form = hiddenField(await browser.get(path), 'form')
+      const sent = { form, do: 'call', 'in-subreddit': '<b>AskReddit</b>' }
+      const called = await browser.post(path, sent)
+      assert.ok(called.html.includes(`$${price} were charged.`), called.html)
+      assert.match(called.html, /<pre class="result"/)
+      assert.doesNotMatch(called.html, /<b>AskReddit/, 'what was typed and what came are escaped')
+      const after = await balance()
+      assert.equal(before - after, Math.round(Number(price) * 1_000_000))
+      const again = await Promise.all([1, 2].map(() => browser.post(path, sent)))
+      for (const { html } of again) assert.match(html, /were charged before, and no more now/)
+      assert.equal(await balance(), after)
+      assert.equal(
+        (await browser.post(path, { do: 'call', 'in-subreddit': 'x' })).status,
+        400,
+        'without a key',
+      )
+
+      const missing = await send(browser, '/console/scrapers/tiktok/profile', {
+        do: 'call',
+        'in-handle': 'missing-1',
+      })
+      assert.match(missing.html, /has no such profile, post or id\. \$[\d.]+ were charged/)
+      const failed = await send(browser, '/console/scrapers/tiktok/profile', {
+        do: 'call',
+        'in-handle': 'html-1',
+      })
+      assert.equal(failed.status, 409)
+      assert.match(failed.html, /Nothing was charged/)
+
+      const id = scrapeIdOf(account.accountId, `console-${form}`)
+      assert.deepEqual(await actors(`scrape-${id}`), ['ScrapeStarted session', 'ScrapeFinished session'])
+      const usage = await browser.get('/console/scrapers/usage?by=key')
+      assert.match(usage.html, /in the console/)
+      for (const by of ['day', 'platform', 'scraper', 'nothing&from=x&to=2026-13-01&before=zz'])
+        assert.equal((await browser.get(`/console/scrapers/usage?by=${by}`)).status, 200, by)
+    },
+  )
 })

@@ -127,6 +127,33 @@ ${choices.map(
 </fieldset>`
 }
 
+/** One of several, chosen from a list. */
+export const selectOf = (
+  field: Pick<Field, 'name' | 'label' | 'hint'> & {
+    readonly choices: readonly Choice[]
+    readonly value: string
+  },
+  problems: Problems = {},
+): Html => {
+  const { name, label, hint, choices, value } = field
+  const problem = problems[name]
+  const options = choices.map(
+    (each) =>
+      html`<option value="${each.value}"${each.value === value ? { html: ' selected' } : null}>${each.label}</option>`,
+  )
+  return around(
+    name,
+    label,
+    hint,
+    problem,
+    html`<select id="${name}" name="${name}"${problem === undefined ? null : { html: ' aria-invalid="true"' }}${describedBy(name, hint, problem)}>${options}</select>`,
+  )
+}
+
+/** A hidden field. */
+export const hiddenOf = (name: string, value: string | number): Html =>
+  html`<input type="hidden" name="${name}" value="${value}">`
+
 /** Says above a form what is wrong in it, with links to the fields. */
 export const problemsOf = (problems: Problems): Html => {
   const named = Object.entries(problems)
@@ -137,4 +164,4 @@ export const problemsOf = (problems: Problems): Html => {
 }
 
 /** The hidden field that makes a form that is sent twice do its work once. */
-export const keyField = (key: string): Html => html`<input type="hidden" name="form" value="${key}">`
+export const keyField = (key: string): Html => hiddenOf('form', key)

@@ -5,7 +5,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash.ts'
 import { type AccountId, type KeyId, type ScrapeId, scrapeIdOf } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
-import type { Cause } from '../../platform/eventstore/event.ts'
+import type { Actor, Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { readStreamState } from '../../platform/eventstore/read-state.ts'
 import { refuse, refuseUntil } from '../../platform/http/errors.ts'
@@ -29,9 +29,13 @@ import { isResult, type ScrapeFinished } from './events.ts'
 import { type Scrape, type ScrapeState, scrapeRef } from './fold.ts'
 import type { Results } from './results.ts'
 
-export type ScrapeRequest = {
+/** Who asks: a key of the account, or a person in a session of the console, who names no key. */
+type Asker =
+  | { readonly keyId: KeyId }
+  | { readonly keyId: null; readonly actor: Extract<Actor, { readonly kind: 'session' }> }
+
+export type ScrapeRequest = Asker & {
   readonly accountId: AccountId
-  readonly keyId: KeyId
   /** The idempotency key of the call, in its account. */
   readonly requestId: string
   /** Whether the service made the id just now. */
@@ -54,6 +58,16 @@ export type Scrapes = {
   call(request: ScrapeRequest): Promise<Scraped>
   /** Ends what is under way, as failed where it was not fetched by then, and waits for it. */
   stop(): Promise<void>
+}
+
+/** @throws Error for a session of somebody else: it may look at an account, and never pays from its wallet */
+const actorOf = (request: ScrapeRequest): Actor => {
+  const { accountId, keyId } = request
+  if (keyId !== null) return { kind: 'key', accountId, keyId }
+  const { actor } = request
+  if (actor.subjectId !== accountId)
+    throw new Error(`session ${actor.sessionId} is of ${actor.subjectId} and cannot pay for ${accountId}`)
+  return actor
 }
 
 /** What is left of a lease when the provider took all of its time: to keep the result and end the call. */
@@ -306,7 +320,7 @@ export const createScrapes = (deps: {
   }
 
   const call = async (request: ScrapeRequest): Promise<Scraped> => {
-    const { accountId, keyId, requestId } = request
+    const { accountId, requestId } = request
     const scrapeId = scrapeIdOf(accountId, requestId)
     const fingerprint = fingerprintOf(request)
     const twin = running.get(scrapeId)
@@ -314,7 +328,7 @@ export const createScrapes = (deps: {
       if (twin.fingerprint !== fingerprint) throw conflict()
       return answerOf({ ...(await twin.ended), replayed: true })
     }
-    const cause: Cause = { actor: { kind: 'key', accountId, keyId }, correlationId: requestId }
+    const cause: Cause = { actor: actorOf(request), correlationId: requestId }
     const ended = perform({ request, scrapeId, fingerprint, cause })
     running.set(scrapeId, { fingerprint, ended })
     try {
