@@ -37,6 +37,7 @@ import type { TrafficDatabase } from '../market/plans/migrations.ts'
 import { planRoutes } from '../market/plans/routes.ts'
 import { proxyCheckRoutes } from '../market/proxies/check-routes.ts'
 import { createProxyChecks } from '../market/proxies/checks.ts'
+import { createExtending } from '../market/proxies/extending.ts'
 import { createReplaceAddress } from '../market/proxies/replace.ts'
 import { proxyReplaceRoutes } from '../market/proxies/replace-routes.ts'
 import { proxyRotateRoutes } from '../market/proxies/rotate-routes.ts'
@@ -208,6 +209,7 @@ export const createApi = (parts: ApiParts): Api => {
     market: shared,
     settleTraffic: createMeter(core).settle,
   })
+  const extending = createExtending(shared)
   const replaceAddress = createReplaceAddress({ ...shared, runner: core.runner })
   const proxyChecks = createProxyChecks({
     ...shared,
@@ -259,7 +261,7 @@ export const createApi = (parts: ApiParts): Api => {
       allowLoopback: config.gatewayAllowLoopback,
     }),
     ...geoRoutes({ places: createPlaces({ live: exits, health }), recent }),
-    ...proxyRoutes({ ...shared, publicUrl: payments.publicUrl, gateway: config.gateway }),
+    ...proxyRoutes({ ...shared, extending, publicUrl: payments.publicUrl, gateway: config.gateway }),
     ...proxyRotateRoutes(shared),
     ...proxyReplaceRoutes({
       ...shared,
@@ -308,6 +310,7 @@ export const createApi = (parts: ApiParts): Api => {
     subscriptions: { ...shared, log, subscriptions },
     addresses: {
       ...shared,
+      extending,
       replace: replaceAddress,
       checks: proxyChecks,
       publicUrl: payments.publicUrl,

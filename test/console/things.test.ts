@@ -228,9 +228,35 @@ test('what an account has', async (t) => {
     assert.match(refused.html, /was replaced before/)
     assert.match((await browser.get(path)).html, new RegExp(`<td>${before.ip}</td>`))
 
-    for (const end of ['', '/replace']) {
+    const extension = await browser.get(`${path}/extend`)
+    const offered = /value="30" checked> <span>30 days <small>\$([\d.]+)/.exec(extension.html)?.[1]
+    const cents = Math.round(Number(offered) * 100)
+    const wallet = async () => (await api('/wallet')).body.balanceCents as number
+    const had = await wallet()
+    const stale = await send(browser, `${path}/extend`, { days: '30', 'price-30': String(cents - 1) })
+    assert.match(stale.html, /The price is \d+ cents/)
+    assert.equal((await send(browser, `${path}/extend`, { days: '31', 'price-31': '1' })).status, 400)
+    assert.equal((await send(browser, `${path}/extend`, {})).status, 400)
+    assert.equal(await wallet(), had)
+    const twice = { form: hiddenField(extension, 'form'), days: '30', 'price-30': String(cents) }
+    for (const { status } of await Promise.all([1, 2].map(() => browser.post(`${path}/extend`, twice))))
+      assert.equal(status, 303)
+    assert.equal(await wallet(), had - cents)
+    assert.equal(
+      Date.parse((await api(`/proxies/${id}`)).body.expiresAt) - Date.parse(after.expiresAt),
+      30 * 86_400_000,
+    )
+
+    for (const end of ['', '/replace', '/extend']) {
       assert.equal((await stranger.get(path + end)).status, 404)
-      const sent = { form: newKey(), do: 'label', label: 'mine', reason: 'not_working' }
+      const sent = {
+        form: newKey(),
+        do: 'label',
+        label: 'mine',
+        reason: 'not_working',
+        days: '30',
+        'price-30': '1',
+      }
       assert.equal((await stranger.post(path + end, sent)).status, 404)
     }
     assert.equal((await api(`/proxies/${id}`)).body.label, '<i>till</i>')

@@ -10,18 +10,15 @@ import { countryQuery, inRange, instantQuery, wordQuery } from '../../platform/h
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import type { TermsOf } from '../catalog/pricing.ts'
-import type { Customers } from '../customers/service.ts'
 import { maxLabelLength, setLabel } from '../labels/labels.ts'
-import { createBuy } from '../orders/buying.ts'
-import { prepareExtension } from '../orders/prepare.ts'
 import { OrderRecord, orderExample, orderRecord } from '../orders/record.ts'
 import { chargeErrors, guardField } from '../orders/routes.ts'
 import type { OrderService } from '../orders/service.ts'
-import { maxExtended, rentalsToExtend } from './extend.ts'
+import { maxExtended } from './extend.ts'
+import type { Extending } from './extending.ts'
 import { pageHeaders, pageHeaderTexts } from './lines.ts'
 import { createOwnProxy, createProxyRecords } from './own-proxy.ts'
-import { findProxies, listProxies, type ProxyQueries } from './queries.ts'
+import { listProxies, type ProxyQueries } from './queries.ts'
 import { type GatewayPlace, ProxyRecord, proxyExample, proxyLine, proxyStatuses } from './record.ts'
 
 const params = z.object({ id: z.string() })
@@ -40,10 +37,9 @@ const Extension = z.strictObject({
 
 /** Rented addresses (research: proxies, 2.4): reading, labelling and extending. */
 export const proxyRoutes = (deps: {
-  readonly orders: OrderService
+  readonly orders: Pick<OrderService, 'known'>
+  readonly extending: Pick<Extending, 'extend'>
   readonly catalog: { current(): Catalog }
-  readonly termsOf: TermsOf
-  readonly customers: Customers
   readonly reads: Pick<Reads, 'settled'>
   readonly db: ProxyQueries
   readonly pool: pg.Pool
@@ -52,9 +48,7 @@ export const proxyRoutes = (deps: {
   readonly publicUrl: () => string
   readonly clock: Clock
 }): readonly Route[] => {
-  const { orders, catalog, reads, db, pool, clock } = deps
-  const buy = createBuy(deps)
-
+  const { orders, extending, catalog, reads, db, pool, clock } = deps
   const records = createProxyRecords(deps)
   const proxyOf = createOwnProxy(deps)
 
@@ -207,18 +201,12 @@ export const proxyRoutes = (deps: {
       ],
       knownKey: (caller, key) => orders.known(caller.accountId, key),
       handler: async (request) => {
-        const { caller, scope, body, customerRef, after } = request
+        const { caller, body, customerRef, after } = request
         const { proxy_ids: proxyIds, order_id: orderId } = body
         if ((proxyIds === undefined) === (orderId === undefined))
           throw refuse('invalid_body', 'send either proxy_ids or order_id: the rentals to keep')
-        const placed = await buy({ ...request, path: extendPath, productId: '' }, async (buyer) => {
-          await reads.settled(caller.accountId, after ?? 0)
-          const asked = proxyIds === undefined ? null : [...new Set(proxyIds)]
-          const status = asked === null ? ({ orderId } as const) : { proxyIds: asked }
-          const rows = await findProxies(db, scope, status, clock(), maxExtended + 1)
-          const rentals = rentalsToExtend(rows, { asked, customerId: buyer.customerId, nowMs: clock() })
-          return prepareExtension(buyer, rentals, body.period_days)
-        })
+        const kept = proxyIds === undefined ? { orderId: orderId ?? '' } : { proxyIds }
+        const placed = await extending.extend({ ...request, path: extendPath }, kept, body.period_days, after)
         return answerUnderKey(
           placed,
           orderRecord({ ...placed.order, customer: customerRef }, caller.reseller),
