@@ -30,12 +30,12 @@ export const isOwnForm = (headers: IncomingHttpHeaders, origin: string): boolean
 /** Where pages for everybody stand, beside `/console`. */
 export const publicRoots = ['/free-proxies', '/networks', '/proxy-checker', '/ip-lookup', '/prices'] as const
 
-const roots = ['/console', ...publicRoots].join('|')
-const ownPath = new RegExp(`^(?:${roots})(?:[/?][\\x21-\\x5b\\x5d-\\x7e]*)?$`)
+const isOurs = (path: string): boolean =>
+  ['/console', ...publicRoots].some((root) => path === root || path.startsWith(`${root}/`))
 
 /** A path of our pages to go on to, or the start for anything else: no other site, no other part of this one. */
 export const consolePath = (to: string | null): string => {
-  if (to === null || to.length > 500 || !ownPath.test(to)) return '/console'
+  if (to === null || to.length > 500 || !/^[\x21-\x5b\x5d-\x7e]*$/.test(to)) return '/console'
   const path = to.split('?')[0] ?? ''
-  return path.includes('//') || path.includes('..') ? '/console' : to
+  return !isOurs(path) || path.includes('//') || path.includes('..') ? '/console' : to
 }
