@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOpenTunnels, createTunnel } from '../../src/gateway/access/tunnels.ts'
 import { createCuts } from '../../src/gateway/proxy/relay/cuts.ts'
-import { until } from '../support/until.ts'
-import { collect } from './support/collect.ts'
+import { collect, holdsAtMost } from './support/collect.ts'
 import { exhausted, memorySpending } from './support/memory-ports.ts'
 
 test('tunnels of a plan end with it, each also alone, and those that are over do not', () => {
@@ -40,11 +39,5 @@ test('a tunnel that is over leaves no memory with its plan', async () => {
   collect()
   const before = process.memoryUsage().heapUsed
   many(20_000)
-  await until(
-    () => {
-      collect()
-      return process.memoryUsage().heapUsed - before < 2_000_000
-    },
-    { timeoutMs: 10_000, what: 'memory to be freed' },
-  )
+  await holdsAtMost(before + 2_000_000, 'heapUsed')
 })
