@@ -96,6 +96,8 @@ export const openPage = async (browser: Browser, options: BrowserContextOptions 
     viewport: { width: 1280, height: 800 },
     ...options,
   })
+  // A loaded machine is slow, not wrong.
+  context.setDefaultTimeout(120_000)
   const complaints: string[] = []
   context.on('console', (message) => {
     if (message.type() === 'error') complaints.push(message.text())
