@@ -156,6 +156,31 @@ test('a batch is erased a day after its end, and its id says so for ever', async
   await assert.rejects(world.accept('old', ['a']), { code: 'result_expired' })
 })
 
+test('however many batches were over a day ago, all are erased at once, and none that was over later', async (t) => {
+  const world = await scrapeWorld(t, () => found({}))
+  const items = createBatchItems({ pool: world.pool, clock: world.now })
+  const over = (prefix: string, count: number, hours: number) =>
+    world.pool.query(
+      `with made as (
+         insert into work.scrape_batches
+           select $1 || n, 'acc_1', 'key_1', $1 || n, 'reddit', 'subreddit', '', 1, $3::timestamptz, $3::timestamptz
+             from generate_series(1, $2::integer) n returning batch_id)
+       insert into work.scrape_batch_items (batch_id, n, account_id, input, due_at, status)
+         select batch_id, '1', 'acc_1', '{}', now(), 'done' from made`,
+      [prefix, count, new Date(world.now() - hours * 3_600_000).toISOString()],
+    )
+  await over('old', 250, 25)
+  await over('new', 3, 23)
+  await items.forget()
+  for (const table of ['scrape_batches', 'scrape_batch_items']) {
+    const { rows } = await world.pool.query(`select batch_id from work.${table} order by 1`)
+    assert.deepEqual(
+      rows.map((row) => row.batch_id),
+      ['new1', 'new2', 'new3'],
+    )
+  }
+})
+
 test('a key that is revoked while its batch waits makes no more calls', async (t) => {
   const world = await batchWorld(t, () => found({}))
   const { batch } = await world.accept('revoked', ['a', 'b'])

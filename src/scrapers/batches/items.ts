@@ -206,15 +206,18 @@ export const createBatchItems = ({
     },
 
     forget: async () => {
-      await pool.query({
-        name: 'scrape-batches-forget',
-        text: `with old as (
-                 select batch_id from work.scrape_batches where finished_at <= $1::timestamptz
-                  order by finished_at limit ${forgottenAtOnce} for update skip locked),
-               items as (delete from work.scrape_batch_items i using old where i.batch_id = old.batch_id)
-               delete from work.scrape_batches b using old where b.batch_id = old.batch_id`,
-        values: [isoTime(clock() - keptMs)],
-      })
+      for (;;) {
+        const { rowCount } = await pool.query({
+          name: 'scrape-batches-forget',
+          text: `with old as (
+                   select batch_id from work.scrape_batches where finished_at <= $1::timestamptz
+                    order by finished_at limit ${forgottenAtOnce} for update skip locked),
+                 items as (delete from work.scrape_batch_items i using old where i.batch_id = old.batch_id)
+                 delete from work.scrape_batches b using old where b.batch_id = old.batch_id`,
+          values: [isoTime(clock() - keptMs)],
+        })
+        if ((rowCount ?? 0) < forgottenAtOnce) return
+      }
     },
   }
 }
