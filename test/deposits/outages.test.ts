@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { machineMs } from '../support/machine-time.ts'
 import { until } from '../support/until.ts'
 import { creditOf, customer, openReseller, openShop, type Shop } from './support.ts'
 
@@ -146,9 +147,9 @@ test("a provider that hangs holds up no other's payments, however many of its ca
     return rows.length >= 36
   })
   await shop.act(card.deposit_id, 'pay', 1500)
-  const paidAt = performance.now()
+  const paidAt = machineMs()
   await shop.reads(stripe.reseller.key, card.deposit_id, { status: 'paid', credited_cents: 1500 })
-  assert.ok(performance.now() - paidAt < 8_000, 'it waited for the one that hangs')
+  assert.ok(machineMs() - paidAt < 8_000, 'it waited for the one that hangs')
   await shop.switches({ apiSlowMs: 0 })
   for (const { deposit_id: id } of waiting)
     await shop.reads(nowpayments.reseller.key, id, { credited_cents: 600 })

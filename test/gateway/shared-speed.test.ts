@@ -4,6 +4,7 @@ import { PlanBudget } from '../../src/gateway/budget/plan-budget.ts'
 import type { Spending } from '../../src/gateway/proxy/ports.ts'
 import { payWhole } from '../../src/gateway/proxy/relay/pay.ts'
 import type { PlanId } from '../../src/kernel/ids.ts'
+import { machineMs } from '../support/machine-time.ts'
 
 const budgetAsSpending = (budget: PlanBudget): Spending => ({
   take: (wanted) => budget.take(wanted),
@@ -84,7 +85,7 @@ describe('the speed of a plan is shared', () => {
     const terms = { planId: 'pln_timed' as PlanId, bytesPerSecond }
     const budget = new PlanBudget(terms, { monotonicMs: () => performance.now(), need: () => undefined })
     budget.renewed({ granted: 0, free: null, elsewhere: 0, paused: false }, performance.now())
-    const endMs = performance.now() + 1_000
+    const endMs = machineMs() + 1_000
     const chunk = 65_536
     let timers = 0
     const timer = setInterval(() => {
@@ -93,7 +94,7 @@ describe('the speed of a plan is shared', () => {
     /** As a tunnel does whose client reads as fast as it gets something. */
     const download = async (): Promise<{ readonly bytes: number; readonly pieces: number }> => {
       let [bytes, pieces, wanted] = [0, 0, chunk]
-      while (performance.now() < endMs) {
+      while (machineMs() < endMs) {
         const taken = budget.take(wanted)
         bytes += taken
         pieces += taken > 0 ? 1 : 0
@@ -106,7 +107,7 @@ describe('the speed of a plan is shared', () => {
     const downloads = [download(), download(), download()]
     // What needs all of its bytes at once comes through beside them.
     let headers = 0
-    while (performance.now() < endMs) {
+    while (machineMs() < endMs) {
       assert.equal(await payWhole(budgetAsSpending(budget), 16_000, 'up'), null)
       headers += 1
       await new Promise((resolve) => setTimeout(resolve, 50))
