@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { globSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { declaredKinds } from '../support/event-kinds.ts'
 import type { GoldenEvent } from './history.ts'
 import { makeEvents } from './make.ts'
 import { type GoldenTables, replay } from './replay.ts'
@@ -67,10 +67,7 @@ describe('events of every release', () => {
     })
 
   test('stand for every event type that the code names', async () => {
-    const named = new Set<string>()
-    for (const file of globSync('src/**/*.ts', { cwd: root }))
-      for (const [, type] of (await readFile(join(root, file), 'utf8')).matchAll(/DomainEvent<\s*'(\w+)'/g))
-        named.add(type!)
+    const named = declaredKinds()
     assert.ok(named.size > 80, `${named.size} types are found`)
     const kept = new Set((await Promise.all(releases.map(eventsOf))).flat().map(({ type }) => type))
     const missing = [...named].filter((type) => !kept.has(type)).sort()

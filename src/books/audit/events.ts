@@ -1,39 +1,44 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { anyId, hex, time, whole } from '../../terms/fields.ts'
 
-/**
- * The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex; times
- * are ISO 8601 UTC.
- */
-export type LogSealed = DomainEvent<
-  'LogSealed',
-  {
-    /** How many events of the log it covers: all of ordinal 1 to this one. */
-    readonly throughOrdinal: number
-    /** The last of them. */
-    readonly throughEventId: string
-    /** The running digest after it, 32 bytes. */
-    readonly digest: string
-    readonly sealedAt: string
-    /** Ed25519, 32 bytes. */
-    readonly publicKey: string
-    /** Over `sealStatement` (seal-key.ts), 64 bytes. */
-    readonly signature: string
-  }
->
+/** The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex. */
+const stream = 'seal'
 
-/** From here on another key signs. The key before it vouches for it. */
-export type SealKeyRotated = DomainEvent<
-  'SealKeyRotated',
-  {
-    /** The last seal before it, which ties it to this log: 0 and the digest of an empty log before the first. */
-    readonly sealedOrdinal: number
-    readonly sealedDigest: string
-    readonly previousPublicKey: string
-    readonly publicKey: string
-    readonly rotatedAt: string
-    /** Over `rotationStatement`, by the previous key. */
-    readonly signature: string
-  }
->
+export const logSealed = fact('LogSealed', {
+  stream,
+  means: 'The events so far were these, byte for byte (docs/seals.md).',
+  fields: {
+    throughOrdinal: whole(
+      'events',
+      'above 0',
+      'how many events of the log it covers: all of ordinal 1 to this one',
+    ),
+    throughEventId: anyId('the last of them'),
+    digest: hex(32, 'the running digest after it'),
+    sealedAt: time('when'),
+    publicKey: hex(32, 'Ed25519'),
+    signature: hex(64, 'over the statement of docs/seals.md'),
+  },
+})
+export type LogSealed = EventOf<typeof logSealed>
 
-export type SealEvent = LogSealed | SealKeyRotated
+export const sealKeyRotated = fact('SealKeyRotated', {
+  stream,
+  means: 'From here on another key signs. The key before it vouches for it.',
+  fields: {
+    sealedOrdinal: whole(
+      'events',
+      '0 or more',
+      'what the last seal before it covers, which ties it to this log: 0 before the first',
+    ),
+    sealedDigest: hex(32, 'of that seal; that of an empty log before the first'),
+    previousPublicKey: hex(32, 'the key before'),
+    publicKey: hex(32, 'the key from here on'),
+    rotatedAt: time('when'),
+    signature: hex(64, 'over the statement of docs/seals.md, by the previous key'),
+  },
+})
+export type SealKeyRotated = EventOf<typeof sealKeyRotated>
+
+export const sealFacts = [logSealed, sealKeyRotated] as const
+export type SealEvent = EventOf<(typeof sealFacts)[number]>

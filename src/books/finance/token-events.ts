@@ -1,18 +1,29 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { anyId, orNull, text, time } from '../../terms/fields.ts'
 
 /** The stream `finance`: who may read the books over HTTP. The token's hash stands in the vault, never here. */
-export type FinanceTokenIssued = DomainEvent<
-  'FinanceTokenIssued',
-  {
-    readonly tokenId: string
-    /** What it is for, as the operator wrote it. It stands in the log for ever and names no person. */
-    readonly name: string
-    /** The first 8 characters of the token, for display. */
-    readonly displayPrefix: string
-    /** ISO 8601 UTC; null for one that works until it is revoked. */
-    readonly expiresAt: string | null
-  }
->
-export type FinanceTokenRevoked = DomainEvent<'FinanceTokenRevoked', { readonly tokenId: string }>
+const stream = 'finance'
 
-export type FinanceTokenEvent = FinanceTokenIssued | FinanceTokenRevoked
+const tokenId = anyId('the token')
+
+export const financeTokenIssued = fact('FinanceTokenIssued', {
+  stream,
+  means: 'A token reads the books from here on.',
+  fields: {
+    tokenId,
+    name: text('what it is for, as the operator wrote it; it names no person'),
+    displayPrefix: text('the first 8 characters of the token, for display'),
+    expiresAt: orNull(time('null for one that works until it is revoked')),
+  },
+})
+export type FinanceTokenIssued = EventOf<typeof financeTokenIssued>
+
+export const financeTokenRevoked = fact('FinanceTokenRevoked', {
+  stream,
+  means: 'A token reads nothing more.',
+  fields: { tokenId },
+})
+export type FinanceTokenRevoked = EventOf<typeof financeTokenRevoked>
+
+export const financeTokenFacts = [financeTokenIssued, financeTokenRevoked] as const
+export type FinanceTokenEvent = EventOf<(typeof financeTokenFacts)[number]>

@@ -1,27 +1,36 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { anyId, hex, orNull, text, time, whole } from '../../terms/fields.ts'
 
-/**
- * The `period-{yyyy-mm}` stream. The cut-off comes first. Its own time lies past the month, and accounting time never
- * runs back, so whatever the log takes after it is booked later: from here on the month cannot change.
- */
-export type PeriodCutOff = DomainEvent<'PeriodCutOff', { readonly period: string; readonly endedAt: string }>
+/** The `period-{yyyy-mm}` stream. The cut-off comes first. */
+const stream = 'period-{yyyy-mm}'
 
-/** The month's books as of the cut-off: docs/periods.md has the report that the digest is over. */
-export type PeriodClosed = DomainEvent<
-  'PeriodClosed',
-  {
-    readonly period: string
-    /** How many events of the log were booked through its end: ordinal 1 to this one. 0 before any. */
-    readonly throughOrdinal: number
-    /** The last of them. */
-    readonly throughEventId: string | null
-    /** Journal entries of the month itself. */
-    readonly entries: number
-    /** Accounts, over all books, that were ever booked on by its end. */
-    readonly accounts: number
-    /** SHA-256 of the report as CSV, lower-case hex. */
-    readonly digest: string
-  }
->
+const period = text('the month, `yyyy-mm`')
 
-export type PeriodEvent = PeriodCutOff | PeriodClosed
+export const periodCutOff = fact('PeriodCutOff', {
+  stream,
+  means:
+    'From here on the month cannot change: this event lies past it, accounting time never runs back, and whatever the log takes later is booked later.',
+  fields: { period, endedAt: time('when the month ended') },
+})
+export type PeriodCutOff = EventOf<typeof periodCutOff>
+
+export const periodClosed = fact('PeriodClosed', {
+  stream,
+  means: "The month's books as of the cut-off: docs/periods.md has the report that the digest is over.",
+  fields: {
+    period,
+    throughOrdinal: whole(
+      'events',
+      '0 or more',
+      'how many events of the log were booked through its end: ordinal 1 to this one; 0 before any',
+    ),
+    throughEventId: orNull(anyId('the last of them; null before any')),
+    entries: whole('entries', '0 or more', 'of the journal, in the month itself'),
+    accounts: whole('accounts', '0 or more', 'over all books, that were ever booked on by its end'),
+    digest: hex(32, 'SHA-256 of the report as CSV'),
+  },
+})
+export type PeriodClosed = EventOf<typeof periodClosed>
+
+export const periodFacts = [periodCutOff, periodClosed] as const
+export type PeriodEvent = EventOf<(typeof periodFacts)[number]>

@@ -1,4 +1,6 @@
-import type { DomainEvent, SignInMethod } from '../../platform/eventstore/event.ts'
+import { signInMethods } from '../../platform/eventstore/event.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { anyId, id, oneOf, orNull, text, time } from '../../terms/fields.ts'
 
 /** What a member of the staff may be granted; customers and resellers have their pages by their account. */
 export const staffRoles = ['finance', 'operator'] as const
@@ -8,81 +10,102 @@ export type StaffRole = (typeof staffRoles)[number]
  * A `console-{acc_… or stf_…}` stream: what one person may do in the console, and what was done about signing in. Addresses,
  * secrets and keys of passkeys stand in the vault, never here.
  */
-export type StaffRoleGranted = DomainEvent<
-  'StaffRoleGranted',
-  { readonly staffId: string; readonly role: StaffRole }
->
-export type StaffRoleRevoked = DomainEvent<
-  'StaffRoleRevoked',
-  { readonly staffId: string; readonly role: StaffRole }
->
-export type SignInLinkMade = DomainEvent<
-  'SignInLinkMade',
-  {
-    readonly subjectId: string
-    /** ISO 8601 UTC. */
-    readonly expiresAt: string
-  }
->
-export type SignedIn = DomainEvent<
-  'SignedIn',
-  { readonly subjectId: string; readonly sessionId: string; readonly method: SignInMethod }
->
-export type SessionEnded = DomainEvent<
-  'SessionEnded',
-  { readonly subjectId: string; readonly sessionId: string; readonly reason: 'signed_out' | 'revoked' }
->
-export type PasskeyAdded = DomainEvent<
-  'PasskeyAdded',
-  { readonly subjectId: string; readonly passkeyId: string }
->
-export type PasskeyRemoved = DomainEvent<
-  'PasskeyRemoved',
-  { readonly subjectId: string; readonly passkeyId: string }
->
-/** A person showed again who they are, for one act. */
-export type ActConfirmed = DomainEvent<
-  'ActConfirmed',
-  {
-    readonly subjectId: string
-    readonly sessionId: string
-    /** The path of the page whose act it is, e.g. `/console/keys/new`. */
-    readonly act: string
-    readonly method: 'passkey' | 'code'
-  }
->
-/** A member of the staff begins to see the pages of an account as it sees them; nothing can be changed there. */
-export type AccountViewed = DomainEvent<
-  'AccountViewed',
-  {
-    readonly staffId: string
-    readonly sessionId: string
-    readonly accountId: string
-    /** As it was typed: it names no person. */
-    readonly reason: string
-  }
->
-/** A member of the staff asked that what a work queue has given up is tried again. */
-export type WorkRetryAsked = DomainEvent<
-  'WorkRetryAsked',
-  {
-    readonly staffId: string
-    readonly sessionId: string
-    /** The name of the queue. */
-    readonly queue: string
-    /** An item by its key; null: everything that was given up. */
-    readonly item: string | null
-  }
->
+const stream = 'console-{person}'
 
-export type PersonEvent =
-  | StaffRoleGranted
-  | StaffRoleRevoked
-  | SignInLinkMade
-  | SignedIn
-  | SessionEnded
-  | PasskeyAdded
-  | PasskeyRemoved
-  | ActConfirmed
-  | AccountViewed
-  | WorkRetryAsked
+const staffId = id('stf', 'the member of the staff')
+const subjectId = anyId('who: an account, or a member of the staff')
+const sessionId = anyId('the session in the console')
+const passkeyId = anyId('the passkey')
+
+export const staffRoleGranted = fact('StaffRoleGranted', {
+  stream,
+  means: 'A member of the staff may do more.',
+  fields: { staffId, role: oneOf(staffRoles, 'the role') },
+})
+export const staffRoleRevoked = fact('StaffRoleRevoked', {
+  stream,
+  means: 'A member of the staff may do it no more.',
+  fields: { staffId, role: oneOf(staffRoles, 'the role') },
+})
+export const signInLinkMade = fact('SignInLinkMade', {
+  stream,
+  means: 'A link that signs in was made.',
+  fields: { subjectId, expiresAt: time('it works until then') },
+})
+export const signedIn = fact('SignedIn', {
+  stream,
+  means: 'A person signed in.',
+  fields: { subjectId, sessionId, method: oneOf(signInMethods, 'how') },
+})
+export const sessionEnded = fact('SessionEnded', {
+  stream,
+  means: 'A session ended before its time.',
+  fields: { subjectId, sessionId, reason: oneOf(['signed_out', 'revoked'], 'why') },
+})
+export const passkeyAdded = fact('PasskeyAdded', {
+  stream,
+  means: 'A passkey signs in from here on.',
+  fields: { subjectId, passkeyId },
+})
+export const passkeyRemoved = fact('PasskeyRemoved', {
+  stream,
+  means: 'A passkey signs in no more.',
+  fields: { subjectId, passkeyId },
+})
+export const actConfirmed = fact('ActConfirmed', {
+  stream,
+  means: 'A person showed again who they are, for one act.',
+  fields: {
+    subjectId,
+    sessionId,
+    act: text('the path of the page whose act it is, e.g. `/console/keys/new`'),
+    method: oneOf(['passkey', 'code'], 'how'),
+  },
+})
+export const accountViewed = fact('AccountViewed', {
+  stream,
+  means:
+    'A member of the staff begins to see the pages of an account as it sees them; nothing can be changed there.',
+  fields: {
+    staffId,
+    sessionId,
+    accountId: id('acc', 'whose pages'),
+    reason: text('as it was typed: it names no person'),
+  },
+})
+
+export const workRetryAsked = fact('WorkRetryAsked', {
+  stream,
+  means: 'A member of the staff asked that what a work queue has given up is tried again.',
+  fields: {
+    staffId,
+    sessionId,
+    queue: text('the name of the queue'),
+    item: orNull(text('an item by its key; null: everything that was given up')),
+  },
+})
+
+export type StaffRoleGranted = EventOf<typeof staffRoleGranted>
+export type StaffRoleRevoked = EventOf<typeof staffRoleRevoked>
+export type SignInLinkMade = EventOf<typeof signInLinkMade>
+export type SignedIn = EventOf<typeof signedIn>
+export type SessionEnded = EventOf<typeof sessionEnded>
+export type PasskeyAdded = EventOf<typeof passkeyAdded>
+export type PasskeyRemoved = EventOf<typeof passkeyRemoved>
+export type ActConfirmed = EventOf<typeof actConfirmed>
+export type AccountViewed = EventOf<typeof accountViewed>
+export type WorkRetryAsked = EventOf<typeof workRetryAsked>
+
+export const personFacts = [
+  staffRoleGranted,
+  staffRoleRevoked,
+  signInLinkMade,
+  signedIn,
+  sessionEnded,
+  passkeyAdded,
+  passkeyRemoved,
+  actConfirmed,
+  accountViewed,
+  workRetryAsked,
+] as const
+export type PersonEvent = EventOf<(typeof personFacts)[number]>

@@ -1,52 +1,81 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
-import type { Scope } from '../../terms/scope.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { cents, flag, id, list, oneOf, orAbsent, orNull, text, time } from '../../terms/fields.ts'
+import { scopes } from '../../terms/scope.ts'
 
 /** An `account-{id}` stream. The e-mail and the key's hash stand in the vault, never here. */
-export type AccountCreated = DomainEvent<
-  'AccountCreated',
-  { readonly accountId: string; readonly reseller: boolean }
->
-export type AccountBlocked = DomainEvent<'AccountBlocked', { readonly reason: string }>
-export type AccountUnblocked = DomainEvent<'AccountUnblocked', Record<string, never>>
-export type KeyIssued = DomainEvent<
-  'KeyIssued',
-  {
-    readonly keyId: string
-    readonly scopes: readonly Scope[]
-    /** Whole cents in any 24 hours; null for no cap. */
-    readonly dailyCapCents: number | null
-    /** The first 8 characters of the key, for display. */
-    readonly displayPrefix: string
-    /** What the operator calls it; it names no person. Absent on a key without a name. */
-    readonly name?: string
-    /** ISO 8601 UTC; absent on a key that works until it is revoked. */
-    readonly expiresAt?: string
-    /** The only addresses and networks that it works from (`203.0.113.0/24`); absent on a key that works from anywhere. */
-    readonly networks?: readonly string[]
-    /** The key that it takes the place of. */
-    readonly rolledFrom?: string
-    /** The first key of those that it was rolled from: what they spend in 24 hours counts together. */
-    readonly capKeyId?: string
-  }
->
-/** A key that was rolled ends by itself at this time, ISO 8601 UTC. */
-export type KeyExpirySet = DomainEvent<'KeyExpirySet', { readonly keyId: string; readonly expiresAt: string }>
-export type KeyCapped = DomainEvent<
-  'KeyCapped',
-  {
-    readonly keyId: string
-    readonly dailyCapCents: number | null
-    /** As in `KeyIssued`. */
-    readonly capKeyId?: string
-  }
->
-export type KeyRevoked = DomainEvent<'KeyRevoked', { readonly keyId: string }>
+const stream = 'account-{account}'
 
-export type AccountEvent =
-  | AccountCreated
-  | AccountBlocked
-  | AccountUnblocked
-  | KeyIssued
-  | KeyCapped
-  | KeyExpirySet
-  | KeyRevoked
+const keyId = id('key', 'the key')
+const dailyCapCents = orNull(cents('0 or more', 'what it may spend in any 24 hours; null for no cap'))
+const capKeyId = orAbsent(
+  id('key', 'the first key of those that it was rolled from: what they spend in 24 hours counts together'),
+)
+
+export const accountCreated = fact('AccountCreated', {
+  stream,
+  means: 'The account exists from here on.',
+  fields: {
+    accountId: id('acc', 'the account'),
+    reseller: flag('whether it sells to customers of its own: then it has a book of its own'),
+  },
+})
+export const accountBlocked = fact('AccountBlocked', {
+  stream,
+  means: 'Its keys do nothing until it is unblocked.',
+  fields: { reason: text('as the operator wrote it') },
+})
+export const accountUnblocked = fact('AccountUnblocked', {
+  stream,
+  means: 'Its keys work again.',
+  fields: {},
+})
+export const keyIssued = fact('KeyIssued', {
+  stream,
+  means: 'An API key works from here on.',
+  fields: {
+    keyId,
+    scopes: list(oneOf(scopes, 'one thing'), 'what it may do'),
+    dailyCapCents,
+    displayPrefix: text('the first 8 characters of the key, for display'),
+    name: orAbsent(text('what the operator calls it; it names no person')),
+    expiresAt: orAbsent(time('absent on a key that works until it is revoked')),
+    networks: orAbsent(
+      list(
+        text('an address or network, `203.0.113.0/24`'),
+        'the only ones that it works from; absent: from anywhere',
+      ),
+    ),
+    rolledFrom: orAbsent(id('key', 'the key that it takes the place of')),
+    capKeyId,
+  },
+})
+export const keyExpirySet = fact('KeyExpirySet', {
+  stream,
+  means: 'A key that was rolled ends by itself.',
+  fields: { keyId, expiresAt: time('when') },
+})
+export const keyCapped = fact('KeyCapped', {
+  stream,
+  means: 'A key has another cap, or none.',
+  fields: { keyId, dailyCapCents, capKeyId },
+})
+export const keyRevoked = fact('KeyRevoked', { stream, means: 'A key works no more.', fields: { keyId } })
+
+export type AccountCreated = EventOf<typeof accountCreated>
+export type AccountBlocked = EventOf<typeof accountBlocked>
+export type AccountUnblocked = EventOf<typeof accountUnblocked>
+export type KeyIssued = EventOf<typeof keyIssued>
+export type KeyExpirySet = EventOf<typeof keyExpirySet>
+export type KeyCapped = EventOf<typeof keyCapped>
+export type KeyRevoked = EventOf<typeof keyRevoked>
+
+export const accountFacts = [
+  accountCreated,
+  accountBlocked,
+  accountUnblocked,
+  keyIssued,
+  keyExpirySet,
+  keyCapped,
+  keyRevoked,
+] as const
+export type AccountEvent = EventOf<(typeof accountFacts)[number]>

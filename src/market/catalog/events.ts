@@ -1,27 +1,37 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
-import type { Product, ProductState } from './product.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { hex, list, objectOf, oneOf, orNull, text, time } from '../../terms/fields.ts'
+import type { Product } from './product.ts'
 
-/** The `catalog` stream. A file replaced the whole catalogue. Times are ISO 8601 UTC. */
-export type CatalogImported = DomainEvent<
-  'CatalogImported',
-  {
-    /** SHA-256, lower-case hex, of the canonical JSON of the file: what an order's `catalogDigest` names. */
-    readonly digest: string
-    readonly importedAt: string
-    readonly products: readonly Product[]
-  }
->
+/** The `catalog` stream. */
+const stream = 'catalog'
 
-/** One product changed its state between imports; its prices and the catalogue's digest stay. */
-export type ProductStateChanged = DomainEvent<
-  'ProductStateChanged',
-  {
-    readonly productId: string
-    readonly state: ProductState
-    /** Set when it is retired, else null. */
-    readonly successorId: string | null
-    readonly since: string
-  }
->
+export const catalogImported = fact('CatalogImported', {
+  stream,
+  means: 'A file replaced the whole catalogue.',
+  fields: {
+    digest: hex(32, "SHA-256 of the canonical JSON of the file: what an order's `catalogDigest` names"),
+    importedAt: time('when'),
+    products: list(
+      objectOf<Product>(
+        'a product as the file says it (docs/catalog.md), and `since` when it is in its state',
+      ),
+      'everything that is sold, at which prices',
+    ),
+  },
+})
+export type CatalogImported = EventOf<typeof catalogImported>
 
-export type CatalogEvent = CatalogImported | ProductStateChanged
+export const productStateChanged = fact('ProductStateChanged', {
+  stream,
+  means: "One product changed its state between imports; its prices and the catalogue's digest stay.",
+  fields: {
+    productId: text('the product'),
+    state: oneOf(['active', 'parked', 'retired'], 'whether it can be bought'),
+    successorId: orNull(text('what to buy instead; set when it is retired, else null')),
+    since: time('when'),
+  },
+})
+export type ProductStateChanged = EventOf<typeof productStateChanged>
+
+export const catalogFacts = [catalogImported, productStateChanged] as const
+export type CatalogEvent = EventOf<(typeof catalogFacts)[number]>

@@ -1,75 +1,108 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { anyId, exactly, id, oneOf, orAbsent, orNull, text, time, whole } from '../../terms/fields.ts'
 
-/** `plan-{id}`: the arbiter of gateway orders. 1 GB = 1,000,000,000 bytes. Times are ISO 8601 UTC. */
-export type PlanActivated = DomainEvent<
-  'PlanActivated',
-  {
-    readonly planId: string
-    readonly orderId: string
-    readonly accountId: string
-    readonly customerId: string | null
-    readonly productId: string
-    readonly shape: 'gateway_gb' | 'gateway_time'
-    readonly renewal: 'topup' | 'repurchase'
-    /** Bytes bought; null for a plan sold by time. */
-    readonly bytes: number | null
-    /** Speed units bought; null for a plan sold by traffic. */
-    readonly speedUnits: number | null
-    readonly startedAt: string
-    readonly expiresAt: string | null
-  }
->
-export type PlanToppedUp = DomainEvent<'PlanToppedUp', { readonly orderId: string; readonly bytes: number }>
+/** `plan-{id}`: the arbiter of gateway orders. 1 GB = 1,000,000,000 bytes. */
+const stream = 'plan-{plan}'
+
+const owner = {
+  planId: id('pln', 'the plan'),
+  accountId: id('acc', 'whose it is'),
+  customerId: orNull(anyId("the reseller's customer that has it; null for an own plan")),
+  productId: text('the product of the catalogue'),
+}
+const orderId = id('ord', 'the order that it answers')
+const usedBytes = whole('bytes', '0 or more', 'the sum of all that was counted so far')
+
+export const planActivated = fact('PlanActivated', {
+  stream,
+  means: 'An order opened the plan.',
+  fields: {
+    ...owner,
+    orderId,
+    shape: oneOf(['gateway_gb', 'gateway_time'], 'sold by traffic, or by time'),
+    renewal: oneOf(['topup', 'repurchase'], 'how it goes on'),
+    bytes: orNull(whole('bytes', 'above 0', 'bought; null for a plan sold by time')),
+    speedUnits: orNull(whole('speed units', 'above 0', 'bought; null for a plan sold by traffic')),
+    startedAt: time('when'),
+    expiresAt: orNull(time('when it ends; null: when it is used up')),
+  },
+})
+export const planToppedUp = fact('PlanToppedUp', {
+  stream,
+  means: 'An order added to the plan.',
+  fields: { orderId, bytes: whole('bytes', 'above 0', 'added') },
+})
 /** The first answer for an order stands: an order refused here is never fulfilled later. */
-export type PlanOrderRefused = DomainEvent<
-  'PlanOrderRefused',
-  { readonly orderId: string; readonly reason: 'plan_expired' }
->
-/** A refund took back what is unused of an order's units. */
-export type PlanUnitsWithdrawn = DomainEvent<
-  'PlanUnitsWithdrawn',
-  { readonly orderId: string; readonly refundId: string; readonly bytes: number }
->
-/**
- * What was counted since the last one: at most every five minutes, and at once when the plan becomes low, exhausted or
- * expired. Release 0.1.0 wrote one a report, with the id of the report.
- */
-export type TrafficMetered = DomainEvent<
-  'TrafficMetered',
-  {
-    readonly reportId?: string
-    readonly bytes: number
-    /** The sum of all reports. */
-    readonly usedBytes: number
-  }
->
-/**
- * 10 % or less of a plan is left: appended with whatever made it so, each time that it falls to that. (The webhook is
- * nevertheless sent once for ever: there is one delivery for each endpoint and plan.)
- */
-export type PlanRanLow = DomainEvent<
-  'PlanRanLow',
-  {
-    readonly planId: string
-    readonly accountId: string
-    readonly customerId: string | null
-    readonly productId: string
-    readonly totalBytes: number
-    readonly usedBytes: number
-    readonly expiresAt: string | null
-  }
->
-export type PlanExhausted = DomainEvent<'PlanExhausted', { readonly usedBytes: number }>
-export type PlanExpired = DomainEvent<'PlanExpired', { readonly expiredAt: string }>
-export type PlanCredentialRotated = DomainEvent<'PlanCredentialRotated', { readonly generation: number }>
+export const planOrderRefused = fact('PlanOrderRefused', {
+  stream,
+  means: 'The plan cannot take the order. The first answer for an order stands.',
+  fields: { orderId, reason: exactly('plan_expired', 'why') },
+})
+export const planUnitsWithdrawn = fact('PlanUnitsWithdrawn', {
+  stream,
+  means: "A refund took back what is unused of an order's units.",
+  fields: {
+    orderId,
+    refundId: text('the refund'),
+    bytes: whole('bytes', '0 or more', 'taken back'),
+  },
+})
+export const trafficMetered = fact('TrafficMetered', {
+  stream,
+  means:
+    'What was counted since the last one: at most every five minutes, and at once when the plan becomes low, exhausted or expired. Release 0.1.0 wrote one a report.',
+  fields: {
+    reportId: orAbsent(text('the report; release 0.1.0 only')),
+    bytes: whole('bytes', '0 or more', 'counted since the event before it'),
+    usedBytes,
+  },
+})
+export const planRanLow = fact('PlanRanLow', {
+  stream,
+  means:
+    '10 % or less of the plan is left: appended with whatever made it so, each time that it falls to that. (The webhook is sent once for ever.)',
+  fields: {
+    ...owner,
+    totalBytes: whole('bytes', '0 or more', 'that the plan holds in all'),
+    usedBytes,
+    expiresAt: orNull(time('when it ends; null: when it is used up')),
+  },
+})
+export const planExhausted = fact('PlanExhausted', {
+  stream,
+  means: 'Nothing of the plan is left.',
+  fields: { usedBytes },
+})
+export const planExpired = fact('PlanExpired', {
+  stream,
+  means: "The plan's time is over.",
+  fields: { expiredAt: time('when it ended') },
+})
+export const planCredentialRotated = fact('PlanCredentialRotated', {
+  stream,
+  means: 'The plan has another password from here on.',
+  fields: { generation: whole('rotations', '0 or more', 'counts the passwords of the plan') },
+})
 
-export type PlanEvent =
-  | PlanActivated
-  | PlanToppedUp
-  | PlanOrderRefused
-  | PlanUnitsWithdrawn
-  | TrafficMetered
-  | PlanRanLow
-  | PlanExhausted
-  | PlanExpired
-  | PlanCredentialRotated
+export type PlanActivated = EventOf<typeof planActivated>
+export type PlanToppedUp = EventOf<typeof planToppedUp>
+export type PlanOrderRefused = EventOf<typeof planOrderRefused>
+export type PlanUnitsWithdrawn = EventOf<typeof planUnitsWithdrawn>
+export type TrafficMetered = EventOf<typeof trafficMetered>
+export type PlanRanLow = EventOf<typeof planRanLow>
+export type PlanExhausted = EventOf<typeof planExhausted>
+export type PlanExpired = EventOf<typeof planExpired>
+export type PlanCredentialRotated = EventOf<typeof planCredentialRotated>
+
+export const planFacts = [
+  planActivated,
+  planToppedUp,
+  planOrderRefused,
+  planUnitsWithdrawn,
+  trafficMetered,
+  planRanLow,
+  planExhausted,
+  planExpired,
+  planCredentialRotated,
+] as const
+export type PlanEvent = EventOf<(typeof planFacts)[number]>

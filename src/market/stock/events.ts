@@ -1,105 +1,152 @@
 import type { ProxyId } from '../../kernel/ids.ts'
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
-import type { EndpointProtocol } from '../../terms/endpoint-fields.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { endpointProtocols } from '../../terms/endpoint-fields.ts'
+import {
+  anyId,
+  flag,
+  group,
+  id,
+  list,
+  oneOf,
+  orAbsent,
+  orNull,
+  type ShapeValue,
+  text,
+  time,
+  whole,
+} from '../../terms/fields.ts'
 
+const ip = text('the address')
+
+const endpointFields = {
+  protocol: oneOf(endpointProtocols, 'how it is spoken to'),
+  host: text('a name or an address'),
+  port: whole('port', 'above 0', 'where it listens'),
+  udp: flag('whether it passes UDP on'),
+  credentialId: orNull(text('names its login in the vault; null: it takes none')),
+}
 /** A supplier's proxy that traffic of an address goes out through; what signs in there stands in the vault. */
-export type StockedEndpoint = {
-  readonly protocol: EndpointProtocol
-  readonly host: string
-  readonly port: number
-  /** Whether it passes UDP on. */
-  readonly udp: boolean
-  /** Names its login in the vault; null: it takes none. */
-  readonly credentialId: string | null
-}
+export type StockedEndpoint = ShapeValue<typeof endpointFields>
+const endpoint = group(endpointFields, "a supplier's proxy that traffic of the address goes out through")
 
-/** An address as it is stocked. `carrierId` and `service` are null but for mobile. */
-export type StockedAddress = {
-  readonly ip: string
-  readonly city: string | null
-  readonly asn: number | null
-  readonly asnOrg: string | null
-  readonly carrierId: string | null
-  readonly service: 'dedicated' | 'shared' | null
-  /** How it is reached where it is a supplier's; absent: it is an address of one of our machines. */
-  readonly endpoint?: StockedEndpoint
+const sold = {
+  ip,
+  carrierId: orNull(text('the mobile carrier; null but for mobile')),
+  service: orNull(oneOf(['dedicated', 'shared'], 'of a mobile line; null but for mobile')),
 }
+const addressFields = {
+  ...sold,
+  city: orNull(text('where it stands; null: not known')),
+  asn: orNull(whole('AS number', '0 or more', 'whose network it is in; null: not known')),
+  asnOrg: orNull(text('who that is; null: not known')),
+  endpoint: orAbsent(endpoint),
+}
+/** An address as it is stocked. `carrierId` and `service` are null but for mobile. */
+export type StockedAddress = ShapeValue<typeof addressFields>
+
+const proxyId = id<ProxyId>('prx', 'the rental')
+const productId = text('the product of the catalogue')
+const country = text('ISO 3166 alpha-3, upper case')
+const orderId = id('ord', 'the order that it answers')
+const periodDays = whole('days', 'above 0', 'what was paid for')
+const availableFrom = time('they rest until then before they are sold again')
 
 /** `address-{ip}`: an address is in stock once, across products; written before its stock stream. */
-export type AddressStocked = DomainEvent<
-  'AddressStocked',
-  { readonly ip: string; readonly productId: string; readonly country: string }
->
-export type AddressRetired = DomainEvent<'AddressRetired', { readonly ip: string; readonly reason: string }>
-export type AddressEvent = AddressStocked | AddressRetired
+const ofAddress = 'address-{ip}'
+export const addressStocked = fact('AddressStocked', {
+  stream: ofAddress,
+  means: 'The address is in the stock of this product, and of no other.',
+  fields: { ip, productId, country },
+})
+export const addressRetired = fact('AddressRetired', {
+  stream: ofAddress,
+  means: 'The address is in no stock any more.',
+  fields: { ip, reason: text('as the operator wrote it') },
+})
+export type AddressStocked = EventOf<typeof addressStocked>
+export type AddressRetired = EventOf<typeof addressRetired>
+export const addressFacts = [addressStocked, addressRetired] as const
+export type AddressEvent = EventOf<(typeof addressFacts)[number]>
 
-/** `stock-{product}-{country}`: the arbiter of dedicated orders. Times are ISO 8601 UTC. */
-export type AddressesStocked = DomainEvent<
-  'AddressesStocked',
-  { readonly productId: string; readonly country: string; readonly addresses: readonly StockedAddress[] }
->
-/** The suppliers' proxies of addresses in stock are others now, those of running rentals too. */
-export type EndpointsChanged = DomainEvent<
-  'EndpointsChanged',
-  {
-    readonly changes: readonly {
-      readonly ip: string
-      readonly endpoint: StockedEndpoint
-      /** The rental that has the address now; null: none. */
-      readonly proxyId: ProxyId | null
-    }[]
-    readonly changedAt: string
-  }
->
-export type Allocation = StockedAddress & {
-  readonly proxyId: ProxyId
-  /** 0: by link; null but for mobile. */
-  readonly rotationMinutes: number | null
+/** `stock-{product}-{country}`: the arbiter of dedicated orders. */
+const stream = 'stock-{product}-{country}'
+
+export const addressesStocked = fact('AddressesStocked', {
+  stream,
+  means: 'Addresses can be sold from here on.',
+  fields: { productId, country, addresses: list(group(addressFields, 'an address'), 'the new ones') },
+})
+export const endpointsChanged = fact('EndpointsChanged', {
+  stream,
+  means: "The suppliers' proxies of addresses in stock are others now, those of running rentals too.",
+  fields: {
+    changes: list(
+      group(
+        { ip, endpoint, proxyId: orNull(id<ProxyId>('prx', 'the rental that has it now; null: none')) },
+        'an address',
+      ),
+      'what changed',
+    ),
+    changedAt: time('when'),
+  },
+})
+
+const allocationFields = {
+  ...addressFields,
+  proxyId,
+  rotationMinutes: orNull(
+    whole('minutes', '0 or more', 'between changes of the address, 0: by link; null but for mobile'),
+  ),
 }
-export type AddressesAllocated = DomainEvent<
-  'AddressesAllocated',
-  {
-    readonly orderId: string
-    readonly accountId: string
-    readonly customerId: string | null
-    readonly productId: string
-    readonly family: string
-    readonly country: string
-    readonly periodDays: number
-    readonly allocations: readonly Allocation[]
-    readonly allocatedAt: string
-    readonly expiresAt: string
-  }
->
+export type Allocation = ShapeValue<typeof allocationFields>
+export const addressesAllocated = fact('AddressesAllocated', {
+  stream,
+  means: 'An order got its addresses.',
+  fields: {
+    orderId,
+    accountId: id('acc', 'whose they are'),
+    customerId: orNull(anyId("the reseller's customer that has them; null: none")),
+    productId,
+    family: text('of the product'),
+    country,
+    periodDays,
+    allocations: list(group(allocationFields, 'a rental'), 'one for each address'),
+    allocatedAt: time('when'),
+    expiresAt: time('when the rentals end'),
+  },
+})
 /** Too few addresses; of an extension: a rental that is over, or would end further ahead than any may. */
-export type StockRefusal = 'out_of_stock' | 'rental_ended' | 'too_far_ahead'
+export const stockRefusals = ['out_of_stock', 'rental_ended', 'too_far_ahead'] as const
+export type StockRefusal = (typeof stockRefusals)[number]
 /** The first answer for an order stands: an order refused here is never allocated later. */
-export type AllocationRefused = DomainEvent<
-  'AllocationRefused',
-  { readonly orderId: string; readonly reason: StockRefusal }
->
-export type AddressesExtended = DomainEvent<
-  'AddressesExtended',
-  {
-    readonly orderId: string
-    readonly periodDays: number
-    readonly extensions: readonly { readonly proxyId: ProxyId; readonly expiresAt: string }[]
-    readonly extendedAt: string
-  }
->
-export type AddressesReleased = DomainEvent<
-  'AddressesReleased',
-  {
-    readonly reason: 'expired' | 'order_failed' | 'refunded'
-    readonly releases: readonly ({ readonly proxyId: ProxyId } & Pick<
-      StockedAddress,
-      'ip' | 'carrierId' | 'service'
-    >)[]
-    readonly releasedAt: string
-    /** They rest until then before they are sold again. */
-    readonly availableFrom: string
-  }
->
+export const allocationRefused = fact('AllocationRefused', {
+  stream,
+  means: 'The stock cannot serve the order. The first answer for an order stands.',
+  fields: { orderId, reason: oneOf(stockRefusals, 'why') },
+})
+export const addressesExtended = fact('AddressesExtended', {
+  stream,
+  means: 'An order prolonged rentals.',
+  fields: {
+    orderId,
+    periodDays,
+    extensions: list(
+      group({ proxyId, expiresAt: time('when it ends now') }, 'a rental'),
+      'one for each rental',
+    ),
+    extendedAt: time('when'),
+  },
+})
+export const addressesReleased = fact('AddressesReleased', {
+  stream,
+  means: 'Rentals are over.',
+  fields: {
+    reason: oneOf(['expired', 'order_failed', 'refunded'], 'why'),
+    releases: list(group({ proxyId, ...sold }, 'a rental'), 'one for each rental'),
+    releasedAt: time('when'),
+    availableFrom,
+  },
+})
 /** Why a renter wants another address; what `custom` means stands in the vault. */
 export const replaceReasons = [
   'not_working',
@@ -110,28 +157,38 @@ export const replaceReasons = [
 ] as const
 export type ReplaceReason = (typeof replaceReasons)[number]
 
-/** A rental goes on with another address of its pool: the same id, order and end. */
-export type AddressReplaced = DomainEvent<
-  'AddressReplaced',
-  {
-    readonly proxyId: ProxyId
-    readonly accountId: string
-    readonly reason: ReplaceReason
-    /** What names the request, so that one that is sent again replaces nothing; null: nothing did. */
-    readonly requestId: string | null
-    readonly former: Pick<StockedAddress, 'ip' | 'carrierId' | 'service'>
-    readonly address: StockedAddress
-    readonly replacedAt: string
-    /** The former address rests until then. */
-    readonly availableFrom: string
-  }
->
+export const addressReplaced = fact('AddressReplaced', {
+  stream,
+  means: 'A rental goes on with another address of its pool: the same id, order and end.',
+  fields: {
+    proxyId,
+    accountId: id('acc', 'whose rental'),
+    reason: oneOf(replaceReasons, 'why; what `custom` means stands in the vault'),
+    requestId: orNull(
+      text('names the request, so that one that is sent again replaces nothing; null: nothing did'),
+    ),
+    former: group(sold, 'what it had'),
+    address: group(addressFields, 'what it has now'),
+    replacedAt: time('when'),
+    availableFrom: time('the former address rests until then'),
+  },
+})
 
-export type StockEvent =
-  | AddressesStocked
-  | EndpointsChanged
-  | AddressesAllocated
-  | AllocationRefused
-  | AddressesExtended
-  | AddressesReleased
-  | AddressReplaced
+export type AddressesStocked = EventOf<typeof addressesStocked>
+export type EndpointsChanged = EventOf<typeof endpointsChanged>
+export type AddressesAllocated = EventOf<typeof addressesAllocated>
+export type AllocationRefused = EventOf<typeof allocationRefused>
+export type AddressesExtended = EventOf<typeof addressesExtended>
+export type AddressesReleased = EventOf<typeof addressesReleased>
+export type AddressReplaced = EventOf<typeof addressReplaced>
+
+export const stockFacts = [
+  addressesStocked,
+  endpointsChanged,
+  addressesAllocated,
+  allocationRefused,
+  addressesExtended,
+  addressesReleased,
+  addressReplaced,
+] as const
+export type StockEvent = EventOf<(typeof stockFacts)[number]>

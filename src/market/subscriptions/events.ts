@@ -1,75 +1,85 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
-import type { Interval, Period } from '../../terms/interval.ts'
-import type { Target } from '../../terms/order-details.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { cents, exactly, id, list, orNull, text, time, whole } from '../../terms/fields.ts'
+import { interval, period, target } from '../../terms/order-fields.ts'
 
-/** `subscription-{id}`: orders that repeat themselves, each paid from the wallet. Times are ISO 8601 UTC. */
-export type SubscriptionStarted = DomainEvent<
-  'SubscriptionStarted',
-  {
-    readonly subscriptionId: string
-    readonly accountId: string
-    /** The key that asked for it; its cap holds for the renewals. */
-    readonly keyId: string | null
-    readonly productId: string
-    readonly quantity: number
-    readonly target: Target | null
-    readonly interval: Interval
-    readonly period: Period
-    /** The order of the first period. */
-    readonly orderId: string
-    readonly planId: string | null
-    readonly proxyIds: readonly string[]
-    readonly amountCents: number
-    /** What a retry under the same `Idempotency-Key` must ask for again. */
-    readonly fingerprint: string
-    /** Every period counts from here. */
-    readonly startedAt: string
-    readonly currentPeriodEnd: string
-  }
->
-/** Another period was paid, by an order whose id the subscription and `periodStart` give. */
-export type SubscriptionRenewed = DomainEvent<
-  'SubscriptionRenewed',
-  {
-    readonly subscriptionId: string
-    readonly accountId: string
-    readonly orderId: string
-    readonly planId: string | null
-    readonly proxyIds: readonly string[]
-    readonly amountCents: number
-    readonly periodStart: string
-    readonly currentPeriodEnd: string
-  }
->
-/** Asked for; it happens at the end of the period that is paid. */
-export type SubscriptionCancelScheduled = DomainEvent<
-  'SubscriptionCancelScheduled',
-  { readonly subscriptionId: string; readonly accountId: string; readonly endsAt: string }
->
+/** `subscription-{id}`: orders that repeat themselves, each paid from the wallet. */
+const stream = 'subscription-{subscription}'
 
-type Ended = {
-  readonly subscriptionId: string
-  readonly accountId: string
-  readonly productId: string
-  /** The plan of the last period. */
-  readonly planId: string | null
-  /** The end of the last period that was paid. */
-  readonly currentPeriodEnd: string
+const named = { subscriptionId: id('sub', 'the subscription'), accountId: id('acc', 'who pays') }
+const planId = orNull(id('pln', 'the plan of the period; null for addresses'))
+const bought = {
+  orderId: id('ord', 'the order that pays the period'),
+  planId,
+  proxyIds: list(id('prx', 'a rental'), 'the rentals of the period; empty for a plan'),
+  amountCents: cents('0 or more', 'what the period cost'),
 }
-/** The period that was paid is over, or a period that was not paid was given up. */
-export type SubscriptionCanceled = DomainEvent<
-  'SubscriptionCanceled',
-  Ended & { readonly status: 'canceled'; readonly reason: 'requested'; readonly canceledAt: string }
->
-/** It could not be renewed within the grace; `reason` is the code of the last refusal, mostly `insufficient_balance`. */
-export type SubscriptionExpired = DomainEvent<
-  'SubscriptionExpired',
-  Ended & { readonly status: 'expired'; readonly reason: string; readonly expiredAt: string }
->
+const currentPeriodEnd = time('the end of the last period that was paid')
+const productId = text('the product of the catalogue')
 
-export type SubscriptionEvent =
-  | SubscriptionStarted
-  | SubscriptionRenewed
-  | SubscriptionCancelScheduled
-  | SubscriptionCanceled
-  | SubscriptionExpired
+export const subscriptionStarted = fact('SubscriptionStarted', {
+  stream,
+  means: 'The first period was paid.',
+  fields: {
+    ...named,
+    ...bought,
+    keyId: orNull(id('key', 'the key that asked for it; its cap holds for the renewals')),
+    productId,
+    quantity: whole('units of the product', 'above 0', 'of each period'),
+    target,
+    interval,
+    period,
+    fingerprint: text('what a retry under the same `Idempotency-Key` must ask for again'),
+    startedAt: time('every period counts from here'),
+    currentPeriodEnd,
+  },
+})
+export type SubscriptionStarted = EventOf<typeof subscriptionStarted>
+
+export const subscriptionRenewed = fact('SubscriptionRenewed', {
+  stream,
+  means: 'Another period was paid, by an order whose id the subscription and `periodStart` give.',
+  fields: { ...named, ...bought, periodStart: time('when the period starts'), currentPeriodEnd },
+})
+export type SubscriptionRenewed = EventOf<typeof subscriptionRenewed>
+
+export const subscriptionCancelScheduled = fact('SubscriptionCancelScheduled', {
+  stream,
+  means: 'Its end was asked for; it happens at the end of the period that is paid.',
+  fields: { ...named, endsAt: time('when') },
+})
+export type SubscriptionCancelScheduled = EventOf<typeof subscriptionCancelScheduled>
+
+const ended = { ...named, productId, planId, currentPeriodEnd }
+
+export const subscriptionCanceled = fact('SubscriptionCanceled', {
+  stream,
+  means: 'The period that was paid is over, or a period that was not paid was given up.',
+  fields: {
+    ...ended,
+    status: exactly('canceled', 'its status from here on'),
+    reason: exactly('requested', 'why'),
+    canceledAt: time('when'),
+  },
+})
+export type SubscriptionCanceled = EventOf<typeof subscriptionCanceled>
+
+export const subscriptionExpired = fact('SubscriptionExpired', {
+  stream,
+  means: 'It could not be renewed within the grace.',
+  fields: {
+    ...ended,
+    status: exactly('expired', 'its status from here on'),
+    reason: text('the code of the last refusal, mostly `insufficient_balance`'),
+    expiredAt: time('when'),
+  },
+})
+export type SubscriptionExpired = EventOf<typeof subscriptionExpired>
+
+export const subscriptionFacts = [
+  subscriptionStarted,
+  subscriptionRenewed,
+  subscriptionCancelScheduled,
+  subscriptionCanceled,
+  subscriptionExpired,
+] as const
+export type SubscriptionEvent = EventOf<(typeof subscriptionFacts)[number]>

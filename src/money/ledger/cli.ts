@@ -4,7 +4,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { type Cli, wholeNumber } from '../../platform/cli/cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../../platform/cli/output.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
-import type { AdjustmentReason } from './adjustment-reason.ts'
+import { type AdjustmentReason, adjustmentReasons } from './adjustment-reason.ts'
 import type { ManualAnswer, ManualRefusal } from './decide-manual.ts'
 import { maxCents } from './most-cents.ts'
 import { isReference } from './reference.ts'
@@ -12,7 +12,7 @@ import { createWallets } from './service.ts'
 
 /** The largest figure of a wallet or a customer: micro-dollars are safe integers. */
 const mostCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
-const reasons: readonly AdjustmentReason[] = ['correction', 'goodwill', 'chargeback']
+const reasons: readonly AdjustmentReason[] = adjustmentReasons
 
 export const reference = (text: string): string => {
   if (isReference(text)) return text

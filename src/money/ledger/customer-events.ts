@@ -1,86 +1,101 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
-import type { OrderDetails } from '../../terms/order-details.ts'
-import type { CustomerAdjustmentReason } from './adjustment-reason.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { anyId, id, micros, oneOf, orAbsent, orNull, text } from '../../terms/fields.ts'
+import { wholeOrder } from '../../terms/order-fields.ts'
+import { customerAdjustmentReasons } from './adjustment-reason.ts'
 
 /**
  * The money events of a reseller's customers. They stand on the reseller's own `ledger-{account}` stream, so that its
- * wallet and a customer's credit move in one append. `availableAfterMicros` is the reseller's wallet
- * less open holds, `creditAfterMicros` the customer's credit, both right after the event. Amounts are positive
- * micro-dollars unless said otherwise.
+ * wallet and a customer's credit move in one append.
  */
+const stream = 'ledger-{account}'
 
-/** A customer paid the reseller's own gateway. What it owes from a chargeback is paid first. */
-export type CustomerCredited = DomainEvent<
-  'CustomerCredited',
-  {
-    readonly customerId: string
-    /** The payment's id at the provider: with `gateway` it is credited once, whichever customer it is for. */
-    readonly reference: string
-    readonly gateway: string
-    readonly depositId: string
-    readonly amountMicros: number
-    /** The part of the amount that paid the customer's debt; 0 without one. */
-    readonly receivableMicros: number
-    readonly creditAfterMicros: number
-    readonly availableAfterMicros: number
-  }
->
+const customer = { customerId: anyId("the reseller's customer") }
+const after = {
+  creditAfterMicros: micros('0 or more', "the customer's credit right after the event"),
+  availableAfterMicros: micros(
+    '0 or more',
+    "the reseller's wallet less its open holds right after the event: an auditor checks it",
+  ),
+}
+const repaid = micros(
+  '0 or more',
+  "the part of the amount that paid the customer's debt to the reseller; above zero lowers the debt",
+)
 
-/** An order for a customer was paid: its price from the customer's credit, the cost from the reseller's wallet. */
-export type CustomerCharged = DomainEvent<
-  'CustomerCharged',
-  {
-    readonly customerId: string
-    /** The whole order, its customer price and its cost. */
-    readonly order: OrderDetails
-    /** The customer's price; 0 when the reseller gives it away. */
-    readonly amountMicros: number
-    /** What left the reseller's wallet. */
-    readonly costMicros: number
-    readonly creditAfterMicros: number
-    readonly availableAfterMicros: number
-  }
->
+export const customerCredited = fact('CustomerCredited', {
+  stream,
+  means: "A customer paid the reseller's own gateway. What it owes from a chargeback is paid first.",
+  fields: {
+    ...customer,
+    reference: text(
+      "the payment's id at the provider: with `gateway` it is credited once, whichever customer it is for",
+    ),
+    gateway: text("the reference of the reseller's credentials, `crd_…`"),
+    depositId: id('dep', 'the deposit that the payment is of'),
+    amountMicros: micros('above 0', 'what the customer paid'),
+    receivableMicros: repaid,
+    ...after,
+  },
+})
+export type CustomerCredited = EventOf<typeof customerCredited>
 
-/** A part of an order for a customer came back, on both sides; either part may be 0, not both. */
-export type CustomerRefunded = DomainEvent<
-  'CustomerRefunded',
-  {
-    readonly customerId: string
-    /** The refund's id. */
-    readonly reference: string
-    readonly orderId: string
-    /** The family whose revenue the service gives back. */
-    readonly family: string
-    readonly amountMicros: number
-    /** The part of the amount that paid the customer's debt. */
-    readonly receivableMicros: number
-    readonly costMicros: number
-    /** The part of the cost that paid the reseller's own debt at the service. */
-    readonly walletReceivableMicros: number
-    readonly creditAfterMicros: number
-    readonly availableAfterMicros: number
-  }
->
+export const customerCharged = fact('CustomerCharged', {
+  stream,
+  means:
+    "An order for a customer was paid: its price from the customer's credit, the cost from the reseller's wallet.",
+  fields: {
+    ...customer,
+    order: wholeOrder,
+    amountMicros: micros('0 or more', "the customer's price; 0 when the reseller gives it away"),
+    costMicros: micros('0 or more', "what left the reseller's wallet"),
+    ...after,
+  },
+})
+export type CustomerCharged = EventOf<typeof customerCharged>
 
-export type CustomerAdjusted = DomainEvent<
-  'CustomerAdjusted',
-  {
-    readonly customerId: string
-    /** What the operator wrote, or the chargeback's id: it moves a customer's credit once. */
-    readonly reference: string
-    readonly reason: CustomerAdjustmentReason
-    /** The gateway that a chargeback takes the money from; null for other reasons. */
-    readonly gateway: string | null
-    /** The deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0. */
-    readonly depositId?: string
-    /** Signed. */
-    readonly amountMicros: number
-    /** What the credit was short of at a chargeback (added to the debt), or what an upward one paid of it (negative). */
-    readonly receivableMicros: number
-    readonly creditAfterMicros: number
-    readonly availableAfterMicros: number
-  }
->
+export const customerRefunded = fact('CustomerRefunded', {
+  stream,
+  means: 'A part of an order for a customer came back, on both sides; either part may be 0, not both.',
+  fields: {
+    ...customer,
+    reference: text("the refund's id"),
+    orderId: id('ord', 'the order'),
+    family: text('whose revenue the service gives back'),
+    amountMicros: micros('0 or more', "what came back to the customer's credit, its debt included"),
+    receivableMicros: repaid,
+    costMicros: micros('0 or more', "what came back to the reseller's wallet, its debt included"),
+    walletReceivableMicros: micros(
+      '0 or more',
+      "the part of the cost that paid the reseller's own debt at the service; above zero lowers the debt",
+    ),
+    ...after,
+  },
+})
+export type CustomerRefunded = EventOf<typeof customerRefunded>
 
-export type CustomerEvent = CustomerCredited | CustomerCharged | CustomerRefunded | CustomerAdjusted
+export const customerAdjusted = fact('CustomerAdjusted', {
+  stream,
+  means: "A customer's credit was moved by hand, or taken back by a chargeback.",
+  fields: {
+    ...customer,
+    reference: text("what the operator wrote, or the chargeback's id: it moves a customer's credit once"),
+    reason: oneOf(customerAdjustmentReasons, 'why'),
+    gateway: orNull(text('the gateway that a chargeback takes the money from; null for other reasons')),
+    depositId: orAbsent(
+      id(
+        'dep',
+        'the deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0',
+      ),
+    ),
+    amountMicros: micros('either sign', 'above zero raises the credit, below lowers it'),
+    receivableMicros: micros(
+      'either sign',
+      'above zero: what the credit was short of at a chargeback, added to the debt; below: what an upward one paid of it',
+    ),
+    ...after,
+  },
+})
+export type CustomerAdjusted = EventOf<typeof customerAdjusted>
+
+export const customerFacts = [customerCredited, customerCharged, customerRefunded, customerAdjusted] as const
+export type CustomerEvent = EventOf<(typeof customerFacts)[number]>

@@ -1,99 +1,116 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
-import type { OrderDetails } from '../../terms/order-details.ts'
-import type { AdjustmentReason } from './adjustment-reason.ts'
-import type { CustomerEvent } from './customer-events.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { id, micros, oneOf, orAbsent, orNull, type ShapeValue, text } from '../../terms/fields.ts'
+import { wholeOrder } from '../../terms/order-fields.ts'
+import { adjustmentReasons } from './adjustment-reason.ts'
+import { customerFacts } from './customer-events.ts'
 
-/**
- * The money events of a `ledger-{account}` stream. Amounts are positive integer micro-dollars unless
- * said otherwise. `availableAfterMicros` is the wallet less open holds right after the event: an auditor checks it.
- */
+/** The money events of a `ledger-{account}` stream. */
+const stream = 'ledger-{account}'
 
-/** A deposit, an operator's credit or a refund landed. A debt from a chargeback is paid first. */
-export type WalletCredited = DomainEvent<
-  'WalletCredited',
-  {
-    readonly source: 'deposit' | 'manual' | 'refund'
-    /** What makes it unique in the account: the provider's payment id, the operator's reference, the refund's id. */
-    readonly reference: string
-    /** The gateway that holds the money; `manual` for an operator's credit, null for a refund. */
-    readonly gateway: string | null
-    readonly depositId: string | null
-    readonly orderId: string | null
-    /** The family whose revenue a refund takes back; null for other sources. */
-    readonly family: string | null
-    readonly amountMicros: number
-    /** The part of the amount that paid the receivable; 0 without one. */
-    readonly receivableMicros: number
-    readonly availableAfterMicros: number
-  }
->
-
-export type WalletAdjusted = DomainEvent<
-  'WalletAdjusted',
-  {
-    readonly reference: string
-    readonly reason: AdjustmentReason
-    /** The gateway that a chargeback takes the money from; null for other reasons. */
-    readonly gateway: string | null
-    /** The deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0. */
-    readonly depositId?: string
-    /** Signed. */
-    readonly amountMicros: number
-    /** What the wallet was short of at a chargeback (added to the receivable), or what an upward one paid of it (negative). */
-    readonly receivableMicros: number
-    readonly availableAfterMicros: number
-  }
->
-
-/** An order was paid from the wallet; it carries the whole order. */
-export type WalletDebited = DomainEvent<
-  'WalletDebited',
-  { readonly order: OrderDetails; readonly amountMicros: number; readonly availableAfterMicros: number }
->
-
-/** What a hold reserves money for. */
-export type HeldFor = {
-  /** Whose revenue a capture is, e.g. `tiktok`. */
-  readonly platform: string
-  /** What is called of the platform, e.g. `profile`, and the `X-Request-Id` of the call. */
-  readonly operation?: string
-  readonly requestId?: string
+const after = {
+  availableAfterMicros: micros(
+    '0 or more',
+    'the wallet less open holds right after the event: an auditor checks it',
+  ),
 }
 
-/** A reserve for a call that is billed when it succeeds. */
-export type FundsHeld = DomainEvent<
-  'FundsHeld',
-  HeldFor & {
-    readonly holdId: string
-    readonly keyId: string | null
-    readonly amountMicros: number
-    readonly availableAfterMicros: number
-  }
->
+export const walletCredited = fact('WalletCredited', {
+  stream,
+  means: "A deposit, an operator's credit or a refund landed. A debt from a chargeback is paid first.",
+  fields: {
+    source: oneOf(['deposit', 'manual', 'refund'], 'where the money comes from'),
+    reference: text(
+      "what makes it unique in the account: the provider's payment id, the operator's reference, the refund's id",
+    ),
+    gateway: orNull(
+      text("the gateway that holds the money; `manual` for an operator's credit, null for a refund"),
+    ),
+    depositId: orNull(id('dep', 'the deposit, or the record of a movement by hand; null for a refund')),
+    orderId: orNull(id('ord', 'the order that a refund is of; null for other sources')),
+    family: orNull(text('the family whose revenue a refund takes back; null for other sources')),
+    amountMicros: micros('above 0', 'what arrived, the paid part of a debt included'),
+    receivableMicros: micros(
+      '0 or more',
+      "the part of the amount that paid the account's debt; above zero lowers the debt",
+    ),
+    ...after,
+  },
+})
+export type WalletCredited = EventOf<typeof walletCredited>
 
-export type HoldCaptured = DomainEvent<
-  'HoldCaptured',
-  HeldFor & {
-    readonly holdId: string
-    readonly amountMicros: number
-    readonly availableAfterMicros: number
-  }
->
+export const walletAdjusted = fact('WalletAdjusted', {
+  stream,
+  means: 'A wallet was moved by hand, or taken back by a chargeback.',
+  fields: {
+    reference: text("what the operator wrote, or the chargeback's id: it moves the wallet once"),
+    reason: oneOf(adjustmentReasons, 'why'),
+    gateway: orNull(text('the gateway that a chargeback takes the money from; null for other reasons')),
+    depositId: orAbsent(
+      id(
+        'dep',
+        'the deposit whose payment went back; absent on what was adjusted by hand, and on chargebacks before 0.2.0',
+      ),
+    ),
+    amountMicros: micros('either sign', 'above zero raises the wallet, below lowers it'),
+    receivableMicros: micros(
+      'either sign',
+      'above zero: what the wallet was short of at a chargeback, added to the debt; below: what an upward one paid of it',
+    ),
+    ...after,
+  },
+})
+export type WalletAdjusted = EventOf<typeof walletAdjusted>
 
-export type HoldReleased = DomainEvent<
-  'HoldReleased',
-  HeldFor & {
-    readonly holdId: string
-    readonly amountMicros: number
-    readonly availableAfterMicros: number
-  }
->
+export const walletDebited = fact('WalletDebited', {
+  stream,
+  means: 'An order was paid from the wallet; it carries the whole order.',
+  fields: { order: wholeOrder, amountMicros: micros('0 or more', 'what left the wallet'), ...after },
+})
+export type WalletDebited = EventOf<typeof walletDebited>
 
-export type LedgerEvent =
-  | WalletCredited
-  | WalletAdjusted
-  | WalletDebited
-  | FundsHeld
-  | HoldCaptured
-  | HoldReleased
-  | CustomerEvent
+const heldForFields = {
+  platform: text('whose revenue a capture is: `revenue:scrapes:{platform}`'),
+  operation: orAbsent(text('what is called of the platform, e.g. `profile`')),
+  requestId: orAbsent(text('the `X-Request-Id` of the call')),
+}
+/** What a hold reserves money for. */
+export type HeldFor = ShapeValue<typeof heldForFields>
+
+const hold = {
+  ...heldForFields,
+  holdId: text('the hold: a scrape and its try, `scr_….1`'),
+  amountMicros: micros('above 0', 'what is reserved; a hold ends whole'),
+  ...after,
+}
+
+export const fundsHeld = fact('FundsHeld', {
+  stream,
+  means: 'A reserve for a call that is billed when it succeeds.',
+  fields: { ...hold, keyId: orNull(id('key', 'the key that asked; null where no key did')) },
+})
+export type FundsHeld = EventOf<typeof fundsHeld>
+
+export const holdCaptured = fact('HoldCaptured', {
+  stream,
+  means: 'The call was billed: what was reserved is revenue.',
+  fields: hold,
+})
+export type HoldCaptured = EventOf<typeof holdCaptured>
+
+export const holdReleased = fact('HoldReleased', {
+  stream,
+  means: 'The call was not billed: what was reserved is back in the wallet.',
+  fields: hold,
+})
+export type HoldReleased = EventOf<typeof holdReleased>
+
+export const ledgerFacts = [
+  walletCredited,
+  walletAdjusted,
+  walletDebited,
+  fundsHeld,
+  holdCaptured,
+  holdReleased,
+  ...customerFacts,
+] as const
+export type LedgerEvent = EventOf<(typeof ledgerFacts)[number]>

@@ -1,29 +1,43 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
-import type { Audience, NoticeKind } from './notice.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { id, oneOf, orAbsent, orNull, text, time } from '../../terms/fields.ts'
+import { audiences, noticeKinds } from './notice.ts'
 
-/** `notice-{id}`: one notice of the service, for everybody that its audience names or for one account. Times are ISO 8601 UTC. */
-export type NoticePublished = DomainEvent<
-  'NoticePublished',
-  {
-    readonly noticeId: string
-    readonly title: string
-    readonly body: string
-    readonly kind: NoticeKind
-    readonly audience: Audience
-    /** Only this account sees it and is told of it, whatever the audience; left out: the audience does. */
-    readonly accountId?: string
-    readonly publishedAt: string
-    /** When it drops out of the feed by itself; null: it stands until it is expired by hand. */
-    readonly expiresAt: string | null
-    /** Relative to the service's site, or absolute. */
-    readonly linkHref: string | null
-    readonly linkLabel: string | null
-  }
->
-/** It drops out of the feed now. */
-export type NoticeExpired = DomainEvent<
-  'NoticeExpired',
-  { readonly noticeId: string; readonly expiredAt: string }
->
+/** `notice-{id}`: one notice of the service, for everybody that its audience names or for one account. */
+const stream = 'notice-{notice}'
 
-export type NoticeEvent = NoticePublished | NoticeExpired
+const noticeId = id('ntc', 'the notice')
+
+export const noticePublished = fact('NoticePublished', {
+  stream,
+  means: 'The notice stands in the feed, and its webhooks are due.',
+  fields: {
+    noticeId,
+    title: text('in one line'),
+    body: text('the whole of it'),
+    kind: oneOf(noticeKinds, 'what it is about'),
+    audience: oneOf(audiences, 'who it is for'),
+    accountId: orAbsent(
+      id(
+        'acc',
+        'only this account sees it and is told of it, whatever the audience; absent: the audience does',
+      ),
+    ),
+    publishedAt: time('when'),
+    expiresAt: orNull(
+      time('when it drops out of the feed by itself; null: it stands until it is expired by hand'),
+    ),
+    linkHref: orNull(text("relative to the service's site, or absolute; null: none")),
+    linkLabel: orNull(text('what the link says; null: none')),
+  },
+})
+export type NoticePublished = EventOf<typeof noticePublished>
+
+export const noticeExpired = fact('NoticeExpired', {
+  stream,
+  means: 'It drops out of the feed now.',
+  fields: { noticeId, expiredAt: time('when') },
+})
+export type NoticeExpired = EventOf<typeof noticeExpired>
+
+export const noticeFacts = [noticePublished, noticeExpired] as const
+export type NoticeEvent = EventOf<(typeof noticeFacts)[number]>

@@ -1,105 +1,151 @@
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
-import type { Subscription, WebhookEventName } from './event-names.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { anyId, id, list, objectOf, oneOf, orAbsent, orNull, text, time, whole } from '../../terms/fields.ts'
+import { webhookEvents } from './event-names.ts'
 
 /**
  * `webhooks-{accountId}`: the endpoints of one account. URLs and secrets stand in the vault under
  * ids of their own; a new one gets a new id, so that a fact never changes what it names.
  */
-export type EndpointRegistered = DomainEvent<
-  'EndpointRegistered',
-  {
-    readonly endpointId: string
-    readonly accountId: string
-    readonly events: Subscription
-    readonly urlId: string
-    readonly secretId: string
-  }
->
-/** What was changed; what is left out stays. */
-export type EndpointChanged = DomainEvent<
-  'EndpointChanged',
-  {
-    readonly endpointId: string
-    readonly accountId: string
-    readonly events?: Subscription
-    readonly urlId?: string
-    /** The former URL, where there is a new one: it is erased soon. */
-    readonly previousUrlId?: string
-    readonly status?: 'active' | 'disabled'
-  }
->
-/** The service stopped sending: the receiver answered 410 Gone, or every attempt of days failed. */
-export type EndpointDisabled = DomainEvent<
-  'EndpointDisabled',
-  {
-    readonly endpointId: string
-    readonly accountId: string
-    readonly reason: 'gone' | 'failing'
-    /** When the first of the attempts failed, ISO 8601; with `failing` only. An older release left it out. */
-    readonly failingSince?: string
-  }
->
+const ofEndpoints = 'webhooks-{account}'
+
+const endpointId = anyId('the endpoint')
+const named = { endpointId, accountId: id('acc', 'whose endpoint') }
+const events = orNull(
+  list(
+    oneOf(webhookEvents, 'an event'),
+    'what it is told of; null: the usual events, also those that a later version adds',
+  ),
+)
+const urlId = text('names the URL in the vault')
+const secretId = text('names the secret in the vault')
+
+export const endpointRegistered = fact('EndpointRegistered', {
+  stream: ofEndpoints,
+  means: 'A receiver is told of events from here on.',
+  fields: { ...named, events, urlId, secretId },
+})
+export type EndpointRegistered = EventOf<typeof endpointRegistered>
+
+export const endpointChanged = fact('EndpointChanged', {
+  stream: ofEndpoints,
+  means: 'What was changed; what is left out stays.',
+  fields: {
+    ...named,
+    events: orAbsent(events),
+    urlId: orAbsent(urlId),
+    previousUrlId: orAbsent(text('the former URL, where there is a new one: it is erased soon')),
+    status: orAbsent(oneOf(['active', 'disabled'], 'whether it is sent to')),
+  },
+})
+export type EndpointChanged = EventOf<typeof endpointChanged>
+
+export const endpointDisabled = fact('EndpointDisabled', {
+  stream: ofEndpoints,
+  means: 'The service stopped sending: the receiver answered 410 Gone, or every attempt of days failed.',
+  fields: {
+    ...named,
+    reason: oneOf(['gone', 'failing'], 'why'),
+    failingSince: orAbsent(
+      time('when the first of the attempts failed; with `failing` only, and not from an older release'),
+    ),
+  },
+})
+export type EndpointDisabled = EventOf<typeof endpointDisabled>
+
 /** Why an endpoint is disabled. */
 export type Disabling =
   | { readonly reason: 'gone' }
   | { readonly reason: 'failing'; readonly failingSince: string }
-export type EndpointRemoved = DomainEvent<
-  'EndpointRemoved',
-  { readonly endpointId: string; readonly accountId: string }
->
-/** The former secret signs beside the new one until `previousUntil` (ISO 8601). */
-export type SecretRotated = DomainEvent<
-  'SecretRotated',
-  {
-    readonly endpointId: string
-    readonly accountId: string
-    readonly secretId: string
-    readonly previousSecretId: string
-    readonly previousUntil: string
-  }
->
 
-export type EndpointEvent =
-  | EndpointRegistered
-  | EndpointChanged
-  | EndpointDisabled
-  | EndpointRemoved
-  | SecretRotated
+export const endpointRemoved = fact('EndpointRemoved', {
+  stream: ofEndpoints,
+  means: 'The receiver is told of nothing more.',
+  fields: named,
+})
+export type EndpointRemoved = EventOf<typeof endpointRemoved>
+
+export const secretRotated = fact('SecretRotated', {
+  stream: ofEndpoints,
+  means: 'Another secret signs.',
+  fields: {
+    ...named,
+    secretId,
+    previousSecretId: text('the former one'),
+    previousUntil: time('the former one signs beside it until then'),
+  },
+})
+export type SecretRotated = EventOf<typeof secretRotated>
+
+export const endpointFacts = [
+  endpointRegistered,
+  endpointChanged,
+  endpointDisabled,
+  endpointRemoved,
+  secretRotated,
+] as const
+export type EndpointEvent = EventOf<(typeof endpointFacts)[number]>
 
 /**
  * `delivery-{endpointId}.{event}.{resourceId}`, made with `noStream`: one event per endpoint per event per resource for
- * ever. `data` is the payload as of the transition, less what only the vault may hold (a plan's label).
+ * ever.
  */
-export type WebhookEnqueued = DomainEvent<
-  'WebhookEnqueued',
-  {
-    readonly deliveryId: string
-    readonly endpointId: string
-    readonly accountId: string
-    readonly event: WebhookEventName
-    readonly resource: string
-    readonly data: Readonly<Record<string, unknown>>
-  }
->
-/** Somebody asked for the same event once more: it is sent under the same id, with attempts of its own. */
-export type WebhookRequeued = DomainEvent<
-  'WebhookRequeued',
-  WebhookEnqueued['data'] & {
-    /** 2 for the first redelivery, and so on. */
-    readonly round: number
-  }
->
-type Outcome = { readonly deliveryId: string; readonly endpointId: string; readonly attempts: number }
-export type DeliverySucceeded = DomainEvent<'DeliverySucceeded', Outcome & { readonly status: number }>
-/** Ten attempts failed, or the receiver answered 410 Gone, or the target is refused for good. */
-export type DeliveryAbandoned = DomainEvent<
-  'DeliveryAbandoned',
-  Outcome & { readonly reason: 'attempts_exhausted' | 'gone' }
->
-export type DeliveryCanceled = DomainEvent<
-  'DeliveryCanceled',
-  Outcome & { readonly reason: 'endpoint_removed' | 'endpoint_disabled' }
->
+const ofDelivery = 'delivery-{endpoint}.{event}.{resource}'
 
-export type DeliveryOutcome = DeliverySucceeded | DeliveryAbandoned | DeliveryCanceled
-export type DeliveryEvent = WebhookEnqueued | WebhookRequeued | DeliveryOutcome
+const deliveryId = anyId('the delivery')
+const enqueued = {
+  deliveryId,
+  ...named,
+  event: oneOf(webhookEvents, 'what it tells of'),
+  resource: text('the order, plan or other thing that it is about'),
+  data: objectOf<Readonly<Record<string, unknown>>>(
+    "the payload as of the transition, less what only the vault may hold (a plan's label); docs/webhooks.md",
+  ),
+}
+
+export const webhookEnqueued = fact('WebhookEnqueued', {
+  stream: ofDelivery,
+  means: 'A receiver is to be told: once per endpoint, event and resource for ever.',
+  fields: enqueued,
+})
+export type WebhookEnqueued = EventOf<typeof webhookEnqueued>
+
+export const webhookRequeued = fact('WebhookRequeued', {
+  stream: ofDelivery,
+  means:
+    'Somebody asked for the same event once more: it is sent under the same id, with attempts of its own.',
+  fields: { ...enqueued, round: whole('rounds', 'above 0', '2 for the first redelivery, and so on') },
+})
+export type WebhookRequeued = EventOf<typeof webhookRequeued>
+
+const outcome = {
+  deliveryId,
+  endpointId,
+  attempts: whole('attempts', '0 or more', 'how many were made'),
+}
+
+export const deliverySucceeded = fact('DeliverySucceeded', {
+  stream: ofDelivery,
+  means: 'The receiver took it.',
+  fields: { ...outcome, status: whole('HTTP status', 'above 0', 'what it answered') },
+})
+export type DeliverySucceeded = EventOf<typeof deliverySucceeded>
+
+export const deliveryAbandoned = fact('DeliveryAbandoned', {
+  stream: ofDelivery,
+  means: 'Ten attempts failed, or the receiver answered 410 Gone, or the target is refused for good.',
+  fields: { ...outcome, reason: oneOf(['attempts_exhausted', 'gone'], 'why') },
+})
+export type DeliveryAbandoned = EventOf<typeof deliveryAbandoned>
+
+export const deliveryCanceled = fact('DeliveryCanceled', {
+  stream: ofDelivery,
+  means: 'Its endpoint is sent nothing more.',
+  fields: { ...outcome, reason: oneOf(['endpoint_removed', 'endpoint_disabled'], 'why') },
+})
+export type DeliveryCanceled = EventOf<typeof deliveryCanceled>
+
+export const outcomeFacts = [deliverySucceeded, deliveryAbandoned, deliveryCanceled] as const
+export type DeliveryOutcome = EventOf<(typeof outcomeFacts)[number]>
+
+export const deliveryFacts = [webhookEnqueued, webhookRequeued, ...outcomeFacts] as const
+export type DeliveryEvent = EventOf<(typeof deliveryFacts)[number]>

@@ -1,22 +1,37 @@
 import type { AccountId, ScrapeId } from '../../kernel/ids.ts'
-import type { DomainEvent } from '../../platform/eventstore/event.ts'
+import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import {
+  flag,
+  group,
+  id,
+  micros,
+  number,
+  oneOf,
+  orNull,
+  type ShapeValue,
+  text,
+  time,
+  whole,
+} from '../../terms/fields.ts'
 
 /**
  * What came of a call. The first four are results: a retry gets them again. The others are failures, after which the
  * same `X-Request-Id` is tried anew; `interrupted` is a call whose process ended before it had a result.
  */
-export type ScrapeOutcome =
-  | 'found'
-  | 'empty'
-  | 'target_not_found'
-  | 'target_restricted'
-  | 'bad_input'
-  | 'provider_failed'
-  | 'upstream_credits_exhausted'
-  | 'upstream_auth_rejected'
-  | 'scraper_unavailable'
-  | 'overloaded'
-  | 'interrupted'
+const scrapeOutcomes = [
+  'found',
+  'empty',
+  'target_not_found',
+  'target_restricted',
+  'bad_input',
+  'provider_failed',
+  'upstream_credits_exhausted',
+  'upstream_auth_rejected',
+  'scraper_unavailable',
+  'overloaded',
+  'interrupted',
+] as const
+export type ScrapeOutcome = (typeof scrapeOutcomes)[number]
 
 /** Whether an outcome is charged (docs/scrapers.md, "What is billed"). An answer from the provider's cache cost us nothing. */
 export const isBilled = (outcome: ScrapeOutcome, cached: boolean): boolean =>
@@ -29,57 +44,65 @@ export const isResult = (outcome: ScrapeOutcome): boolean =>
   outcome === 'empty' ||
   outcome === 'target_restricted'
 
+const stream = 'scrape-{scrape}'
+
 /** What both events of a `scrape-{id}` stream say of the call. */
-type Call = {
-  readonly scrapeId: ScrapeId
-  readonly accountId: AccountId
-  /** Counts the tries under one `X-Request-Id`, from 1. */
-  readonly attempt: number
-  readonly platform: string
-  readonly operation: string
-  /** The key that asked; null where no key did. */
-  readonly keyId: string | null
+const call = {
+  scrapeId: id<ScrapeId>('scr', 'the call'),
+  accountId: id<AccountId>('acc', 'who pays'),
+  attempt: whole('tries', 'above 0', 'counts the tries under one `X-Request-Id`, from 1'),
+  platform: text('e.g. `tiktok`'),
+  operation: text('e.g. `profile`'),
+  keyId: orNull(id('key', 'the key that asked; null where no key did')),
 }
 
-/** Money is held for the call from here on, and a process is at work for it until the lease ends. */
-export type ScrapeStarted = DomainEvent<
-  'ScrapeStarted',
-  Call & {
-    readonly requestId: string
-    /** Of platform, operation and body, SHA-256: what a retry must ask for again. */
-    readonly fingerprint: string
-    /** What the call costs when it is billed, micro-dollars. */
-    readonly priceMicros: number
-    /** ISO 8601. */
-    readonly leaseUntil: string
-  }
->
+export const scrapeStarted = fact('ScrapeStarted', {
+  stream,
+  means: 'Money is held for the call from here on, and a process is at work for it until the lease ends.',
+  fields: {
+    ...call,
+    requestId: text('the `X-Request-Id`'),
+    fingerprint: text('SHA-256 of platform, operation and body: what a retry must ask for again'),
+    priceMicros: micros('0 or more', 'what the call costs when it is billed'),
+    leaseUntil: time('then another process may take it'),
+  },
+})
+export type ScrapeStarted = EventOf<typeof scrapeStarted>
 
+const bodyFields = {
+  hash: text('SHA-256, lower-case hex'),
+  bytes: whole('bytes', '0 or more', 'its length'),
+}
 /** The body of a result, which is kept outside the log for a day. */
-export type ResultBody = {
-  /** SHA-256, lower-case hex. */
-  readonly hash: string
-  readonly bytes: number
-}
+export type ResultBody = ShapeValue<typeof bodyFields>
 
-/** The call is over; its hold is captured when it is billed, else released. */
-export type ScrapeFinished = DomainEvent<
-  'ScrapeFinished',
-  Call & {
-    readonly outcome: ScrapeOutcome
-    readonly billed: boolean
-    /** What is charged, micro-dollars: the price, or 0. */
-    readonly amountMicros: number
-    /** Null for an outcome without a body, and where nobody knows it. */
-    readonly body: ResultBody | null
-    /** Whether the provider answered from a cache of its own. */
-    readonly cached: boolean
-    /** What the provider charged for it, in its credits; null where it did not say. */
-    readonly creditsCharged: number | null
-  }
->
+export const scrapeFinished = fact('ScrapeFinished', {
+  stream,
+  means: 'The call is over; its hold is captured when it is billed, else released.',
+  fields: {
+    ...call,
+    outcome: oneOf(
+      scrapeOutcomes,
+      'the first four are results, which a retry gets again; the others are failures, after which the same `X-Request-Id` is tried anew',
+    ),
+    billed: flag('whether it is charged'),
+    amountMicros: micros('0 or more', 'what is charged: the price, or 0'),
+    body: orNull(
+      group(
+        bodyFields,
+        'null for an outcome without a body, and where nobody knows it; kept outside the log',
+      ),
+    ),
+    cached: flag('whether the provider answered from a cache of its own'),
+    creditsCharged: orNull(
+      number('credits of the provider', '0 or more', 'what the provider charged; null where it did not say'),
+    ),
+  },
+})
+export type ScrapeFinished = EventOf<typeof scrapeFinished>
 
-export type ScrapeEvent = ScrapeStarted | ScrapeFinished
+export const scrapeFacts = [scrapeStarted, scrapeFinished] as const
+export type ScrapeEvent = EventOf<(typeof scrapeFacts)[number]>
 
 /** The hold of a try, in the ledger of its account. */
 export const holdIdOf = (scrapeId: ScrapeId, attempt: number): string => `${scrapeId}.${attempt}`

@@ -1,6 +1,7 @@
 import { createCodec } from '../../../platform/eventstore/codec.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { StoredEvent } from '../../../platform/eventstore/port.ts'
+import { dataProblem } from '../dictionary.ts'
 
 /** An event of the log with its ordinal, and what it was read as. */
 export type ReadEvent = {
@@ -8,6 +9,7 @@ export type ReadEvent = {
   readonly ordinal: number
   /** Null: it cannot be read, and `problem` says why. */
   readonly event: RecordedEvent | null
+  /** Also of an event that can be read, and whose fields are not those of its kind; null when nothing is wrong. */
   readonly problem: string | null
 }
 
@@ -44,11 +46,18 @@ export const createEventReader = (): EventReader => {
   }
   const readOne = (stored: StoredEvent, ordinal: number): ReadEvent => {
     const event = decoded(stored)
-    const unreadable = (problem: string): ReadEvent => ({ stored, ordinal, event: null, problem })
+    const unreadable = (problem: string): ReadEvent => ({
+      stored,
+      ordinal,
+      event: null,
+      problem: `it cannot be read: ${problem}`,
+    })
     if (typeof event === 'string') return unreadable(event)
     if (!isObject(event.data)) return unreadable('its data is no JSON object')
     const problem = metadataProblem(event.metadata)
-    return problem === null ? { stored, ordinal, event, problem } : unreadable(problem)
+    return problem === null
+      ? { stored, ordinal, event, problem: dataProblem(event.type, event.data) }
+      : unreadable(problem)
   }
   return { read: (events, firstOrdinal) => events.map((event, at) => readOne(event, firstOrdinal + at)) }
 }

@@ -115,7 +115,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
             where: 'event',
             check: 'content',
             event: placeOf(stored, ordinal),
-            problem: `it cannot be read: ${problem}`,
+            problem,
           })
       periods.take(read)
       const known = readable(read)
