@@ -14,6 +14,8 @@ export type FieldMeta = {
   /** What a number counts, e.g. `micro-dollars`. */
   readonly unit?: string
   readonly sign?: Sign
+  /** The name under which docs/events.md shows it once, for all fields that have it. */
+  readonly id?: string
 }
 
 type Shape = Readonly<Record<string, z.ZodType>>
@@ -22,13 +24,19 @@ export type ShapeValue<S extends Shape> = Readonly<z.infer<z.ZodObject<S, z.core
 
 const described = <T extends z.ZodType>(schema: T, meta: FieldMeta): T => schema.meta({ ...meta })
 
-const metaOf = (schema: z.ZodType): FieldMeta => (schema.meta() ?? {}) as FieldMeta
+/** What a schema says of itself, for one that is made of it: the name stays its own. */
+const metaOf = (schema: z.ZodType): FieldMeta => {
+  const { id: _, ...meta } = (schema.meta() ?? {}) as FieldMeta
+  return meta
+}
 
 export const text = (description: string): z.ZodType<string> => described(z.string(), { description })
 
 /** An id made here: `prefix_…`. */
 export const id = <Id extends string = string>(prefix: string, description: string): z.ZodType<Id> =>
-  described(z.string().startsWith(`${prefix}_`), { description }) as unknown as z.ZodType<Id>
+  described(z.string().regex(new RegExp(`^${prefix}_`), `an id that begins with ${prefix}_`), {
+    description,
+  }) as unknown as z.ZodType<Id>
 
 /** An id whose form is somebody else's, or of which several kinds may stand here. */
 export const anyId = <Id extends string = string>(description: string): z.ZodType<Id> =>
@@ -83,8 +91,15 @@ export const list = <Item extends z.ZodType>(
 ): z.ZodType<readonly z.infer<Item>[]> => described(z.array(item), { description })
 
 /** Fields of their own under one name. */
-export const group = <S extends Shape>(shape: S, description: string): z.ZodType<ShapeValue<S>> =>
-  described(z.strictObject(shape), { description }) as unknown as z.ZodType<ShapeValue<S>>
+export const group = <S extends Shape>(
+  shape: S,
+  description: string,
+  name?: string,
+): z.ZodType<ShapeValue<S>> =>
+  described(
+    z.strictObject(shape),
+    name === undefined ? { description } : { description, id: name },
+  ) as unknown as z.ZodType<ShapeValue<S>>
 
 export const either = <const Options extends readonly z.ZodType[]>(
   options: Options,

@@ -112,4 +112,4 @@ export const orderFields = {
  * completed from the ledger alone.
  */
 export type OrderDetails = ShapeValue<typeof orderFields>
-export const wholeOrder = group(orderFields, 'the whole order, as it was decided')
+export const wholeOrder = group(orderFields, 'the whole order, as it was decided', 'order')

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { AccountId } from '../../src/kernel/ids.ts'
 import type { LedgerEvent } from '../../src/money/ledger/events.ts'
+import { postingsOf } from '../../src/money/ledger/postings.ts'
 import type { EventLog } from '../../src/platform/eventstore/port.ts'
 import { accountStream } from '../../src/terms/streams.ts'
 import { appendEach, everyKind } from '../audit/world.ts'
@@ -13,6 +15,7 @@ import { declaredKinds } from '../support/event-kinds.ts'
 import fc from '../support/fast-check.ts'
 import { createMemoryLog } from '../support/memory-log.ts'
 import { exportTo, type Owner, owners, scratch, writeBooks } from './books.ts'
+import { legsOf, readByDictionary } from './dictionary-reader.ts'
 import { beancountBalances, hledgerBalances, needs } from './programs.ts'
 import { readSecondly } from './second-reader.ts'
 
@@ -55,7 +58,37 @@ const histories: Readonly<Record<string, (log: EventLog) => Promise<void>>> = {
   'every kind of event': async (log) => appendEach(log, await everyKind()),
 }
 
+const dictionary = JSON.parse(readFileSync(join(import.meta.dirname, '../../docs/events.json'), 'utf8'))
+
+test('docs/events.json says of every money event the legs that the service books', () => {
+  const legs = new Map<string, bigint>()
+  const add = (book: string, account: string, debitMicros: bigint): void => {
+    const sum = (legs.get(`${book}|${account}`) ?? 0n) + debitMicros
+    if (sum === 0n) legs.delete(`${book}|${account}`)
+    else legs.set(`${book}|${account}`, sum)
+  }
+  for (const { accountId, reseller, steps } of large)
+    for (const event of play(steps).flatMap(({ events }) => events)) {
+      const { type, data: facts } = event
+      for (const leg of legsOf(dictionary, { type, facts, owner: accountId, reseller }))
+        add(leg.book, leg.account, leg.debitMicros)
+      for (const { book, account, debitMicros, creditMicros } of postingsOf(event, { accountId, reseller }))
+        add(book, account, BigInt(creditMicros - debitMicros))
+      assert.deepEqual([...legs], [], type)
+    }
+})
+
 for (const [what, write] of Object.entries(histories)) {
+  test(`of ${what} a reader that knows docs/events.json and an export alone derives every balance`, async (t) => {
+    const path = join(await scratch(t), 'log.jsonl')
+    const log = createMemoryLog()
+    await write(log)
+    await exportTo(log, path, 'jsonl')
+    const { balances } = readSecondly(path)
+    assert.ok(books(balances.keys()).size > 1)
+    assert.deepEqual(sorted(readByDictionary(dictionary, path)), sorted(balances))
+  })
+
   test(`of ${what} hledger reads the export strictly, and has our balance of every account in every book`, async (t) => {
     if (!(await needs(t, 'hledger', 'hledger'))) return
     const directory = await scratch(t)

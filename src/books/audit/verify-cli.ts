@@ -110,7 +110,7 @@ const verify = async (context: CliContext, given: Given): Promise<CliOutput> => 
   return { json, text: `${resultText({ result })}\nnothing is wrong` }
 }
 
-/** `ledger verify [--seals file] [--public-key file]`, `ledger verifications` */
+/** `ledger verify [--seals file] [--public-key file]`, `ledger events`, `ledger verifications` */
 export const registerVerify = (program: Command, cli: Cli): void => {
   const ledger = ledgerCommand(program)
   ledger
@@ -134,6 +134,15 @@ Examples:
   npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
     )
     .action(cli.action(verify))
+  ledger
+    .command('events')
+    .description('print what every kind of event is, field by field (docs/events.md); --json: for programs')
+    .action(
+      cli.bareAction(async () => {
+        const { eventDictionary, eventsPage } = await import('./events-page.ts')
+        return { json: eventDictionary(), text: eventsPage().trimEnd() }
+      }),
+    )
   ledger
     .command('verifications')
     .description('list the verifications that were run, newest first')

@@ -12,12 +12,12 @@ import {
   text,
   time,
 } from '../../terms/fields.ts'
-import { orderFields } from '../../terms/order-fields.ts'
+import { wholeOrder } from '../../terms/order-fields.ts'
 import { providers, railNames } from '../payments/rails.ts'
 
 const stream = 'deposit-{deposit}'
 
-const pendingFields = { order: group(orderFields, 'the whole of it, as it will be paid') }
+const pendingFields = { order: wholeOrder }
 /** An order that waits for the deposit: the whole of it, as it will be paid. */
 export type PendingOrder = ShapeValue<typeof pendingFields>
 
