@@ -54,7 +54,12 @@ export type PaidPeriod = ShapeValue<typeof paidPeriodFields>
 export const orderFields = {
   orderId: id<OrderId>('ord', 'the order'),
   accountId: id<AccountId>('acc', 'who buys'),
-  keyId: orNull(id<KeyId>('key', 'the key that asked; null where a person ordered in the console: the actor of the event says who')),
+  keyId: orNull(
+    id<KeyId>(
+      'key',
+      'the key that asked; null where a person ordered in the console: the actor of the event says who',
+    ),
+  ),
   capKeyId: orAbsent(
     id<KeyId>('key', 'the key under which it counts against a daily cap; absent where that is `keyId`'),
   ),

@@ -153,7 +153,7 @@ const rowsOf = (schema: JsonSchema, path = ''): readonly Row[] =>
     const {
       unit,
       sign,
-      description = '',
+      description = 'as its own table says',
     } = field as {
       readonly unit?: string
       readonly sign?: string
