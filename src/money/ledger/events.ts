@@ -25,7 +25,7 @@ export const walletCredited = fact('WalletCredited', {
     gateway: orNull(
       text("the gateway that holds the money; `manual` for an operator's credit, null for a refund"),
     ),
-    depositId: orNull(id('dep', 'the deposit, or the record of a movement by hand; null for a refund')),
+    depositId: orNull(id('dep', 'the deposit; null for other sources')),
     orderId: orNull(id('ord', 'the order that a refund is of; null for other sources')),
     family: orNull(text('the family whose revenue a refund takes back; null for other sources')),
     amountMicros: micros('above 0', 'what arrived, the paid part of a debt included'),

@@ -1,8 +1,8 @@
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { PeriodClosed } from '../../periods/events.ts'
 import { closedOf, createPeriodFold, differenceOf, type PeriodReport } from '../../periods/report.ts'
+import type { ReadEvent } from './event-reader.ts'
 import { type Findings, placeOf } from './finding.ts'
-import type { ReadEvent } from './read-events.ts'
 
 /** Makes the report of every month anew and holds each closing against it (docs/periods.md). */
 export const createPeriodCheck = (findings: Findings) => {

@@ -9,8 +9,8 @@ import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { EventLog } from '../../../platform/eventstore/port.ts'
 import { transact } from '../../../platform/postgres/transaction.ts'
 import { createDerivation } from './derive.ts'
+import { createEventReader, readable } from './event-reader.ts'
 import type { Findings } from './finding.ts'
-import { createEventReader, readable } from './read-events.ts'
 import type { Scratch } from './scratch.ts'
 
 export type GroupSummary = {
