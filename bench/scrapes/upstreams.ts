@@ -1,6 +1,5 @@
-import { exampleBody } from '../../src/scrapers/catalog/body-schemas.ts'
 import type { ScraperRow } from '../../src/scrapers/catalog/row.ts'
-import { rowName } from '../../src/scrapers/catalog/row.ts'
+import { exampleBody, rowName } from '../../src/scrapers/catalog/row.ts'
 import { scraperOf } from '../../src/scrapers/catalog/table.ts'
 
 /** A scraper that is called, and how long the stand-in takes for it. */

@@ -34,7 +34,8 @@ const sandboxSender = 'Farebox <console@sandbox.example>'
 
 /** The pages that people live in, with everything behind them. */
 export const openConsole = (
-  parts: Omit<PagesDeps, 'staff' | 'operator' | 'signIn'> & {
+  parts: Omit<PagesDeps, 'open' | 'staff' | 'operator' | 'signIn'> & {
+    readonly open: Omit<PagesDeps['open'], 'checksScript'>
     readonly projecting: StaffParts['projecting']
     readonly core: Core
     /** Where people reach the console. */
@@ -92,7 +93,8 @@ export const openConsole = (
       : null
   }
   const operator = openStaffRooms({ ...parts, people, findAccount })
-  const pages = consolePages({ ...parts, staff: { people, sessions, findAccount }, operator, signIn })
+  const open = { ...parts.open, checksScript: assets.island('proxy-checks') }
+  const pages = consolePages({ ...parts, open, staff: { people, sessions, findAccount }, operator, signIn })
   return {
     routes: consoleRoutes(pages, {
       sessions,

@@ -224,6 +224,47 @@ test('the console in a browser', async (t) => {
     await context.close()
   })
 
+  await t.test('the proxy checker shows results as they come, escaped, and what was refused', async () => {
+    const visit = await openPage(browser)
+    const { page, context, complaints } = visit
+    const result = { alive: true, protocols: ['http'], anonymity: 'elite', exit_ip: '8.8.8.8', asn: 15169 }
+    const told = { ...result, country_code: 'us', latency_ms: 120, error: null, detail: null }
+    const dead = { ...told, alive: false, detail: '<b>nothing listens there</b>', exit_ip: null, asn: null }
+    const events = [
+      ['result', { index: 1, proxy: '8.8.4.4:80', ...dead }],
+      ['result', { index: 0, proxy: '8.8.8.8:3128', ...told }],
+      ['summary', {}],
+    ] as const
+    const asked: string[] = []
+    await page.route('**/api/proxy-check', async (route) => {
+      asked.push(route.request().postData() ?? '')
+      if (asked.length === 1)
+        await route.fulfill({
+          contentType: 'text/event-stream',
+          body: events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(''),
+        })
+      else await route.fulfill({ status: 429, json: { error: 'as many checks of yours run as may' } })
+    })
+    await page.goto(`${origin}/proxy-checker`)
+    await page.getByLabel('Proxies').fill('8.8.8.8:3128\n 8.8.4.4:80')
+    await page.getByRole('button', { name: 'Check them' }).click()
+    await page.getByText('2 of 2 checked, 1 works').waitFor()
+    assert.equal(asked[0], JSON.stringify({ proxies: ['8.8.8.8:3128', '8.8.4.4:80'] }))
+    await page.getByText('<b>nothing listens there</b>').waitFor()
+    assert.equal(
+      await page.getByRole('link', { name: 'AS15169', exact: true }).getAttribute('href'),
+      '/networks/AS15169',
+    )
+    if (pictures) await writeFile(join(pictures, 'proxy-checker-live.png'), await pictureOf(page))
+    await page.getByRole('button', { name: 'Check them' }).click()
+    await page.getByText('as many checks of yours run as may').waitFor()
+    assert.deepEqual(
+      complaints.filter((text) => !text.includes('429')),
+      [],
+    )
+    await context.close()
+  })
+
   await t.test('a passkey of a virtual authenticator is added, signs in, and confirms an act', async () => {
     const visit = await openPage(browser)
     const { page, context, complaints } = visit

@@ -93,6 +93,7 @@ const filterControl = ({ name, value, choices, hint }: Filter): Html =>
 /** The form above a list that asks for a part of it; the list is named for those who hear the page. */
 export const filtersOf = (path: string, filters: readonly Filter[]): Html =>
   html`<form method="get" action="${path}" class="filters" role="search">${filters.map(
-    (filter) => html`<label for="${filter.name}">${filter.label}</label> ${filterControl(filter)} `,
+    (filter) =>
+      html`<span><label for="${filter.name}">${filter.label}</label> ${filterControl(filter)}</span> `,
   )}<button>Show</button></form>
 <h2 class="skip">The list</h2>`

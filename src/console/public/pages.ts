@@ -23,6 +23,7 @@ export type OpenPagesDeps = {
   readonly lookUp: LookUp
   readonly lookupLimit: RouteLimit | null
   readonly checkProxies: CheckProxies
+  readonly checksScript: string
 }
 
 /** The pages that everybody may see, signed in or not, and that search engines may list. */

@@ -49,7 +49,11 @@ ${tableOf({
 })}`
 
 /** Checks of proxies that anybody may ask for. */
-export const proxyCheckerPages = (deps: { readonly checkProxies: CheckProxies }): readonly ConsolePage[] => {
+export const proxyCheckerPages = (deps: {
+  readonly checkProxies: CheckProxies
+  /** The path of the island that shows results as they come. */
+  readonly checksScript: string
+}): readonly ConsolePage[] => {
   const view = (typed: Typed, problems: Problems, results: Html) => ({
     title: 'Proxy checker',
     indexed: {
@@ -58,12 +62,19 @@ export const proxyCheckerPages = (deps: { readonly checkProxies: CheckProxies })
       data: { '@type': 'WebApplication', name: 'Proxy checker', description, isAccessibleForFree: true },
     },
     body: html`${problemsOf(problems)}
-<form method="post" action="/proxy-checker" class="stack" novalidate>
+<fbx-proxy-checks><form method="post" action="/proxy-checker" class="stack" novalidate>
 ${textAreaOf({ name: 'proxies', label: 'Proxies', hint: `One a line, at most ${maxProxies}: ${proxyForms}. Passwords are used for the check and kept nowhere.` }, typed, problems)}
 <div class="acts"><button class="first">Check them</button> <small>takes up to ten seconds</small></div>
 </form>
+<section data-live hidden><p class="said" role="status"></p>
+<div class="table" role="region" aria-label="What the checks came to" tabindex="0"><table>
+<caption>What the checks came to, as they come</caption>
+<thead><tr><th scope="col">Proxy</th><th scope="col">State</th><th scope="col">Speaks</th><th scope="col">Hides</th><th scope="col">Comes out at</th><th scope="col">Where</th><th scope="col" class="number">Takes, ms</th></tr></thead>
+<tbody></tbody>
+</table></div></section></fbx-proxy-checks>
 ${results}
 ${attributionLine()}`,
+    scripts: [deps.checksScript],
     same: [
       'curl "$SITE/api/proxy-check?proxy=203.0.113.7:8080"   # no key needed',
       `curl -N $SITE/api/proxy-check -H 'Content-Type: application/json' -H 'Accept: text/event-stream' -d '{"proxies":["203.0.113.7:8080"]}'`,

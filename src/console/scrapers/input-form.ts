@@ -1,6 +1,6 @@
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import { acceptedOf } from '../../scrapers/catalog/check.ts'
-import type { Input, InputValue, ScraperRow } from '../../scrapers/catalog/row.ts'
+import { exampleBody, type Input, type InputValue, type ScraperRow } from '../../scrapers/catalog/row.ts'
 import { choicesOf, fieldOf, hiddenOf, type Problems, selectOf, type Typed, untyped } from '../frame/form.ts'
 
 /** The name of the form's field for an input: none of them is one of the frame's own. */
@@ -15,8 +15,8 @@ const hintOf = (input: Input, needed: boolean): string =>
 
 const controlOf = (row: ScraperRow, input: Input, typed: Typed, problems: Problems): Html => {
   const name = fieldName(input)
-  // Of a group of which one is enough the first is filled in at the start.
-  const first = input.required || row.oneOf.some(([each]) => each === input.name)
+  const example = exampleBody(row)[input.name]
+  const atFirst = example === undefined ? '' : String(example)
   const hint = hintOf(input, input.required)
   if (input.kind === 'boolean')
     return choicesOf(
@@ -30,7 +30,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: Typed, problems: Proble
         name,
         label: input.name,
         hint,
-        value: typed === untyped ? (first ? String(input.example) : '') : typed.text(name),
+        value: typed === untyped ? atFirst : typed.text(name),
         choices: [
           ...(input.required ? [] : [{ value: '', label: 'left out' }]),
           ...input.values.map((value) => ({ value: String(value), label: String(value) })),
@@ -38,11 +38,7 @@ const controlOf = (row: ScraperRow, input: Input, typed: Typed, problems: Proble
       },
       problems,
     )
-  return fieldOf(
-    { name, label: input.name, hint, value: first ? String(input.example) : '' },
-    typed,
-    problems,
-  )
+  return fieldOf({ name, label: input.name, hint, value: atFirst }, typed, problems)
 }
 
 /** The fields of a scraper, made from its row. At first they hold an example that is accepted. */

@@ -2,8 +2,7 @@ import { ApiError, type ErrorCode, refuse, refuseUntil } from '../../platform/ht
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import type { TakeScrape } from '../../scrapers/calls/rate.ts'
 import { inputOf, type Scrapes } from '../../scrapers/calls/service.ts'
-import type { InputValue, ScraperRow } from '../../scrapers/catalog/row.ts'
-import { rowName } from '../../scrapers/catalog/row.ts'
+import { exampleBody, type InputValue, rowName, type ScraperRow } from '../../scrapers/catalog/row.ts'
 import { scraperOf } from '../../scrapers/catalog/table.ts'
 import type { ScraperHealth } from '../../scrapers/provider/health.ts'
 import type { Scraping } from '../../scrapers/provider/port.ts'
@@ -92,7 +91,7 @@ export const playgroundPages = (deps: PlaygroundDeps): readonly ConsolePage[] =>
     const price = dollarsOfMicros(row.priceMicros)
     const health = (await deps.health.read()).get(rowName(row))
     const live = deps.scraping.stateOf(row) === 'live'
-    const example = JSON.stringify(body ?? bodyOf(row, untyped))
+    const example = JSON.stringify(body ?? exampleBody(row))
     return {
       title: rowName(row),
       acts: html`<a href="/console/scrapers">All scrapers</a>`,

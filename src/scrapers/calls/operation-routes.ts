@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Route } from '../../platform/http/route.ts'
 import { dollarsOfMicros } from '../../terms/money.ts'
-import { bodySchema, dataSchema, exampleBody } from '../catalog/body-schemas.ts'
-import { rowName, type ScraperRow } from '../catalog/row.ts'
+import { bodySchema, dataSchema } from '../catalog/body-schemas.ts'
+import { exampleBody, rowName, type ScraperRow } from '../catalog/row.ts'
 import { scrapers } from '../catalog/table.ts'
 import { ScrapeAnswer, ScrapeDryRun } from './routes.ts'
 

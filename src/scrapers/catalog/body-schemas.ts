@@ -37,13 +37,6 @@ const inputSchema = (input: Input): Keywords => ({
   examples: [input.example],
 })
 
-/** An example of a body: what must be given, and the first of each group of which one is enough. */
-export const exampleBody = (row: ScraperRow): Readonly<Record<string, string | number | boolean>> => {
-  const firsts = row.oneOf.map(([name]) => name)
-  const needed = row.inputs.filter(({ name, required }) => required || firsts.includes(name))
-  return Object.fromEntries(needed.map(({ name, example }) => [name, example]))
-}
-
 /** What a call of the row sends, for the interface description; the check itself is `checkInput`. */
 export const bodySchema = (row: ScraperRow): z.ZodType =>
   z.record(z.string(), z.json()).meta({

@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { dollarsOfMicros } from '../../terms/money.ts'
 import type { Health } from '../provider/health.ts'
 import type { ScraperState } from '../provider/port.ts'
-import { exampleBody } from './body-schemas.ts'
 import { acceptedOf } from './check.ts'
-import { type Input, rowName, type ScraperRow } from './row.ts'
+import { exampleBody, type Input, rowName, type ScraperRow } from './row.ts'
 
 const value = z.union([z.string(), z.number(), z.boolean()])
 

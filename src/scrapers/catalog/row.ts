@@ -121,6 +121,13 @@ export type ScraperRow = {
 export const rowName = ({ platform, operation }: Pick<ScraperRow, 'platform' | 'operation'>): string =>
   `${platform}/${operation}`
 
+/** An example of a body: what must be given, and the first of each group of which one is enough. */
+export const exampleBody = (row: ScraperRow): Readonly<Record<string, InputValue>> => {
+  const firsts = row.oneOf.map(([name]) => name)
+  const needed = row.inputs.filter(({ name, required }) => required || firsts.includes(name))
+  return Object.fromEntries(needed.map(({ name, example }) => [name, example]))
+}
+
 const typeNames: readonly FieldType[] = [
   'string',
   'number',

@@ -1,0 +1,116 @@
+/**
+ * The form of the proxy checker with results as they come: the lines that were typed go to the operation of the API, whose
+ * events fill a table. Without script the form is sent, and the page that comes back has all of them.
+ */
+type Result = {
+  proxy: string
+  alive: boolean
+  protocols: string[]
+  anonymity: string | null
+  exit_ip: string | null
+  country_code: string | null
+  asn: number | null
+  latency_ms: number | null
+  error: string | null
+  detail: string | null
+}
+
+const cellOf = (...inside: (string | Node)[]): HTMLTableCellElement => {
+  const cell = document.createElement('td')
+  cell.append(...inside)
+  return cell
+}
+
+const rowOf = (result: Result): HTMLTableRowElement => {
+  const row = document.createElement('tr')
+  const name = document.createElement('th')
+  name.scope = 'row'
+  const code = document.createElement('code')
+  code.className = 'id'
+  code.textContent = result.proxy
+  name.append(code)
+  const state = document.createElement('span')
+  state.className = result.alive ? 'state good' : 'state bad'
+  state.textContent = result.alive ? 'works' : (result.detail ?? result.error ?? 'does not work')
+  const where: (string | Node)[] = [result.country_code?.toUpperCase() ?? '']
+  if (result.asn !== null) {
+    const link = document.createElement('a')
+    link.href = `/networks/AS${result.asn}`
+    link.textContent = `AS${result.asn}`
+    where.push(' ', link)
+  }
+  const took = cellOf(result.latency_ms === null ? '' : String(result.latency_ms))
+  took.className = 'number'
+  row.append(
+    name,
+    cellOf(state),
+    cellOf(result.protocols.join(', ')),
+    cellOf(result.anonymity ?? ''),
+    cellOf(result.exit_ip ?? ''),
+    cellOf(...where),
+    took,
+  )
+  return row
+}
+
+class ProxyChecks extends HTMLElement {
+  connectedCallback(): void {
+    const form = this.querySelector('form')
+    const typed = this.querySelector('textarea')
+    const button = this.querySelector('button')
+    const live = this.querySelector<HTMLElement>('[data-live]')
+    const said = live?.querySelector('p')
+    const rows = live?.querySelector('tbody')
+    if (!form || !typed || !button || !live || !said || !rows) return
+    form.addEventListener('submit', (event) => {
+      const proxies = typed.value.split(/\s+/).filter((line) => line !== '')
+      // What is wrong is told by the page beside the field.
+      if (proxies.length === 0) return
+      event.preventDefault()
+      button.disabled = true
+      live.hidden = false
+      rows.replaceChildren()
+      said.classList.remove('bad')
+      said.textContent = `0 of ${proxies.length} checked`
+      let works = 0
+      const on = (name: string, data: string): void => {
+        const told = JSON.parse(data)
+        if (name === 'error') throw new Error(told.error)
+        if (name !== 'result') return
+        rows.append(rowOf(told))
+        if (told.alive) works += 1
+        said.textContent = `${rows.children.length} of ${proxies.length} checked, ${works} ${works === 1 ? 'works' : 'work'}`
+      }
+      this.check(proxies, on)
+        .catch((error: Error) => {
+          said.classList.add('bad')
+          said.textContent = error.message
+        })
+        .finally(() => {
+          button.disabled = false
+        })
+    })
+  }
+
+  /** Calls back for each event of the answer. Rejects with what the service says of a refusal. */
+  async check(proxies: string[], on: (name: string, data: string) => void): Promise<void> {
+    const answer = await fetch('/api/proxy-check', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+      body: JSON.stringify({ proxies }),
+    })
+    if (!answer.ok || !answer.body) throw new Error((await answer.json()).error)
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader()
+    let left = ''
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const events = (left + part.value).split('\n\n')
+      left = events.pop() ?? ''
+      for (const event of events) {
+        const [first = '', second = ''] = event.split('\n')
+        on(first.replace('event: ', ''), second.replace('data: ', ''))
+      }
+    }
+  }
+}
+
+customElements.define('fbx-proxy-checks', ProxyChecks)
