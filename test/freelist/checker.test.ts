@@ -3,12 +3,11 @@ import { test } from 'node:test'
 import type pg from 'pg'
 import { CheckUnavailable } from '../../src/freelist/probe/port.ts'
 import { addCandidates } from '../../src/freelist/record/add.ts'
-import { readLive } from '../../src/freelist/record/read.ts'
 import { readStats } from '../../src/freelist/record/stats.ts'
 import { planProxies } from '../../src/sandbox/freelist/plan.ts'
 import { testDatabase } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
-import { startChecker, startProber, startWorld } from './world.ts'
+import { readLive, startChecker, startProber, startWorld } from './world.ts'
 
 const minuteMs = 60_000
 const startMs = 1_800_000_000_000

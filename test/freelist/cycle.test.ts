@@ -4,10 +4,10 @@ import type pg from 'pg'
 import { pauseMs } from '../../src/freelist/checker/schedule.ts'
 import { addCandidates } from '../../src/freelist/record/add.ts'
 import { type Endpoint, placeText } from '../../src/freelist/record/endpoint.ts'
-import { type EndpointRow, endpointColumns, endpointOf, readLive } from '../../src/freelist/record/read.ts'
+import { type EndpointRow, endpointColumns, endpointOf } from '../../src/freelist/record/read.ts'
 import { faults, type PlannedProxy, planProxies } from '../../src/sandbox/freelist/plan.ts'
 import { testDatabase } from '../support/postgres.ts'
-import { startChecker, startProber, startWorld } from './world.ts'
+import { readLive, startChecker, startProber, startWorld } from './world.ts'
 
 const soak = process.env.FAREBOX_SOAK === '1'
 const minuteMs = 60_000

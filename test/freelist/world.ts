@@ -10,6 +10,7 @@ import { startJudge } from '../../src/freelist/judge/server.ts'
 import { askDirectly } from '../../src/freelist/probe/direct.ts'
 import { createProber, type Prober } from '../../src/freelist/probe/prober.ts'
 import type { JudgePlace } from '../../src/freelist/probe/speak.ts'
+import { readLiveMarks, readPlaces } from '../../src/freelist/record/read.ts'
 import { masterKey } from '../../src/platform/vault/master-key.ts'
 import type { PlannedProxy } from '../../src/sandbox/freelist/plan.ts'
 import { startFreeProxies } from '../../src/sandbox/freelist/proxies.ts'
@@ -86,3 +87,7 @@ export const startChecker = (
   atEnd(t, checker.stop)
   return checker
 }
+
+/** All that answered their last check, as the list reads them. */
+export const readLive = async (pool: pg.Pool, nowMs: number) =>
+  readPlaces(pool, await readLiveMarks(pool), nowMs)

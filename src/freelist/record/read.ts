@@ -59,15 +59,6 @@ export const endpointOf = (row: EndpointRow, nowMs: number): Endpoint => ({
   nextDue: row.next_due,
 })
 
-/** All that answered their last check. A few thousand of a million: those alone are read. */
-export const readLive = async (pool: pg.Pool, nowMs: number): Promise<readonly Endpoint[]> => {
-  const { rows } = await pool.query<EndpointRow>({
-    name: 'free-proxies-live',
-    text: `select ${endpointColumns} from work.free_proxies where state = 'live'`,
-  })
-  return rows.map((row) => endpointOf(row, nowMs))
-}
-
 /** A place and what tells one version of its row from the next. */
 export type MarkedPlace = Place & { readonly mark: string }
 
