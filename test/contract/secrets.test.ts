@@ -90,6 +90,8 @@ test('no secret stands in a log line or an event, and every answer forbids what 
   })
 
   await t.test('events, with their metadata', async () => {
+    // The service goes on to append what it does by itself.
+    const head = await core.log.head()
     let events = 0
     for (let from = 0; ; ) {
       const page = await core.log.readAll(from, 1_000)
@@ -104,7 +106,7 @@ test('no secret stands in a log line or an event, and every answer forbids what 
       }
       from = last.position
     }
-    assert.equal(events, await core.log.head())
+    assert.ok(events >= head, `${events} of ${head}`)
     t.diagnostic(`${secrets.size} secrets looked for in ${lines.length} lines and ${events} events`)
   })
 

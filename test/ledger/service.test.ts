@@ -174,6 +174,7 @@ test('a movement of a wallet that cannot be read holds up no other', async (t) =
   }
   await log.append(ledgerStream(buyers[0].accountId), 'noStream', [event])
   await world.projections.caughtUp()
+  await until(async () => (await pool.query('select from read.open_movements')).rowCount === 2)
   const reactor = startMovementReactor({ pool, wallets, logger, clock: () => Date.now() + 6_000 })
   t.after(() => reactor.stop())
   await assert.rejects(reactor.runNow(), /unknown ledger event/)

@@ -69,8 +69,13 @@ test('redeliveries and registrations are limited too', async (t) => {
   await until(async () => (await deliveriesOf(stage, hook))[0]?.status === 'succeeded')
   const count = async (times: number, send: () => Promise<{ status: number }>) =>
     Object.groupBy(await Promise.all(Array.from({ length: times }, send)), ({ status: code }) => code)
+  const startMs = performance.now()
   const again = await count(50, () => post(`/${hook.id}/deliveries/${deliveryId}/redeliver`))
-  assert.deepEqual([again[202]?.length, again[429]?.length], [30, 20])
+  // Thirty a minute: one comes back every two seconds while a slow machine answers the others.
+  const back = Math.ceil((performance.now() - startMs) / 2_000)
+  const sent = again[202]?.length ?? 0
+  assert.ok(sent >= 30 && sent <= 30 + back, `${sent}, ${back} back`)
+  assert.equal(again[429]?.length, 50 - sent)
   const outage = await count(12, () => post(`/${hook.id}/redeliver?since=2026-01-01`))
   assert.deepEqual([outage[202]?.length, outage[429]?.length], [5, 7])
   const made = await count(30, () =>
