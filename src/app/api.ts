@@ -296,14 +296,7 @@ export const createApi = (parts: ApiParts): Api => {
   ]
   const console = openConsole({
     core,
-    customer: {
-      pool,
-      db: shared.db,
-      reads,
-      log,
-      accounts: createAccounts(core),
-      catalog: shared.catalog,
-    },
+    customer: { ...shared, ...payments, log, accounts: createAccounts(core), origin: parts.consoleOrigin },
     webhooks: { desk: webhookDesk, pool },
     scrapers: { ...parts.scrapers, pool, bookReads: booksReads },
     open: { ...tools.tools, ...shared },

@@ -34,7 +34,8 @@ const sandboxSender = 'Farebox <console@sandbox.example>'
 
 /** The pages that people live in, with everything behind them. */
 export const openConsole = (
-  parts: Omit<PagesDeps, 'open' | 'staff' | 'operator' | 'signIn'> & {
+  parts: Omit<PagesDeps, 'customer' | 'open' | 'staff' | 'operator' | 'signIn'> & {
+    readonly customer: Omit<PagesDeps['customer'], 'island'>
     readonly open: Omit<PagesDeps['open'], 'checksScript'>
     readonly projecting: StaffParts['projecting']
     readonly core: Core
@@ -93,8 +94,14 @@ export const openConsole = (
       : null
   }
   const operator = openStaffRooms({ ...parts, people, findAccount })
-  const open = { ...parts.open, checksScript: assets.island('proxy-checks') }
-  const pages = consolePages({ ...parts, open, staff: { people, sessions, findAccount }, operator, signIn })
+  const pages = consolePages({
+    ...parts,
+    customer: { ...customer, island: assets.island },
+    open: { ...parts.open, checksScript: assets.island('proxy-checks') },
+    staff: { people, sessions, findAccount },
+    operator,
+    signIn,
+  })
   return {
     routes: consoleRoutes(pages, {
       sessions,

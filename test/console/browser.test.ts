@@ -82,6 +82,10 @@ const pathsOf = ({ orderId, proxyId, webhookId, subscriptionId }: Filled): reado
   '/console/orders',
   `/console/orders/${orderId}`,
   '/console/plans',
+  '/console/catalogue',
+  '/console/catalogue/residential-premium',
+  '/console/catalogue/mobile-dedicated?quantity=2',
+  '/console/top-up',
   '/console/addresses',
   `/console/addresses/${proxyId}`,
   `/console/addresses/${proxyId}/replace`,
@@ -171,7 +175,7 @@ test('the console in a browser', async (t) => {
               `${path
                 .replace(/[a-z]{3}_[0-9a-f]{32}/, 'one')
                 .slice(1)
-                .replaceAll('/', '-')}-${name}.png`,
+                .replaceAll(/[/?=]/g, '-')}-${name}.png`,
             ),
             await pictureOf(page),
           )
@@ -197,6 +201,26 @@ test('the console in a browser', async (t) => {
       assert.deepEqual(complaints, [])
       await context.close()
     })
+
+  await t.test('a quote follows what is typed, and what is bought is what it says', async () => {
+    const visit = await openPage(browser)
+    const { page, context, complaints } = visit
+    await signIn(service, visit, account.accountId)
+    await page.goto(`${origin}/console/catalogue/isp-static?quantity=1`)
+    const price = page.locator('#live-quote .figure')
+    const first = await price.textContent()
+    await page.getByLabel('Quantity').fill('3')
+    await page.getByText('3 IP,').waitFor()
+    assert.notEqual(await price.textContent(), first)
+    await page.getByLabel('Country').selectOption('DEU')
+    await page.locator('#live-quote').getByText('Germany').waitFor()
+    const quoted = (await price.textContent()) ?? ''
+    await page.getByRole('button', { name: `Buy for ${quoted}` }).click()
+    await page.getByText('Ordered.').waitFor()
+    await page.locator('dl').getByText(quoted, { exact: true }).waitFor()
+    assert.deepEqual(complaints, [])
+    await context.close()
+  })
 
   await t.test('without script a customer signs in by mail, makes a key and sees it once', async () => {
     const visit = await openPage(browser, { javaScriptEnabled: false })

@@ -49,6 +49,7 @@ td time { white-space: nowrap; } td .id, th .id { overflow-wrap: normal; word-br
 .state.bad { color: var(--bad); } .state.bad::before { border-radius: 0; } .state.off { color: var(--soft); } .state.off::before { background: none; border: 1.5px solid currentColor; }
 .empty { border: 1px dashed var(--line); border-radius: 10px; padding: 1.4rem; color: var(--soft); text-align: center; } .empty p { margin-inline: auto; }
 .pager { display: flex; gap: 1rem; margin: .9rem 0; } .pager a { padding: .25rem 0; }
+live-parts { display: block; } live-parts.cards { display: grid; align-items: start; } live-parts .stack, .group { display: grid; gap: 1rem; margin: 0; }
 form.stack { display: grid; gap: 1rem; max-width: 34rem; margin: .8rem 0; }
 .field { border: 0; margin: 0; padding: 0; min-width: 0; } .field label, .field legend { font-weight: 600; padding: 0; }
 .field label.choice { display: flex; gap: .5rem; font-weight: 400; padding: .25rem 0; align-items: baseline; }

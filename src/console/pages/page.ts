@@ -79,8 +79,11 @@ export const goTo = (to: string, flash?: string): Outcome => ({
 
 /** What a form of the page does. */
 type Act<V extends Visit> = {
-  /** Sent twice, it is done once: the form holds `keyField(visit.formKey)`. */
-  readonly once?: true
+  /**
+   * Sent twice, it is done once: the form holds `keyField(visit.formKey)`. `by key`: what it does is done once by
+   * `typed.key` itself, and the second sending gets the same answer.
+   */
+  readonly once?: true | 'by key'
   /** A blocked account may do it. */
   readonly whenBlocked?: true
   /** A blocked account may do it, and so may whoever only looks. */

@@ -95,7 +95,9 @@ export const formBarrier = async (
   }
   if (page.confirmed && visitor && !isConfirmed(page, visitor, visit.nowMs, fillingMs))
     return goTo(confirmPath(page, visit.path))
-  if (page.act?.once && !(typed.key !== '' && (await once.spend(`form ${page.path} ${typed.key}`, dayMs))))
+  const isFresh = async (): Promise<boolean> =>
+    page.act?.once === 'by key' || once.spend(`form ${page.path} ${typed.key}`, dayMs)
+  if (page.act?.once && !(typed.key !== '' && (await isFresh())))
     return goTo(page.show ? visit.path : '/console', sentBefore)
   return null
 }

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Reads } from '../../../projections/engine/reads.ts'
-import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
@@ -12,13 +11,14 @@ import {
   ProductSchema,
   QuoteSchema,
 } from './api-schemas.ts'
-import { type LiveStock, lineInStock, noStock, type StockCount } from './availability.ts'
+import type { LiveStock } from './availability.ts'
 import { type Catalog, quotable } from './catalog.ts'
 import { optionsExample, priceListExample, productExample, quoteExample } from './examples.ts'
-import { quantityOf, quote, type TermsOf } from './pricing.ts'
+import { quantityOf, type TermsOf } from './pricing.ts'
 import { type DedicatedProduct, isDedicated, type Product } from './product.ts'
 import { createProductViews } from './product-views.ts'
-import { numberOf, parseListQuery, parseQuery } from './targeting.ts'
+import { createQuotes } from './quoting.ts'
+import { numberOf, parseListQuery } from './targeting.ts'
 import { optionsView, priceListView, quoteView } from './views.ts'
 
 const params = z.object({
@@ -59,14 +59,7 @@ export const catalogRoutes = (deps: {
   }
   const quotableOf = (id: string): Product => accepted(quotable(productOf(id)))
 
-  const stockOf = async (
-    product: Product,
-    { caller, after }: { readonly caller: Caller; readonly after: number | null },
-  ): Promise<readonly StockCount[]> => {
-    if (!isDedicated(product)) return noStock
-    await reads.settledHere(caller.accountId, after ?? 0)
-    return stock.of(product.id)
-  }
+  const { stockOf, quoteOf } = createQuotes(deps)
 
   return [
     route({
@@ -157,19 +150,8 @@ export const catalogRoutes = (deps: {
         'invalid_targeting',
       ],
       async handler(request) {
-        const { params: path, query, caller } = request
-        const product = quotableOf(path.id)
-        const quantity = accepted(quantityOf(product, numberOf(query.quantity)))
-        const wanted = accepted(parseQuery(product, query))
-        const counts = await stockOf(product, request)
-        const figures = accepted(
-          quote(product, {
-            quantity,
-            wanted,
-            terms: termsOf(caller, product),
-            inStock: lineInStock(counts, quantity),
-          }),
-        )
+        const product = productOf(request.params.id)
+        const { figures, counts } = await quoteOf(product, request.query, request)
         return { status: 200, body: quoteView(product, figures, counts) }
       },
     }),

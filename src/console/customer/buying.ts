@@ -1,0 +1,74 @@
+import type { Buy } from '../../market/orders/buying.ts'
+import type { Payer } from '../../market/orders/payer.ts'
+import { ApiError } from '../../platform/http/errors.ts'
+import { type Html, html } from '../../platform/pages/html.ts'
+import { wholeAccount } from '../../terms/holder.ts'
+import type { Problems } from '../frame/form.ts'
+import { dollarText } from '../frame/text.ts'
+import type { AccountVisit } from '../pages/page.ts'
+
+/** Whoever is signed in pays from the wallet of their own account, with no key. */
+export const payerOf = ({ account, cause }: AccountVisit): Payer => {
+  const { actor } = cause
+  if (actor.kind === 'key') throw new Error('a person has no key')
+  const { accountId, reseller } = account
+  return { accountId, reseller, keyId: null, actor }
+}
+
+/** A purchase for the account itself; `path` is the page that it comes from, so that no call of the API is the same. */
+export const purchaseOf = (
+  visit: AccountVisit,
+  key: string,
+  productId: string,
+  body: Parameters<Buy>[0]['body'],
+): Parameters<Buy>[0] => ({
+  caller: payerOf(visit),
+  scope: wholeAccount(visit.account.accountId),
+  requestId: visit.requestId,
+  idempotencyKey: key,
+  customerRef: null,
+  path: visit.path,
+  productId,
+  body,
+})
+
+/** Whole cents as a hidden field has them; undefined for anything else. */
+export const centsOf = (text: string): number | undefined =>
+  /^\d{1,12}$/.test(text) ? Number(text) : undefined
+
+/** Where money is added, with the amount that is missing. */
+export const topUpLink = (missingCents: number): Html =>
+  html`<a href="/console/top-up?cents=${missingCents}">Add ${dollarText(missingCents)} to the wallet</a>`
+
+const fieldOfCode: Readonly<Record<string, string>> = {
+  invalid_quantity: 'quantity',
+  invalid_country: 'country',
+  invalid_period: 'period_days',
+  invalid_targeting: 'form',
+}
+
+const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`
+
+/** A refusal beside the field that it is about. @throws the error when it is none */
+export const problemOfRefusal = (error: unknown): Problems => {
+  if (!(error instanceof ApiError) || error.status >= 500 || error.code === 'not_found') throw error
+  return { [fieldOfCode[error.code] ?? 'form']: sentence(error.message) }
+}
+
+/** Why a purchase was refused, with what to do about it. @throws the error when it is no refusal */
+export const refusedPurchase = (error: unknown, quotedCents: number): Html => {
+  const problem = Object.values(problemOfRefusal(error))[0] ?? ''
+  const { code, extra = {} } = error as ApiError
+  const figure = (name: string): number => Number(extra[name])
+  const text =
+    code === 'insufficient_balance'
+      ? html`The wallet has ${dollarText(figure('balanceCents'))}: ${dollarText(figure('shortfallCents'))} are missing of ${dollarText(figure('amountCents'))}. ${topUpLink(figure('shortfallCents'))}`
+      : code === 'price_changed'
+        ? html`The price is ${dollarText(figure('amountCents'))} now, not ${dollarText(quotedCents)}. Below is the new quote.`
+        : html`${problem}`
+  return html`<div class="said bad" role="alert"><p>Nothing was ordered. ${text}</p></div>`
+}
+
+/** The status of an answer to a purchase that was refused. */
+export const statusOfRefusal = (error: unknown): 400 | 409 =>
+  error instanceof ApiError && error.status === 400 ? 400 : 409

@@ -1,0 +1,241 @@
+import { findDeposit, listDeposits } from '../../../projections/deposits.read.ts'
+import { type DepositId, depositIdOf } from '../../kernel/ids.ts'
+import { fingerprintOf } from '../../market/orders/fingerprint.ts'
+import type { DepositEvent } from '../../money/deposits/events.ts'
+import type { DepositStatus } from '../../money/deposits/fold.ts'
+import { depositRecord } from '../../money/deposits/record.ts'
+import { floorCents, maxDepositCents, type Rail } from '../../money/payments/rails.ts'
+import { decode } from '../../platform/eventstore/codec.ts'
+import type { RecordedEvent } from '../../platform/eventstore/event.ts'
+import { refuse } from '../../platform/http/errors.ts'
+import { type Html, html, nothing } from '../../platform/pages/html.ts'
+import { wholeAccount } from '../../terms/holder.ts'
+import { depositStream } from '../../terms/streams.ts'
+import {
+  choicesOf,
+  fieldOf,
+  keyField,
+  type Problems,
+  problemsOf,
+  type Typed,
+  untyped,
+} from '../frame/form.ts'
+import { tableOf } from '../frame/table.ts'
+import { amountText, dollarText, idText, microsText, timeText } from '../frame/text.ts'
+import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
+import { centsOf, problemOfRefusal } from './buying.ts'
+import type { CustomerDeps } from './deps.ts'
+import { capOf } from './key-form.ts'
+import { stateText } from './words.ts'
+
+const path = '/console/top-up'
+const shown = 20
+
+const railNamesOfPeople: Partial<Record<Rail, string>> = {
+  card: 'Card',
+  crypto: 'Crypto',
+  alipay: 'Alipay',
+  wechat: 'WeChat Pay',
+}
+const nameOf = (rail: string): string => railNamesOfPeople[rail as Rail] ?? rail
+
+const looks: Readonly<Record<DepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>> = {
+  awaiting_payment: ['awaits payment', 'warn'],
+  processing: ['being confirmed', 'warn'],
+  paid: ['paid', 'good'],
+  partially_paid: ['paid in part', 'warn'],
+  expired: ['expired', 'off'],
+  failed: ['failed', 'bad'],
+}
+const stateOf = (status: DepositStatus): Html => stateText(...looks[status])
+
+/** What an event of a deposit says to whoever pays. */
+const told = (event: DepositEvent): { readonly what: string; readonly more: string | null } => {
+  switch (event.type) {
+    case 'DepositOpened':
+      return { what: 'Opened', more: `${dollarText(event.data.amountCents)} by ${nameOf(event.data.rail)}` }
+    case 'DepositInvoiceCreated':
+      return { what: 'The invoice is made', more: `it can be paid until ${event.data.expiresAt}` }
+    case 'DepositProcessing':
+      return { what: 'A payment was seen', more: 'it is not final yet' }
+    case 'DepositPaymentReceived':
+      return { what: 'Money arrived', more: `$${microsText(event.data.amountMicros)}` }
+    case 'DepositPaymentCredited':
+      return { what: 'The wallet has it', more: `$${microsText(event.data.amountMicros)}` }
+    case 'DepositSettled':
+      return {
+        what: event.data.status === 'paid' ? 'Paid' : 'Closed, paid in part',
+        more: `$${microsText(event.data.creditedMicros)} in all`,
+      }
+    case 'DepositExpired':
+      return { what: 'Expired without a payment', more: null }
+    case 'DepositFailed':
+      return { what: 'Failed', more: event.data.reason.replaceAll('_', ' ') }
+    default:
+      return event satisfies never
+  }
+}
+
+/** Money for the wallet: by the service's gateways, on their own pages. */
+export const topUpPages = (deps: CustomerDeps): readonly ConsolePage[] => {
+  const { pool, log, reads, deposits, gateways, origin } = deps
+
+  const view = async (visit: AccountVisit, typed: Typed, problems: Problems) => {
+    const { account, query, formKey, nowMs } = visit
+    await reads.settled(account.accountId)
+    const [rails, latest] = await Promise.all([
+      gateways.liveRails(null),
+      listDeposits(pool, wholeAccount(account.accountId), { limit: shown, offset: 0, status: undefined }),
+    ])
+    const cents = centsOf(query.get('cents') ?? '')
+    const form =
+      rails.length === 0
+        ? html`<div class="empty"><p>No way to pay is set up here. Ask the service to credit the wallet.</p></div>`
+        : html`${problemsOf(problems)}<form method="post" action="${path}" class="stack" novalidate>
+${keyField(formKey)}
+${fieldOf(
+  {
+    name: 'amount',
+    label: 'Amount, USD',
+    hint: `At most ${dollarText(maxDepositCents)}. Less than the least of a way to pay is raised to it.`,
+    inputmode: 'decimal',
+    maxlength: 12,
+    value: cents === undefined ? '' : amountText(cents),
+  },
+  typed,
+  problems,
+)}
+${choicesOf(
+  {
+    name: 'method',
+    legend: 'Pay by',
+    choices: rails.map((rail) => ({
+      value: rail,
+      label: nameOf(rail),
+      hint: `from ${dollarText(floorCents(rail))}`,
+    })),
+    chosen: rails.slice(0, 1),
+    one: true,
+  },
+  typed,
+  problems,
+)}
+<div class="acts"><button class="first">Make the invoice</button></div>
+</form>`
+    return {
+      title: 'Top up',
+      body: html`${form}
+<h2>Latest deposits</h2>
+${tableOf({
+  caption: 'Deposits, newest first',
+  rows: latest.deposits.map((row) => depositRecord(row, nowMs)),
+  empty: html`<p>There was none yet.</p>`,
+  columns: [
+    {
+      title: 'Deposit',
+      head: true,
+      cell: ({ deposit_id: id, method }) => html`<a href="/console/deposits/${id}">${nameOf(method)}</a>`,
+    },
+    { title: 'State', cell: ({ status }) => stateOf(status) },
+    { title: 'Invoiced, USD', number: true, cell: ({ amount_cents: each }) => amountText(each) },
+    { title: 'Credited, USD', number: true, cell: ({ credited_cents: each }) => amountText(each) },
+    { title: 'Opened', cell: ({ created_at: at }) => timeText(String(at)) },
+  ],
+})}`,
+      same: [
+        `curl $API/deposits -H "X-API-Key: $KEY" -H "Idempotency-Key: $(uuidgen)" --json '{"amount_cents": 2500, "method": "card"}'`,
+        'curl $API/deposits -H "X-API-Key: $KEY"',
+      ],
+    }
+  }
+
+  const open = async (visit: AccountVisit, typed: Typed) => {
+    const { accountId } = visit.account
+    const amountCents = capOf(typed.text('amount'))
+    const rails = await gateways.liveRails(null)
+    const rail = rails.find((each) => each === typed.text('method'))
+    const isAmount = typeof amountCents === 'number' && amountCents >= 1 && amountCents <= maxDepositCents
+    const problems: Problems = {
+      ...(!isAmount && {
+        amount: `Type dollars such as 25 or 25.50, at most ${dollarText(maxDepositCents)}.`,
+      }),
+      ...(!rail && { method: 'Choose how to pay.' }),
+    }
+    if (!isAmount || !rail) return refusedView(await view(visit, typed, problems))
+    const body = { amount_cents: amountCents, method: rail }
+    try {
+      const { deposit } = await deposits.open(
+        {
+          accountId,
+          customerId: null,
+          idempotencyKey: typed.key,
+          fingerprint: fingerprintOf({ method: 'POST', path, productId: '', body, customerId: null }),
+          amountCents,
+          rail,
+          returnUrl: `${origin()}/console/deposits/${depositIdOf(accountId, null, typed.key, 0)}`,
+          pending: null,
+        },
+        visit.cause,
+      )
+      return goTo(`/console/deposits/${deposit.details.depositId}`)
+    } catch (error) {
+      return refusedView(await view(visit, typed, problemOfRefusal(error)), 409)
+    }
+  }
+
+  const timeline = async (depositId: string): Promise<Html> => {
+    const items: Html[] = []
+    for await (const stored of log.readStream(depositStream(depositId as DepositId))) {
+      const event = decode(stored) as RecordedEvent<DepositEvent>
+      const { what, more } = told(event)
+      items.push(
+        html`<li><strong>${what}</strong>${more === null ? null : html`<br>${more}`}<br><small>${timeText(event.metadata.recordedAt)}</small></li>\n`,
+      )
+    }
+    return html`<ol class="timeline">${items}</ol>`
+  }
+
+  const one = async ({ account, params, nowMs }: AccountVisit) => {
+    await reads.settled(account.accountId)
+    const row = await findDeposit(pool, wholeAccount(account.accountId), params.id ?? '')
+    if (!row) throw refuse('not_found', 'no deposit has this id')
+    const deposit = depositRecord(row, nowMs)
+    const { pay_url: payUrl, order_id: orderId, status } = deposit
+    const waits = status === 'awaiting_payment' || status === 'processing'
+    return show({
+      title: `Deposit of ${dollarText(deposit.amount_cents)}`,
+      acts:
+        payUrl === null
+          ? html`<a href="${path}">Top up</a>`
+          : html`<a class="button first" href="${payUrl}" rel="noreferrer">Pay ${dollarText(deposit.amount_cents)}</a>`,
+      body: html`${waits ? html`<p>Pay on the page of the payment provider. The money is in the wallet as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Look again</a></p>` : null}
+<dl class="facts">
+<dt>State</dt><dd>${stateOf(status)}</dd>
+<dt>Deposit</dt><dd>${idText(deposit.deposit_id)}</dd>
+<dt>Paid by</dt><dd>${nameOf(deposit.method)}</dd>
+<dt>Invoiced</dt><dd>${dollarText(deposit.amount_cents)}</dd>
+<dt>Credited</dt><dd>${dollarText(deposit.credited_cents)}</dd>
+${deposit.charged_back_cents === 0 ? nothing : html`<dt>Charged back</dt><dd>${dollarText(deposit.charged_back_cents)}</dd>\n`}${orderId === null ? nothing : html`<dt>For order</dt><dd><a href="/console/orders/${orderId}">${idText(orderId)}</a></dd>\n`}${deposit.expires_at === null ? nothing : html`<dt>Can be paid until</dt><dd>${timeText(String(deposit.expires_at))}</dd>\n`}</dl>
+<h2>What happened</h2>
+${await timeline(deposit.deposit_id)}`,
+      same: [`curl $API/deposits/${deposit.deposit_id} -H "X-API-Key: $KEY"`],
+    })
+  }
+
+  return [
+    accountPage({
+      path,
+      name: 'topUp',
+      summary: 'Adds money to the wallet',
+      nav: { label: 'Top up' },
+      show: async (visit) => show(await view(visit, untyped, {})),
+      act: { once: 'by key', run: open },
+    }),
+    accountPage({
+      path: '/console/deposits/{id}',
+      name: 'showDeposit',
+      summary: 'One deposit with what happened to it',
+      show: one,
+    }),
+  ]
+}
