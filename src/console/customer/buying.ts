@@ -1,11 +1,12 @@
 import type { Buy } from '../../market/orders/buying.ts'
 import type { Payer } from '../../market/orders/payer.ts'
-import { ApiError } from '../../platform/http/errors.ts'
+import type { ApiError } from '../../platform/http/errors.ts'
 import { type Html, html } from '../../platform/pages/html.ts'
 import { wholeAccount } from '../../terms/holder.ts'
 import type { Problems } from '../frame/form.ts'
 import { dollarText } from '../frame/text.ts'
 import type { AccountVisit } from '../pages/page.ts'
+import { refusalOf } from '../pages/refusal.ts'
 
 /** Whoever is signed in pays from the wallet of their own account, with no key. */
 export const payerOf = ({ account, cause }: AccountVisit): Payer => {
@@ -44,20 +45,20 @@ const fieldOfCode: Readonly<Record<string, string>> = {
   invalid_quantity: 'quantity',
   invalid_country: 'country',
   invalid_period: 'period_days',
-  invalid_targeting: 'form',
 }
-
-const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`
 
 /** A refusal beside the field that it is about. @throws the error when it is none */
 export const problemOfRefusal = (error: unknown): Problems => {
-  if (!(error instanceof ApiError) || error.status >= 500 || error.code === 'not_found') throw error
-  return { [fieldOfCode[error.code] ?? 'form']: sentence(error.message) }
+  const { text } = refusalOf(error)
+  return { [fieldOfCode[(error as ApiError).code] ?? 'form']: text }
 }
 
 /** Why a purchase was refused, with what to do about it. @throws the error when it is no refusal */
-export const refusedPurchase = (error: unknown, quotedCents: number): Html => {
-  const problem = Object.values(problemOfRefusal(error))[0] ?? ''
+export const refusedPurchase = (
+  error: unknown,
+  quotedCents: number,
+): { readonly said: Html; readonly status: 400 | 409 | 429 } => {
+  const { text: problem, status } = refusalOf(error)
   const { code, extra = {} } = error as ApiError
   const figure = (name: string): number => Number(extra[name])
   const text =
@@ -66,9 +67,6 @@ export const refusedPurchase = (error: unknown, quotedCents: number): Html => {
       : code === 'price_changed'
         ? html`The price is ${dollarText(figure('amountCents'))} now, not ${dollarText(quotedCents)}. Below is the new quote.`
         : html`${problem}`
-  return html`<div class="said bad" role="alert"><p>Nothing was ordered. ${text}</p></div>`
+  const said = html`<div class="said bad" role="alert"><p>Nothing was ordered. ${text}</p></div>`
+  return { said, status: code === 'insufficient_balance' ? 409 : status }
 }
-
-/** The status of an answer to a purchase that was refused. */
-export const statusOfRefusal = (error: unknown): 400 | 409 =>
-  error instanceof ApiError && error.status === 400 ? 400 : 409

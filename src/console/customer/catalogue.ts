@@ -27,15 +27,7 @@ import {
 import { tableOf } from '../frame/table.ts'
 import { countText, dollarText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
-import {
-  centsOf,
-  payerOf,
-  problemOfRefusal,
-  purchaseOf,
-  refusedPurchase,
-  statusOfRefusal,
-  topUpLink,
-} from './buying.ts'
+import { centsOf, payerOf, problemOfRefusal, purchaseOf, refusedPurchase, topUpLink } from './buying.ts'
 import type { CustomerDeps } from './deps.ts'
 import { stateText } from './words.ts'
 
@@ -365,8 +357,8 @@ ${figures === null ? html`${form === undefined ? html`<p>No price: see the field
       const { orderId } = placed.order.details
       return goTo(`/console/orders/${orderId}`, placed.replayed ? 'It was ordered before.' : 'Ordered.')
     } catch (error) {
-      const refused = refusedPurchase(error, expected)
-      return refusedView((await view(visit, product, typed.text, refused)).view, statusOfRefusal(error))
+      const { said, status } = refusedPurchase(error, expected)
+      return refusedView((await view(visit, product, typed.text, said)).view, status)
     }
   }
 
