@@ -16,7 +16,7 @@ const caughtUpMs = 1_000
 
 export type StaffParts = Pick<OperatorDeps, 'people' | 'findAccount'> & {
   readonly core: Core
-  readonly customer: CustomerDeps
+  readonly customer: Omit<CustomerDeps, 'island'>
   readonly projecting: Pick<Projecting, 'progress' | 'lag' | 'health'>
 }
 

@@ -43,6 +43,7 @@ import {
 import { filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
 import { countText, dollarText, idText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
+import { payerOf } from '../pages/payer.ts'
 import { refusalOf } from '../pages/refusal.ts'
 
 /** What the pages of dedicated addresses read from and act through: what their operations of the API do. */
@@ -380,12 +381,6 @@ ${textAreaOf({ name: 'comment', label: 'Comment', hint: `What is wrong with it, 
       const { text, status } = refusalOf(error)
       return refusedView(await replaceView(visit, typed, { form: text }), status)
     }
-  }
-
-  const payerOf = ({ account, cause: { actor } }: AccountVisit) => {
-    if (actor.kind === 'key') throw new Error('a person has no key')
-    const { accountId, reseller } = account
-    return { accountId, reseller, keyId: null, actor } as const
   }
 
   type Offer = { readonly days: number; readonly amountCents: number }

@@ -1,20 +1,12 @@
 import type { Buy } from '../../market/orders/buying.ts'
-import type { Payer } from '../../market/orders/payer.ts'
 import type { ApiError } from '../../platform/http/errors.ts'
 import { type Html, html } from '../../platform/pages/html.ts'
 import { wholeAccount } from '../../terms/holder.ts'
 import type { Problems } from '../frame/form.ts'
 import { dollarText } from '../frame/text.ts'
 import type { AccountVisit } from '../pages/page.ts'
+import { payerOf } from '../pages/payer.ts'
 import { refusalOf } from '../pages/refusal.ts'
-
-/** Whoever is signed in pays from the wallet of their own account, with no key. */
-export const payerOf = ({ account, cause }: AccountVisit): Payer => {
-  const { actor } = cause
-  if (actor.kind === 'key') throw new Error('a person has no key')
-  const { accountId, reseller } = account
-  return { accountId, reseller, keyId: null, actor }
-}
 
 /** A purchase for the account itself; `path` is the page that it comes from, so that no call of the API is the same. */
 export const purchaseOf = (

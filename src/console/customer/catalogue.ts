@@ -27,7 +27,8 @@ import {
 import { tableOf } from '../frame/table.ts'
 import { countText, dollarText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
-import { centsOf, payerOf, problemOfRefusal, purchaseOf, refusedPurchase, topUpLink } from './buying.ts'
+import { payerOf } from '../pages/payer.ts'
+import { centsOf, problemOfRefusal, purchaseOf, refusedPurchase, topUpLink } from './buying.ts'
 import type { CustomerDeps } from './deps.ts'
 import { stateText } from './words.ts'
 
