@@ -105,6 +105,8 @@ const pay = (
 ) => {
   const { order } = event.data
   if (row.debited_micros !== null) say('order-twice', `order ${order.orderId} was paid before`)
+  if (event.stream !== `ledger-${order.accountId}`)
+    say('order-account', `order ${order.orderId} is of ${order.accountId}`)
   const debited = event.type === 'CustomerCharged' ? event.data.costMicros : event.data.amountMicros
   const charged = event.type === 'CustomerCharged' ? event.data.amountMicros : null
   const priceCents = order.amountCents
@@ -178,6 +180,12 @@ const credit = (
   return { ...row, returned_micros: returned, refunds: JSON.stringify(refunds) }
 }
 
+/** A refund goes back to the wallet that paid. */
+const checkOwner = (row: OrderRow, { stream }: RecordedEvent, say: Say): void => {
+  if (row.account_id !== null && stream !== `ledger-${row.account_id}`)
+    say('refund-of-another', `order ${row.order_id} is of ${row.account_id}`)
+}
+
 const land = (row: OrderRow, event: Extract<Known, { type: 'OrderRefunded' }>, say: Say): OrderRow => {
   const { refundId, amountCents, refundedCents, complete } = event.data
   const refunds: Refunds = JSON.parse(row.refunds)
@@ -242,10 +250,12 @@ const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
       return decideRefund(row, event.data.refundId, event.data.amountCents, say)
     case 'WalletCredited': {
       const { reference: refundId, amountMicros } = event.data
+      checkOwner(row, event, say)
       return credit(row, { refundId, payerMicros: amountMicros, walletMicros: amountMicros }, say)
     }
     case 'CustomerRefunded': {
       const { reference: refundId, amountMicros, costMicros } = event.data
+      checkOwner(row, event, say)
       return credit(row, { refundId, payerMicros: amountMicros, walletMicros: costMicros }, say)
     }
     case 'OrderRefunded':

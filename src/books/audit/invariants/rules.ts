@@ -6,6 +6,7 @@ import { orderRules } from './orders.ts'
 import { payerRules } from './payers.ts'
 import { periodRules } from './periods.ts'
 import { planRules } from './plans.ts'
+import { reasonRules } from './reasons.ts'
 import { scrapeRules } from './scrapes.ts'
 import { stockRules } from './stock.ts'
 import { violationsTable } from './violation.ts'
@@ -25,6 +26,7 @@ export const rules: readonly ReadModel[] = [
   found,
   walletRules,
   movementRules,
+  reasonRules,
   orderRules,
   marginRules,
   stockRules,

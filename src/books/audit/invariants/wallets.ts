@@ -21,6 +21,8 @@ import { inDollars, violate } from './violation.ts'
 /** What the books say of an account's wallet. Micro-dollars. */
 type WalletRow = {
   account_id: string
+  /** The log has made it. */
+  created: boolean
   reseller: boolean
   available: number
   held: number
@@ -36,6 +38,7 @@ const walletsTable: Table<WalletRow> = {
   name: 'audit_wallets',
   columns: {
     account_id: { type: 'text' },
+    created: { type: 'boolean' },
     reseller: { type: 'boolean' },
     available: { type: 'bigint' },
     held: { type: 'bigint' },
@@ -59,6 +62,7 @@ const creditsTable: Table<CreditRow> = {
 }
 
 const ledgerPrefix = 'ledger-'
+const accountPrefix = 'account-'
 const ownerOf = ({ stream }: RecordedEvent): AccountId | null =>
   stream.startsWith(ledgerPrefix) ? (stream.slice(ledgerPrefix.length) as AccountId) : null
 
@@ -67,6 +71,7 @@ const customerOf = (event: RecordedEvent): string | null =>
 
 const emptyWallet = (accountId: string): WalletRow => ({
   account_id: accountId,
+  created: false,
   reseller: false,
   available: 0,
   held: 0,
@@ -158,6 +163,8 @@ const checkMargin = (event: RecordedEvent<LedgerEvent>, rows: Rows, postings: re
 
 const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, rows: Rows): void => {
   const before = rows.get(walletsTable, [accountId]) ?? emptyWallet(accountId)
+  if (!before.created)
+    violate(rows, event, 'account-unknown', `there is no account ${accountId} at this place of the log`)
   let postings: readonly Posting[]
   try {
     postings = postingsOf(event, { accountId, reseller: before.reseller })
@@ -183,7 +190,7 @@ const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, row
 }
 
 /**
- * Every entry sums to zero in each of its books, each balance that an event claims is what the postings come to and
+ * Money moves only of an account that there is. Every entry sums to zero in each of its books, each balance that an event claims is what the postings come to and
  * never below zero, and the service's book and a reseller's own agree on its wallet.
  */
 export const walletRules: ReadModel = {
@@ -191,6 +198,8 @@ export const walletRules: ReadModel = {
   version: 1,
   tables: [walletsTable, creditsTable],
   reads: (event) => {
+    if (event.type === 'AccountCreated')
+      return [{ table: walletsTable.name, key: [(event.data as AccountCreated['data']).accountId] }]
     const accountId = ownerOf(event)
     if (accountId === null) return []
     const customerId = customerOf(event)
@@ -204,6 +213,10 @@ export const walletRules: ReadModel = {
     if (accountId !== null) return applyMoney(event as RecordedEvent<LedgerEvent>, accountId, rows)
     if (event.type !== 'AccountCreated') return
     const { accountId: created, reseller } = event.data as AccountCreated['data']
-    rows.put(walletsTable, { ...emptyWallet(created), reseller })
+    const before = rows.get(walletsTable, [created])
+    if (event.stream !== `${accountPrefix}${created}`)
+      violate(rows, event, 'account-elsewhere', `it makes the account ${created}`)
+    if (before?.created) violate(rows, event, 'account-twice', `account ${created} was made before`)
+    rows.put(walletsTable, { ...(before ?? emptyWallet(created)), created: true, reseller })
   },
 }
