@@ -148,8 +148,10 @@ const checkCredit = (event: Known, credit: Credit, rows: Rows, say: Say): void =
       `payment ${paymentId} of ${gateway} was credited before, for deposit ${former.deposit_id}`,
     )
   rows.put(creditsTable, { gateway, payment_id: paymentId, deposit_id: depositId })
-  if (deposit === undefined || payment === undefined)
-    return say('credit-unpaid', `no deposit ${depositId} received the payment ${paymentId} that it credits`)
+  if (deposit === undefined || payment === undefined) {
+    say('credit-unpaid', `no deposit ${depositId} received the payment ${paymentId} that it credits`)
+    return
+  }
   const account = ownerOf(event)
   if (deposit.account_id !== account || deposit.customer_id !== customerId || deposit.gateway !== gateway)
     say(
@@ -157,7 +159,7 @@ const checkCredit = (event: Known, credit: Credit, rows: Rows, say: Say): void =
       `deposit ${depositId} is of ${deposit.account_id}, ${deposit.customer_id ?? 'no customer'}, at ${deposit.gateway}`,
     )
   if (payment.credited)
-    say('payment-twice', `payment ${paymentId} of deposit ${depositId} was credited before`)
+    say('credit-twice', `payment ${paymentId} of deposit ${depositId} was credited before`)
   if (payment.amount_micros !== amountMicros)
     say(
       'credit-amount',
@@ -169,8 +171,10 @@ const checkCredit = (event: Known, credit: Credit, rows: Rows, say: Say): void =
 const checkMoved = (movement: ManualMovement, rows: Rows, say: Say): void => {
   const stream = manualStream(movement)
   const row = rows.get(manualTable, [stream])
-  if (row === undefined || row.state === 'withdrawn')
-    return say('movement-unrecorded', `nobody recorded that ${movementText(movement)} is to be moved`)
+  if (row === undefined || row.state === 'withdrawn') {
+    say('movement-unrecorded', `nobody recorded that ${movementText(movement)} is to be moved`)
+    return
+  }
   if (row.recorded !== movementText(movement))
     say('movement-changed', `it moves ${movementText(movement)}, recorded was ${row.recorded}`)
   if (row.state !== 'recorded') say('movement-twice', `${movementText(movement)} was moved before`)
@@ -217,7 +221,10 @@ const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say):
     })
     return
   }
-  if (deposit === undefined) return say('deposit-unknown', `deposit ${depositId} was never opened`)
+  if (deposit === undefined) {
+    say('deposit-unknown', `deposit ${depositId} was never opened`)
+    return
+  }
   if (deposit.account_id !== accountId)
     say('deposit-of-another', `deposit ${depositId} is of ${deposit.account_id}`)
   if (event.type === 'DepositSettled' && event.data.creditedMicros !== deposit.credited_micros)

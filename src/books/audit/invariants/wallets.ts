@@ -190,8 +190,8 @@ const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, row
 }
 
 /**
- * Money moves only of an account that there is. Every entry sums to zero in each of its books, each balance that an event claims is what the postings come to and
- * never below zero, and the service's book and a reseller's own agree on its wallet.
+ * Money moves only of an account that there is. Every entry sums to zero in each of its books, each balance that an event
+ * claims is what the postings come to and never below zero, and the service's book and a reseller's own agree on its wallet.
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',
