@@ -6,10 +6,11 @@ import { sealKeyOf } from '../../src/books/audit/seal-key.ts'
 import { type Finding, findingText } from '../../src/books/audit/verify/finding.ts'
 import { verifyLog } from '../../src/books/audit/verify/verify.ts'
 import { newEventId, newId, scrapeIdOf } from '../../src/kernel/ids.ts'
+import { manualStream } from '../../src/money/ledger/decide-manual.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { holdIdOf } from '../../src/scrapers/calls/events.ts'
-import { deliveryStream, depositStream, orderStream, scrapeStream } from '../../src/terms/streams.ts'
+import { deliveryStream, orderStream, scrapeStream } from '../../src/terms/streams.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { declaredKinds } from '../support/event-kinds.ts'
@@ -316,6 +317,7 @@ describe('of the read tables', () => {
     const recorded = events.find(({ type }) => type === 'ManualMovementRecorded')!
     const removed = JSON.parse(events.find(({ type }) => type === 'EndpointRemoved')!.data)
     const enqueued = JSON.parse(events.find(({ type }) => type === 'WebhookEnqueued')!.data)
+    const movement = { ...JSON.parse(recorded.data), reference: 'open' }
     const { endpointId, accountId } = removed
     const { order: paid, amountMicros } = JSON.parse(debit.data)
     const availableAfterMicros = JSON.parse(last.data).availableAfterMicros - amountMicros
@@ -349,7 +351,7 @@ describe('of the read tables', () => {
         ...enqueued,
         ...{ deliveryId: 'dlv_open', endpointId, accountId, resource: 'ord_open' },
       }),
-      fresh(depositStream('dep_open'), 0, recorded.type, { ...JSON.parse(recorded.data), reference: 'open' }),
+      fresh(manualStream(movement), 0, recorded.type, movement),
       // Its process has gone.
       fresh(scrapeStream(scrapeId), 0, 'ScrapeStarted', {
         ...called,
