@@ -193,11 +193,13 @@ test('a customer buys in the console', async (t) => {
     const set = ['--account', shop.accountId, '--discount', '20', '--markup', '1.5']
     assert.equal((await operate(['reseller', 'set', ...set], service.env)).code, 0)
     const visitor = await signedIn(service, shop.accountId)
-    const quoted = (
-      await service.buyer.get('/api/v1/products/residential-premium/price?quantity=10', { key: shop.key })
-    ).body
+    // A process learns of new terms a moment after the command that set them.
+    const quoted = await until(async () => {
+      const path = '/api/v1/products/residential-premium/price?quantity=10'
+      const { body } = await service.buyer.get(path, { key: shop.key })
+      return body.yourCostCents < body.amountCents && body
+    })
     const page = await visitor.get('/console/catalogue/residential-premium?quantity=10')
-    assert.ok(quoted.yourCostCents < quoted.amountCents)
     assert.equal(priceOn(page), figure(quoted.yourCostCents))
     assert.match(
       orderIdIn(await visitor.post('/console/catalogue/residential-premium', orderFormOf(page))),
