@@ -6,6 +6,7 @@ import { amountText } from '../../src/console/frame/text.ts'
 import { type Browser, freshAccount, hiddenField, signedIn } from '../support/console.ts'
 import { operate } from '../support/operator.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 /** Every page of a list, one after the other, as its links lead. */
 const everyPage = async (browser: Browser, path: string): Promise<readonly string[]> => {
@@ -99,8 +100,11 @@ test('the pages of a customer', async (t) => {
       ['notices', 'publish', '--kind', 'INFO', '--title', '<i>News</i>', '--body', 'Line one.\nLine two.'],
       service.env,
     )
-    const { html } = await browser.get('/console/notices')
-    assert.match(html, /<h2>&lt;i&gt;News&lt;\/i&gt;<\/h2>/)
+    // The read table has it a moment after the command.
+    const { html } = await until(async () => {
+      const page = await browser.get('/console/notices')
+      return page.html.includes('<h2>&lt;i&gt;News&lt;/i&gt;</h2>') && page
+    })
     const id = /name="read" value="(ntc_[0-9a-f]+)"/.exec(html)?.[1] ?? ''
     assert.equal((await api('/announcements')).body.announcements[0].unread, true)
     assert.equal((await browser.post('/console/notices', { read: id })).status, 303)
