@@ -103,7 +103,7 @@ test('the pages of a customer', async (t) => {
     // The read table has it a moment after the command.
     const { html } = await until(async () => {
       const page = await browser.get('/console/notices')
-      return page.html.includes('<h2>&lt;i&gt;News&lt;/i&gt;</h2>') && page
+      return page.html.includes('<h2>&lt;i&gt;News&lt;/i&gt;</h2>') ? page : null
     })
     const id = /name="read" value="(ntc_[0-9a-f]+)"/.exec(html)?.[1] ?? ''
     assert.equal((await api('/announcements')).body.announcements[0].unread, true)
