@@ -26,7 +26,7 @@ export const purchaseOf = (
 })
 
 /** Whole cents as a hidden field has them; undefined for anything else. */
-export const centsOf = (text: string): number | undefined =>
+export const wholeCentsOf = (text: string): number | undefined =>
   /^\d{1,12}$/.test(text) ? Number(text) : undefined
 
 /** Where money is added, with the amount that is missing. */

@@ -28,7 +28,7 @@ import { tableOf } from '../frame/table.ts'
 import { countText, dollarText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
 import { payerOf } from '../pages/payer.ts'
-import { centsOf, problemOfRefusal, purchaseOf, refusedPurchase, topUpLink } from './buying.ts'
+import { problemOfRefusal, purchaseOf, refusedPurchase, topUpLink, wholeCentsOf } from './buying.ts'
 import type { CustomerDeps } from './deps.ts'
 import { stateText } from './words.ts'
 
@@ -338,7 +338,7 @@ ${figures === null ? html`${form === undefined ? html`<p>No price: see the field
   const order = async (visit: AccountVisit, typed: Typed) => {
     const product = productOf(visit)
     if (product.state === 'retired') return refusedView(retiredView(product), 409)
-    const expected = centsOf(typed.text('expected'))
+    const expected = wholeCentsOf(typed.text('expected'))
     const meta = Object.fromEntries(
       ['country', 'period_days', 'carrier_id', 'service', 'rotation_minutes']
         .filter((name) => typed.text(name) !== '')

@@ -11,6 +11,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import { wholeAccount } from '../../terms/holder.ts'
 import { depositStream } from '../../terms/streams.ts'
+import { centsOf } from '../frame/dollars.ts'
 import {
   choicesOf,
   fieldOf,
@@ -23,9 +24,8 @@ import {
 import { tableOf } from '../frame/table.ts'
 import { amountText, dollarText, idText, microsText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
-import { centsOf, problemOfRefusal } from './buying.ts'
+import { problemOfRefusal, wholeCentsOf } from './buying.ts'
 import type { CustomerDeps } from './deps.ts'
-import { capOf } from './key-form.ts'
 import { stateText } from './words.ts'
 
 const path = '/console/top-up'
@@ -87,7 +87,7 @@ export const topUpPages = (deps: CustomerDeps): readonly ConsolePage[] => {
       gateways.liveRails(null),
       listDeposits(pool, wholeAccount(account.accountId), { limit: shown, offset: 0, status: undefined }),
     ])
-    const cents = centsOf(query.get('cents') ?? '')
+    const cents = wholeCentsOf(query.get('cents') ?? '')
     const form =
       rails.length === 0
         ? html`<div class="empty"><p>No way to pay is set up here. Ask the service to credit the wallet.</p></div>`
@@ -151,10 +151,10 @@ ${tableOf({
 
   const open = async (visit: AccountVisit, typed: Typed) => {
     const { accountId } = visit.account
-    const amountCents = capOf(typed.text('amount'))
+    const amountCents = centsOf(typed.text('amount'), maxDepositCents)
     const rails = await gateways.liveRails(null)
     const rail = rails.find((each) => each === typed.text('method'))
-    const isAmount = typeof amountCents === 'number' && amountCents >= 1 && amountCents <= maxDepositCents
+    const isAmount = amountCents !== undefined && amountCents >= 1
     const problems: Problems = {
       ...(!isAmount && {
         amount: `Type dollars such as 25 or 25.50, at most ${dollarText(maxDepositCents)}.`,
