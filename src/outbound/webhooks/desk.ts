@@ -13,16 +13,13 @@ import { TargetRefused } from '../../platform/outgoing/target.ts'
 import { createAllowance } from './allowance.ts'
 import { createEndpointReads } from './endpoint-reads.ts'
 import type { Subscription } from './event-names.ts'
-import type { EndpointStatus } from './fold.ts'
 import { hasten } from './hasten.ts'
 import { findDelivery, listEndpoints } from './queries.ts'
 import { type WebhookRecord, webhookRecord } from './record.ts'
 import { createRedeliverSince } from './redeliver-since.ts'
 import { done } from './route-parts.ts'
-import type { Webhooks } from './service.ts'
+import type { EndpointUpdate, Place, Webhooks } from './service.ts'
 import type { WebhookValues } from './vault.ts'
-
-type Place = { readonly accountId: AccountId; readonly endpointId: string }
 
 export type WebhookDeskDeps = {
   readonly webhooks: Webhooks
@@ -99,16 +96,7 @@ export const createWebhookDesk = (deps: WebhookDeskDeps) => {
       return { ...made, url }
     },
 
-    change: async (
-      place: Place,
-      change: {
-        readonly url?: string | undefined
-        readonly events?: Subscription | undefined
-        readonly status?: EndpointStatus | undefined
-      },
-      cause: Cause,
-      after: number | null,
-    ) => {
+    change: async (place: Place, change: EndpointUpdate, cause: Cause, after: number | null) => {
       const url = change.url === undefined ? undefined : await checkedUrl(change.url)
       // A URL of an endpoint that is not there must not be kept.
       await endpoints.endpointOf(place, place.endpointId, after)

@@ -31,7 +31,14 @@ import type { WebhookValues } from './vault.ts'
 
 export type WebhookResult<Made = object> = Result<EndpointRefusal, Made>
 
-type Place = { readonly accountId: AccountId; readonly endpointId: string }
+export type Place = { readonly accountId: AccountId; readonly endpointId: string }
+
+/** What is left out stays as it is. */
+export type EndpointUpdate = {
+  readonly url?: string | undefined
+  readonly events?: Subscription | undefined
+  readonly status?: EndpointStatus | undefined
+}
 
 /**
  * Endpoints and what is asked for by hand. Values of the vault are kept first and make nothing exist; the account's
@@ -44,15 +51,7 @@ export type Webhooks = {
     cause: Cause,
   ): Promise<WebhookResult<{ readonly endpointId: string; readonly secret: string }>>
   /** Refusals: `not_found`, `webhook_limit_reached`. */
-  change(
-    place: Place,
-    change: {
-      readonly url?: string | undefined
-      readonly events?: Subscription | undefined
-      readonly status?: EndpointStatus | undefined
-    },
-    cause: Cause,
-  ): Promise<WebhookResult>
+  change(place: Place, change: EndpointUpdate, cause: Cause): Promise<WebhookResult>
   /** Nothing is sent to it any more once this resolved, but for what is on the wire. Refusal: `not_found`. */
   remove(place: Place, cause: Cause): Promise<WebhookResult>
   /** The former secret signs beside the new one for 24 hours. Refusal: `not_found`. */
