@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { mkdirSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -21,6 +22,7 @@ const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 
 /** A folder for pictures of each page, to be looked at. */
 const pictures = process.env.FAREBOX_TEST_PICTURES
+if (pictures) mkdirSync(pictures, { recursive: true })
 
 type Found = { readonly id: string; readonly nodes: readonly { readonly html: string }[] }
 

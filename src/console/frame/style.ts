@@ -29,7 +29,7 @@ main { padding: 1.4rem 1rem 3rem; max-width: 76rem; width: 100%; }
 main > header { display: flex; flex-wrap: wrap; gap: .6rem 1rem; align-items: center; justify-content: space-between; margin-bottom: 1rem; }
 .alone { max-width: 27rem; margin: 6vh auto 0; padding: 1.6rem; }
 .alone main { padding: 0; }
-.filters { display: flex; flex-wrap: wrap; gap: .4rem .6rem; align-items: center; margin: 0 0 .8rem; } .filters :is(input, select) { width: auto; min-width: 0; max-width: 14rem; } .filters label { color: var(--soft); } .filters span { display: inline-flex; gap: .4rem; align-items: center; max-width: 100%; }
+.filters { display: flex; flex-wrap: wrap; gap: .4rem .6rem; align-items: center; margin: 0 0 .8rem; } .filters :is(input, select) { width: auto; min-width: 0; max-width: 14rem; } .filters label { flex: none; color: var(--soft); } .filters span { display: inline-flex; gap: .4rem; align-items: center; max-width: 100%; }
 .card, .alone { background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 .card { padding: 1rem 1.1rem; }
 .card > h2:first-child { margin-top: 0; } .card + .card { margin-top: .8rem; } .cards .card { margin: 0; }
