@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { type AccessParts, startAccess } from '../gateway/access/access.ts'
-import { createPlanLogins, createRentalLogins } from '../gateway/access/logins.ts'
+import { createLogins } from '../gateway/access/logins.ts'
 import { createPasswords } from '../gateway/access/passwords.ts'
 import { createPlanDirectory } from '../gateway/access/plan-directory.ts'
 import { createRentals } from '../gateway/access/rentals.ts'
@@ -61,8 +61,7 @@ export const openAccess = (
     ...deps,
     credentials,
     passwords: createPasswords(credentials),
-    logins: createPlanLogins({ pool, credentials, monotonicMs }),
-    rentalLogins: createRentalLogins({ pool, credentials, monotonicMs }),
+    logins: createLogins({ pool, credentials, monotonicMs }),
     directory: (onRead) => createPlanDirectory({ pool, monotonicMs, onRead }),
     rentals: createRentals({
       pool,

@@ -7,6 +7,7 @@ import type { PlanId } from '../../src/kernel/ids.ts'
 import { createAccounts } from '../../src/market/accounts/service.ts'
 import { planFold } from '../../src/market/plans/fold.ts'
 import { createLogger } from '../../src/platform/http/logging.ts'
+import { createCredentials } from '../../src/platform/vault/credentials.ts'
 import { planStream } from '../../src/terms/streams.ts'
 import { machineMs } from '../support/machine-time.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -81,6 +82,30 @@ describe('who may use the gateway', () => {
     assert.equal(admission.line.targeting.city, 'dallas')
     assert.deepEqual(admission.line.session, { id: 'a1', lifetimeMinutes: 5 })
     admission.close({ error: null, host: null })
+  })
+
+  test('a plan is let in as soon as its order is answered, whatever else is tried meanwhile', async () => {
+    const { password } = await credentialOf(plan)
+    const credentials = createCredentials(service.farebox.core.keys.master)
+    const { products } = (await service.buyer.get('/api/v1/products')).body
+    // A product has one plan: each of these begins another.
+    const sold: string[] = products
+      .filter((one: Record<string, string>) => one.shape === 'gateway_gb' && one.state === 'active')
+      .map(({ id }: { id: string }) => id)
+      .filter((id: string) => id !== 'residential-premium')
+    assert.ok(sold.length > 1, `${sold}`)
+    const tries: Promise<unknown>[] = []
+    for (const [n, productId] of sold.entries()) {
+      tries.push(knock({ username: `nobody${n}`, password }, { source: `198.51.100.${n}` }))
+      const { status, body } = await service.buyer.post(
+        '/api/v1/orders',
+        { product_id: productId, quantity: 5 },
+        { headers: { 'Idempotency-Key': crypto.randomUUID() } },
+      )
+      assert.equal(status, 201, JSON.stringify(body))
+      admitted(await knock(credentials.of(body.planId, 0))).close({ error: null, host: null })
+    }
+    await Promise.all(tries)
   })
 
   test('what passes is counted, and shows in the plan', async () => {

@@ -29,8 +29,7 @@ import type { Throttle } from './throttle.ts'
 import { createOpenTunnels, createTunnel, type Tunnel } from './tunnels.ts'
 
 export type AccessParts = {
-  readonly logins: Logins<PlanId>
-  readonly rentalLogins: Logins<ProxyId>
+  readonly logins: Logins
   /** Made by `directory`, which is told what to do with each plan that it reads. */
   readonly directory: (onRead: (plan: KnownPlan) => void) => PlanDirectory
   readonly rentals: Rentals
@@ -102,8 +101,11 @@ export const startAccess = (
     return wrongCredentials
   }
 
-  /** The plan of a knock and the generation of its password; what a foreign plan is like shows in nothing. */
-  const planOf = async (knock: Knock): Promise<Found | Denied> => {
+  /**
+   * The plan of a knock and the generation of its password; what a foreign plan is like shows in nothing.
+   * @param planId what its username names; null: no plan
+   */
+  const planOf = async (knock: Knock, planId: PlanId | null): Promise<Found | Denied> => {
     const { credentials: given, source } = knock
     if (given === null) {
       const listed = await parts.whitelisted(source)
@@ -111,7 +113,6 @@ export const startAccess = (
       if (!plan) return noCredentials
       return { plan, generation: plan.generation, targeting: listed.targeting }
     }
-    const planId = await parts.logins.of(baseOf(given.username))
     const plan = planId && (await directory.find(planId))
     if (!plan) {
       passwords.nobody(given.password)
@@ -178,8 +179,8 @@ export const startAccess = (
     }
   }
 
-  const admitToPlan = async (knock: Knock): Promise<Admission | Denied> => {
-    const found = await planOf(knock)
+  const admitToPlan = async (knock: Knock, named: PlanId | null): Promise<Admission | Denied> => {
+    const found = await planOf(knock, named)
     if (denied(found)) return found
     const { plan, generation } = found
     const { planId } = plan
@@ -257,13 +258,15 @@ export const startAccess = (
     }
   }
 
-  /** The rental of a knock: the address that was dialled names it, or, at the gateway's own, the username. */
-  const rentalOf = async ({ credentials: given, dialled }: Knock): Promise<Rental | null> => {
-    const rental = await parts.rentals.at(dialled)
-    if (rental !== null || given === null) return rental
-    if ((await parts.logins.of(baseOf(given.username))) !== null) return null
-    const proxyId = await parts.rentalLogins.of(given.username)
-    return proxyId && parts.rentals.find(proxyId)
+  /** The address that was dialled names a rental, or, at the gateway's own, the username names a plan or a rental. */
+  const admit = async (knock: Knock): Promise<Admission | Denied> => {
+    const { credentials: given, dialled } = knock
+    const dialledRental = await parts.rentals.at(dialled)
+    if (dialledRental !== null) return admitToRental(knock, dialledRental)
+    const owner = given && (await parts.logins.of(baseOf(given.username)))
+    if (owner?.kind !== 'rental') return admitToPlan(knock, owner?.planId ?? null)
+    const rental = await parts.rentals.find(owner.proxyId)
+    return rental === null ? admitToPlan(knock, null) : admitToRental(knock, rental)
   }
 
   /** Cuts the tunnels of rentals that are over. */
@@ -311,8 +314,7 @@ export const startAccess = (
   return {
     admit: async (knock) => {
       try {
-        const rental = await rentalOf(knock)
-        return rental === null ? await admitToPlan(knock) : await admitToRental(knock, rental)
+        return await admit(knock)
       } catch (err) {
         failed(err)
         return booksAway

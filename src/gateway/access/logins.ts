@@ -1,18 +1,27 @@
+import { setTimeout } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import type { MonotonicClock } from '../../kernel/clock.ts'
 import type { PlanId, ProxyId } from '../../kernel/ids.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 
+/** Whose a username is: a plan's, or that of a rental which is reached by its username. */
+export type Owner =
+  | { readonly kind: 'plan'; readonly planId: PlanId }
+  | { readonly kind: 'rental'; readonly proxyId: ProxyId }
+
 /** Finds whose a username is. */
-export type Logins<Id> = {
-  /** Null: nobody's of these. Rejects when Postgres does not answer. */
-  of(username: string): Promise<Id | null>
+export type Logins = {
+  /**
+   * Null: nobody's. That answer comes only after a look at the read models that began `lagMs` after the question, so that
+   * what was sold just before it is found. Rejects when Postgres does not answer.
+   */
+  of(username: string): Promise<Owner | null>
 }
 
 /** Whose usernames a table of logins finds, and where it learns of new ones. */
 type Source = {
-  readonly name: string
+  readonly name: 'plan' | 'rental'
   /** The table: `username`, the id, and since when it is a login. */
   readonly table: `work.${string}`
   readonly id: string
@@ -22,7 +31,7 @@ type Source = {
 }
 
 const plans: Source = {
-  name: 'gateway-plan',
+  name: 'plan',
   table: 'work.gateway_logins',
   id: 'plan_id',
   read: 'read.plans',
@@ -31,7 +40,7 @@ const plans: Source = {
 
 /** Only those whose addresses are endpoints of suppliers: all others are found by the address that was dialled. */
 const rentals: Source = {
-  name: 'gateway-rental',
+  name: 'rental',
   table: 'work.gateway_rental_logins',
   id: 'proxy_id',
   read: 'read.proxies',
@@ -41,13 +50,12 @@ const rentals: Source = {
 /** What began this long before the last one that is known is looked for again: clocks of several processes differ. */
 const overlap = '10 minutes'
 const pageSize = 5_000
-/** Nobody's usernames are looked up at most this often each, milliseconds. */
-const unknownMs = 300
-/** Looking for new ones costs a query: at most this often, whatever is tried. */
-const catchUpMs = 100
+/** Looking for new ones costs queries: a look begins at most this often, whatever is tried. */
+const lookMs = 100
+/** What was sold this long ago stands in the read models, unless they are behind. */
+const lagMs = 150
 
 const maxKnown = 200_000
-const maxUnknown = 10_000
 
 type Parts = {
   readonly pool: pg.Pool
@@ -55,20 +63,18 @@ type Parts = {
   readonly monotonicMs: MonotonicClock
 }
 
-const createLogins = <Id extends PlanId | ProxyId>(
-  { pool, credentials, monotonicMs }: Parts,
-  { name, table, id, read, since }: Source,
-): Logins<Id> => {
-  const known = new LRUCache<string, Id>({ max: maxKnown })
-  const unknown = new LRUCache<string, number>({ max: maxUnknown })
-  let catchingUp: Promise<void> | null = null
-  let caughtUpMs = Number.NEGATIVE_INFINITY
+/** What a look found, and when it began by the monotonic clock. */
+type Look = { readonly begunMs: number; readonly owners: ReadonlyMap<string, Owner> }
+
+/** Finds the plans and rentals that usernames name. */
+export const createLogins = ({ pool, credentials, monotonicMs }: Parts): Logins => {
+  const known = new LRUCache<string, Owner>({ max: maxKnown })
 
   /** Adds the usernames of those that began since the last one in the table; the first time, of all. */
-  const addNew = async (): Promise<void> => {
+  const addNew = async ({ name, table, id, read, since }: Source): Promise<void> => {
     for (;;) {
-      const { rows } = await pool.query<{ id: Id; since: string }>({
-        name: `${name}s-new`,
+      const { rows } = await pool.query<{ id: PlanId | ProxyId; since: string }>({
+        name: `gateway-${name}s-new`,
         text: `select fresh.${id} as id, fresh.${since} as since from ${read} fresh
                 where fresh.${since} >= coalesce(
                         (select max(login.started_at) - interval '${overlap}' from ${table} login), '-infinity')
@@ -78,7 +84,7 @@ const createLogins = <Id extends PlanId | ProxyId>(
       })
       if (rows.length === 0) return
       await pool.query({
-        name: `${name}s-add`,
+        name: `gateway-${name}s-add`,
         text: `insert into ${table} (username, ${id}, started_at)
                select * from unnest($1::text[], $2::text[], $3::timestamptz[])
                on conflict (username) do update set started_at = excluded.started_at`,
@@ -92,43 +98,72 @@ const createLogins = <Id extends PlanId | ProxyId>(
     }
   }
 
-  const catchUp = (): Promise<void> => {
-    catchingUp ??= addNew().finally(() => {
-      catchingUp = null
-      caughtUpMs = monotonicMs()
+  const find = async (usernames: readonly string[]): Promise<ReadonlyMap<string, Owner>> => {
+    const { rows } = await pool.query<{
+      username: string
+      plan_id: PlanId | null
+      proxy_id: ProxyId | null
+    }>({
+      name: 'gateway-logins',
+      text: `select username, ${plans.id}, null as ${rentals.id} from ${plans.table} where username = any ($1::text[])
+             union all
+             select username, null, ${rentals.id} from ${rentals.table} where username = any ($1::text[])`,
+      values: [usernames],
     })
-    return catchingUp
+    const owners = new Map<string, Owner>()
+    for (const { username, plan_id: planId, proxy_id: proxyId } of rows) {
+      if (planId !== null) owners.set(username, { kind: 'plan', planId })
+      else if (proxyId !== null) owners.set(username, { kind: 'rental', proxyId })
+    }
+    return owners
   }
 
-  const find = async (username: string): Promise<Id | null> => {
-    const { rows } = await pool.query<{ id: Id }>({
-      name: `${name}-login`,
-      text: `select ${id} as id from ${table} where username = $1::text`,
-      values: [username],
-    })
-    return rows[0]?.id ?? null
+  let begunMs = Number.NEGATIVE_INFINITY
+  let last: Promise<unknown> = Promise.resolve()
+  let next: { readonly usernames: Set<string>; readonly look: Promise<Look> } | null = null
+
+  /** Looks for all who joined until it begins: after the last look has ended, and not sooner than `lookMs` after its begin. */
+  const look = async (after: Promise<unknown>, usernames: ReadonlySet<string>): Promise<Look> => {
+    await after
+    const restMs = begunMs + lookMs - monotonicMs()
+    if (restMs > 0) await setTimeout(restMs)
+    next = null
+    const begun = monotonicMs()
+    begunMs = begun
+    await Promise.all([addNew(plans), addNew(rentals)])
+    return { begunMs: begun, owners: await find([...usernames]) }
+  }
+
+  const joinNext = (username: string): Promise<Look> => {
+    if (next === null) {
+      const usernames = new Set<string>()
+      next = { usernames, look: look(last, usernames) }
+      // Whoever joined it is told of its failure.
+      last = next.look.catch(() => undefined)
+    }
+    next.usernames.add(username)
+    return next.look
+  }
+
+  const search = async (username: string): Promise<Owner | null> => {
+    const askedMs = monotonicMs()
+    const found = (await find([username])).get(username)
+    if (found) return found
+    for (;;) {
+      const { begunMs: begun, owners } = await joinNext(username)
+      const owner = owners.get(username)
+      if (owner) return owner
+      if (begun >= askedMs + lagMs) return null
+    }
   }
 
   return {
     of: async (username) => {
       const cached = known.get(username)
-      if (cached !== undefined) return cached
-      const nowMs = monotonicMs()
-      if (nowMs - (unknown.get(username) ?? Number.NEGATIVE_INFINITY) < unknownMs) return null
-      let found = await find(username)
-      if (found === null && (catchingUp !== null || nowMs - caughtUpMs >= catchUpMs)) {
-        await catchUp()
-        found = await find(username)
-      }
-      if (found === null) unknown.set(username, nowMs)
-      else known.set(username, found)
-      return found
+      if (cached) return cached
+      const owner = await search(username)
+      if (owner) known.set(username, owner)
+      return owner
     },
   }
 }
-
-/** Finds the plan that a username names. */
-export const createPlanLogins = (parts: Parts): Logins<PlanId> => createLogins(parts, plans)
-
-/** Finds the rental that a username names, of those that are reached by their username. */
-export const createRentalLogins = (parts: Parts): Logins<ProxyId> => createLogins(parts, rentals)
