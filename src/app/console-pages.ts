@@ -1,6 +1,8 @@
 import { type AddressPagesDeps, addressPages } from '../console/addresses/pages.ts'
 import type { CustomerDeps } from '../console/customer/deps.ts'
 import { customerPages } from '../console/customer/pages.ts'
+import type { FinanceDeps } from '../console/finance/deps.ts'
+import { financePages } from '../console/finance/pages.ts'
 import type { OperatorDeps } from '../console/operator/deps.ts'
 import { operatorPages } from '../console/operator/pages.ts'
 import type { ConsolePage } from '../console/pages/page.ts'
@@ -26,6 +28,7 @@ export type PagesDeps = {
   readonly open: OpenPagesDeps
   readonly staff: StaffDeps
   readonly operator: OperatorDeps
+  readonly finance: FinanceDeps
   readonly signIn: SignInDeps
 }
 
@@ -39,6 +42,7 @@ export const consolePages = (deps: PagesDeps): readonly ConsolePage[] => [
   ...staffPages(deps.staff),
   ...openPages(deps.open),
   ...trailPages(deps.operator),
+  ...financePages(deps.finance),
   ...operatorPages(deps.operator),
   ...sessionPages(deps.signIn),
   ...passkeyPages(deps.signIn),

@@ -34,7 +34,7 @@ const sandboxSender = 'Farebox <console@sandbox.example>'
 
 /** The pages that people live in, with everything behind them. */
 export const openConsole = (
-  parts: Omit<PagesDeps, 'customer' | 'open' | 'staff' | 'operator' | 'signIn'> & {
+  parts: Omit<PagesDeps, 'customer' | 'open' | 'staff' | 'operator' | 'finance' | 'signIn'> & {
     readonly customer: Omit<PagesDeps['customer'], 'island'>
     readonly open: Omit<PagesDeps['open'], 'checksScript'>
     readonly projecting: StaffParts['projecting']
@@ -93,13 +93,13 @@ export const openConsole = (
       ? accountId
       : null
   }
-  const operator = openStaffRooms({ ...parts, people, findAccount })
+  const staffRooms = openStaffRooms({ ...parts, people, findAccount })
   const pages = consolePages({
     ...parts,
     customer: { ...customer, island: assets.island },
     open: { ...parts.open, checksScript: assets.island('proxy-checks') },
     staff: { people, sessions, findAccount },
-    operator,
+    ...staffRooms,
     signIn,
   })
   return {

@@ -1,6 +1,10 @@
 import { hot } from '../../projections/groups.ts'
 import { createJournalHead } from '../books/finance/journal-head.ts'
+import { createMoments } from '../books/finance/moment.ts'
+import { createFinanceReader } from '../books/finance/reader.ts'
+import { createPeriods } from '../books/periods/service.ts'
 import type { CustomerDeps } from '../console/customer/deps.ts'
+import type { FinanceDeps } from '../console/finance/deps.ts'
 import type { OperatorDeps } from '../console/operator/deps.ts'
 import { refundOrder } from '../market/orders/refund-service.ts'
 import { createMeter } from '../market/plans/metering.ts'
@@ -27,13 +31,18 @@ export const openStaffRooms = ({
   projecting,
   people,
   findAccount,
-}: StaffParts): OperatorDeps => {
-  const { pool, log, runner } = core
+}: StaffParts): { readonly operator: OperatorDeps; readonly finance: FinanceDeps } => {
+  const { pool, log, runner, clock, codec } = core
   const meter = createMeter(core)
-  return {
-    pool,
-    log,
-    journalHead: createJournalHead({ log, progress: projecting.progress }),
+  const trail = { pool, log, journalHead: createJournalHead({ log, progress: projecting.progress }) }
+  const finance: FinanceDeps = {
+    ...trail,
+    clock,
+    reader: createFinanceReader({ pool, log, moments: createMoments({ pool, log, clock }) }),
+    periods: createPeriods({ log, runner, decode: codec.decode }),
+  }
+  const operator: OperatorDeps = {
+    ...trail,
     db: customer.db,
     reads: customer.reads,
     accounts: customer.accounts,
@@ -51,4 +60,5 @@ export const openStaffRooms = ({
     },
     settings: () => settingsInForce(process.env),
   }
+  return { operator, finance }
 }

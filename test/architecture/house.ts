@@ -102,6 +102,7 @@ export const house = [
       'console/public',
       'console/staff',
       'console/operator',
+      'console/finance',
     ],
   },
   {

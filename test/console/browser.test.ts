@@ -124,6 +124,14 @@ const staffPathsOf = ({
   readonly accountId: string
   readonly orderId: string
 }): readonly string[] => [
+  '/console/finance/money',
+  '/console/finance/balance',
+  '/console/finance/balance?from=2020-01-01&depth=1',
+  `/console/finance/account?name=${accountId}`,
+  '/console/finance/account?name=nothing',
+  '/console/finance/periods',
+  '/console/finance/verifications',
+  '/console/finance/seals',
   '/console/operator/search?q=nothing',
   '/console/operator/accounts',
   `/console/operator/accounts/${accountId}`,
@@ -141,7 +149,7 @@ const staffPathsOf = ({
 /** A name of a file for the picture of a page. */
 const pictureName = (path: string): string =>
   path
-    .replaceAll(/(?:acc|ord)_[0-9a-f]+/g, 'one')
+    .replaceAll(/(?:acc|ord|pln)_[0-9a-f]+/g, 'one')
     .slice(1)
     .replaceAll(/[^a-z0-9]+/g, '-')
 

@@ -1,6 +1,8 @@
+import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { sealStream } from '../../terms/streams.ts'
 import type { LogSealed, SealEvent, SealKeyRotated } from './events.ts'
+import type { SealsFile } from './seals-file.ts'
 
 /** A seal of the log, with its event. */
 export type Seal = LogSealed['data'] & { readonly eventId: string }
@@ -13,6 +15,25 @@ const recent = async (log: EventLog, from: number): Promise<(SealEvent & { reado
 }
 
 /**
+ * Up to `limit` seals, newest first, that stand before a revision of their stream; null: from the newest on. `next` is where
+ * the next page begins, null at the end. Changes of the key take a place of the page and are left out of it.
+ */
+export const sealsBefore = async (
+  log: EventLog,
+  { before, limit }: { readonly before: number | null; readonly limit: number },
+): Promise<{ readonly seals: readonly Seal[]; readonly next: number | null }> => {
+  const last = await log.lastOf(sealStream)
+  const end = Math.min(before ?? Number.MAX_SAFE_INTEGER, last === null ? 0 : last.revision + 1)
+  if (end <= 0) return { seals: [], next: null }
+  const start = Math.max(0, end - limit)
+  const events = (await recent(log, start)).slice(0, end - start)
+  const seals = events.flatMap((event) =>
+    event.type === 'LogSealed' ? [{ ...event.data, eventId: event.eventId }] : [],
+  )
+  return { seals: seals.toReversed(), next: start === 0 ? null : start }
+}
+
+/**
  * Seals, newest first; `total` counts changes of the key too, which take a place of the page and are left out of it.
  * Nothing is verified here.
  */
@@ -22,13 +43,8 @@ export const listSeals = async (
 ): Promise<{ readonly seals: readonly Seal[]; readonly total: number }> => {
   const last = await log.lastOf(sealStream)
   const total = last === null ? 0 : last.revision + 1
-  const end = total - offset
-  if (end <= 0) return { seals: [], total }
-  const events = (await recent(log, Math.max(0, end - limit))).slice(0, Math.min(limit, end))
-  const seals = events.flatMap((event) =>
-    event.type === 'LogSealed' ? [{ ...event.data, eventId: event.eventId }] : [],
-  )
-  return { seals: seals.toReversed(), total }
+  const { seals } = await sealsBefore(log, { before: Math.max(0, total - offset), limit })
+  return { seals, total }
 }
 
 /** All changes of the key and the last seals, in their order: what is exported. */
@@ -45,4 +61,22 @@ export const sealsToKeep = async (log: EventLog, lastSeals: number): Promise<rea
     }
   }
   return [...rotations, ...kept]
+}
+
+/** The file of the last seals and all changes of the key, to keep elsewhere; null while nothing is sealed. */
+export const sealsFileOf = async (
+  { log, clock }: { readonly log: EventLog; readonly clock: Clock },
+  last: number,
+): Promise<SealsFile | null> => {
+  const seals = await sealsToKeep(log, last)
+  const [first] = await log.readAll(0, 1)
+  if (first === undefined || !seals.some(({ type }) => type === 'LogSealed')) return null
+  return {
+    format: 'farebox-seals',
+    version: 1,
+    logId: await log.logId(),
+    firstEventId: first.id,
+    exportedAt: isoTime(clock()),
+    seals,
+  }
 }

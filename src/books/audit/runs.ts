@@ -81,6 +81,32 @@ export const listVerifications = async (
   return { verifications: rows.map(toVerification), total: counted.rows[0]?.total ?? 0 }
 }
 
+/** Up to `limit` verifications, newest first, that come after one; null: from the newest on. */
+export const verificationsAfter = async (
+  pool: pg.Pool,
+  {
+    after,
+    limit,
+  }: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+): Promise<readonly Verification[]> => {
+  const { rows } = await pool.query<Row>(
+    `select ${columns} from work.verifications
+      where $1::timestamptz is null or (started_at, run_id) < ($1::timestamptz, $2::text)
+      order by started_at desc, run_id desc limit $3::bigint`,
+    [after?.at ?? null, after?.id ?? null, limit],
+  )
+  return rows.map(toVerification)
+}
+
+/** The verification of this id, or null. */
+export const findVerification = async (pool: pg.Pool, runId: string): Promise<Verification | null> => {
+  const { rows } = await pool.query<Row>(
+    `select ${columns} from work.verifications where run_id = $1::text`,
+    [runId],
+  )
+  return rows[0] ? toVerification(rows[0]) : null
+}
+
 type Started = {
   readonly runId: string
   readonly logId: string

@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { isoTime } from '../../kernel/clock.ts'
 import { counted } from '../../kernel/counted.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
 import { ledgerCommand } from '../../platform/cli/group.ts'
@@ -8,7 +7,7 @@ import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { replaceSealKey } from '../../platform/vault/keys.ts'
 import { createDigestStore } from './digest-store.ts'
-import { listSeals, sealsToKeep } from './queries.ts'
+import { listSeals, sealsFileOf } from './queries.ts'
 import { readSealKey } from './read-files.ts'
 import { rotateSealKey } from './rotate.ts'
 import { publicKeyPem, sealKeyOf } from './seal-key.ts'
@@ -78,19 +77,10 @@ const registerList = (seals: Command, cli: Cli): void => {
     )
 }
 
-const exportFile = async ({ log, clock }: CliContext, last: number): Promise<SealsFile> => {
-  const seals = await sealsToKeep(log, last)
-  const [first] = await log.readAll(0, 1)
-  if (first === undefined || !seals.some(({ type }) => type === 'LogSealed'))
-    throw new CliRefusal('not_found', 'nothing is sealed yet; "ledger seal" seals the log')
-  return {
-    format: 'farebox-seals',
-    version: 1,
-    logId: await log.logId(),
-    firstEventId: first.id,
-    exportedAt: isoTime(clock()),
-    seals,
-  }
+const exportFile = async (context: CliContext, last: number): Promise<SealsFile> => {
+  const file = await sealsFileOf(context, last)
+  if (file === null) throw new CliRefusal('not_found', 'nothing is sealed yet; "ledger seal" seals the log')
+  return file
 }
 
 const registerExport = (seals: Command, cli: Cli): void => {

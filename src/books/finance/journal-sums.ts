@@ -106,3 +106,26 @@ export const totalsOf = async (
   const { openingMicros, debitMicros, creditMicros } = toSums(row)
   return { openingMicros, debitMicros, creditMicros, lines: row.lines }
 }
+
+/** What an account moved on one day (UTC); a debit is above zero. */
+export type DaySum = { readonly day: string; readonly account: string; readonly amountMicros: bigint }
+
+/** What the account and those below it moved, by day and account. */
+export const sumByDay = async (
+  pool: pg.Pool,
+  range: Range,
+  account: { readonly book: string; readonly account: string },
+): Promise<readonly DaySum[]> => {
+  const { sql, values } = legsOf({ ...account, below: true }, 3)
+  const { rows } = await pool.query<{ day: string; account: string; amount: string }>(
+    `select day, account, sum(amount) as amount from (
+       select to_char(e.at at time zone 'UTC', 'YYYY-MM-DD') as day, p.account_number, p.amount_micros as amount
+         from (select position, account_number, amount_micros from read.journal_postings
+                where position > $1::bigint and position <= $2::bigint and ${sql}) p
+         join read.journal_entries e using (position)
+     ) each join read.journal_accounts a on a.number = each.account_number
+     group by day, account order by day, account`,
+    [range.after, range.to, account.book, ...values],
+  )
+  return rows.map(({ day, account: name, amount }) => ({ day, account: name, amountMicros: BigInt(amount) }))
+}

@@ -3,7 +3,7 @@ import type { EventLog } from '../../platform/eventstore/port.ts'
 import { readGatewayNames, withGateways } from './gateway-names.ts'
 import { listLines, timeOfLastEntry } from './journal-entries.ts'
 import type { AccountFilter } from './journal-legs.ts'
-import { sumAccounts, sumBelow, totalsOf } from './journal-sums.ts'
+import { sumAccounts, sumBelow, sumByDay, totalsOf } from './journal-sums.ts'
 import type { Moment, Moments } from './moment.ts'
 import type { Statement } from './statement.ts'
 import type { BookSums, Span } from './trial-balance.ts'
@@ -64,6 +64,12 @@ export const createFinanceReader = ({
     async account(asked: Asked, head: number, account: { readonly book: string; readonly account: string }) {
       const span = await spanOf(asked, head)
       return { span, accounts: await withGateways(log, await sumBelow(pool, rangeOf(span), account)) }
+    },
+
+    /** What an account and those below it moved, by day (UTC) and account. */
+    async byDay(asked: Asked, head: number, account: { readonly book: string; readonly account: string }) {
+      const span = await spanOf(asked, head)
+      return { span, days: await sumByDay(pool, rangeOf(span), account) }
     },
 
     /** The sums of an account over a range, without its lines. */

@@ -2,7 +2,7 @@ import type { OrderStatus } from '../../market/orders/fold.ts'
 import type { PlanStatus } from '../../market/plans/record.ts'
 import { type Html, html } from '../../platform/pages/html.ts'
 
-type Look = 'good' | 'warn' | 'bad' | 'off'
+export type Look = 'good' | 'warn' | 'bad' | 'off'
 
 /** A state by its word and a shape of its own; colour only helps. */
 export const stateText = (word: string, look: Look): Html => html`<span class="state ${look}">${word}</span>`

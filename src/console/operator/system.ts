@@ -1,13 +1,13 @@
 import type { GroupHealth } from '../../../projections/engine/runner.ts'
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
-import { stateText } from '../customer/words.ts'
+import { type Look, stateText } from '../customer/words.ts'
 import { tableOf } from '../frame/table.ts'
 import { countText } from '../frame/text.ts'
 import { type ConsolePage, personPage, show } from '../pages/page.ts'
 import type { OperatorDeps } from './deps.ts'
 
 /** What a state of a group comes to, in words. */
-const states: Readonly<Record<GroupHealth['state'], readonly [string, 'good' | 'warn' | 'bad' | 'off']>> = {
+const states: Readonly<Record<GroupHealth['state'], readonly [string, Look]>> = {
   starting: ['follows another process', 'off'],
   rebuilding: ['is made anew', 'warn'],
   standby: ['another process folds it', 'off'],

@@ -35,6 +35,8 @@ export type PageAnswer = {
   readonly status: keyof typeof pageResponses
   readonly headers: Readonly<Record<string, string | readonly string[]>>
   readonly text?: string | Readable
+  /** Of a file; left out: that of a page. */
+  readonly mediaType?: string
 }
 
 /** What a page without a person says. */

@@ -132,6 +132,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
             ...(cookies.length > 0 && { 'set-cookie': cookies }),
           },
           text: outcome.content,
+          mediaType: outcome.mediaType,
         }
       default:
         return outcome satisfies never
@@ -207,7 +208,11 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     handle: (page: ConsolePage, request: Request) => Promise<PageAnswer>,
   ): Route => {
     const params = paramsOf(page.path)
-    const csv = page.path.endsWith('.csv')
+    const file = page.path.endsWith('.csv')
+      ? 'text/csv'
+      : page.path.endsWith('.json')
+        ? 'application/json'
+        : null
     return route({
       method,
       path: page.path,
@@ -221,10 +226,10 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       ...(params && { params }),
       query: anyQuery,
       ...(method === 'POST' && { form: true as const }),
-      responses: csv
+      responses: file
         ? {
             ...pageResponses,
-            200: { description: 'The file.', text: { mediaType: 'text/csv', example: '' } },
+            200: { description: 'The file.', text: { mediaType: file, example: '' } },
           }
         : pageResponses,
       errors: [],

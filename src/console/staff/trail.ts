@@ -12,6 +12,10 @@ import { timeText } from '../frame/text.ts'
 
 type Roles = ReadonlySet<Role>
 
+/** The page of an account of the books. */
+export const bookAccountPath = (book: string, name: string): string =>
+  `/console/finance/account?${new URLSearchParams({ book, name })}`
+
 const pathOf = (id: string, roles: Roles): string | null => {
   if (id.startsWith('acc_')) return roles.has('operator') ? `/console/operator/accounts/${id}` : null
   if (id.startsWith('ord_') && roles.has('operator')) return `/console/operator/orders/${id}`
@@ -30,12 +34,16 @@ export const linkedText = (text: string, roles: Roles): Html => {
 }
 
 /** What an event booked, in every book. */
-const legsOf = ({ postings }: Link): Html => {
+const legsOf = ({ postings }: Link, roles: Roles): Html => {
   if (postings.length === 0) return nothing
   const write = amountWriter(postings.map(({ amountMicros }) => amountMicros))
   return html`<ul class="legs">${postings.map(({ book, account, gateway, amountMicros }) => {
     const side = amountMicros > 0n ? 'debit' : 'credit'
-    return html`<li>${side} ${write(amountMicros < 0n ? -amountMicros : amountMicros)} ${accountText(account, gateway)} <small>${book}</small></li>\n`
+    const name = accountText(account, gateway)
+    const named = roles.has('finance')
+      ? html`<a href="${bookAccountPath(book, account)}">${name}</a>`
+      : html`${name}`
+    return html`<li>${side} ${write(amountMicros < 0n ? -amountMicros : amountMicros)} ${named} <small>${book}</small></li>\n`
   })}</ul>`
 }
 
@@ -46,7 +54,7 @@ const linkOf = (link: Link, roles: Roles): Html => {
   const facts = [order && orderText(order), factsText(event)].filter((text) => text).join('; ')
   return html`<li><strong>${event.type}</strong> ${linkedText(positionToken(event.position), roles)}
 ${facts === '' ? nothing : html`<br>${linkedText(facts, roles)}`}
-${legsOf(link)}
+${legsOf(link, roles)}
 <p class="soft"><small>${timeText(recordedAt)} by ${linkedText(actorText(actor), roles)}, through ${correlationId}; ${event.stream} revision ${event.revision}</small></p></li>\n`
 }
 

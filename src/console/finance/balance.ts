@@ -1,0 +1,123 @@
+import { bookForms } from '../../books/finance/find-account.ts'
+import type { AccountSums } from '../../books/finance/journal-sums.ts'
+import { momentForms } from '../../books/finance/moment.ts'
+import { isRange } from '../../books/finance/reader.ts'
+import { trialBalanceCsv } from '../../books/finance/trial-balance.ts'
+import { html, nothing } from '../../platform/pages/html.ts'
+import { fieldOf, problemsOf, untyped } from '../frame/form.ts'
+import { pagedOf, pageRows, pagerOf } from '../frame/table.ts'
+import { type ConsolePage, type PersonVisit, personPage, show } from '../pages/page.ts'
+import { checkBook, kept, problemOf, questionOf, textOf } from './asked.ts'
+import type { FinanceDeps } from './deps.ts'
+import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
+
+const path = '/console/finance/balance'
+/** Names of accounts are cut to so many parts unless another number is asked for: wallets are one line. */
+const usualDepth = 2
+const depths = ['1', '2', '3', 'all'] as const
+
+const keyOf = ({ book, account }: AccountSums): string => `${book} ${account}`
+
+const asQuery = (from: string, to: string): string =>
+  `?${new URLSearchParams(kept(from === '' ? { as_of: to } : { from, to })).toString()}`.replace(/^\?$/, '')
+
+const ask = async ({ reader, journalHead, pool }: FinanceDeps, { query, nowMs }: PersonVisit) => {
+  const head = await journalHead()
+  const { asked, problems, typed } = questionOf(query, head, nowMs)
+  const wanted = textOf(query, 'depth')
+  const depth = depths.find((each) => each === wanted) ?? String(usualDepth)
+  let book: string | null = typed.book === '' ? null : typed.book
+  let wrong = problems
+  await checkBook(pool, book ?? undefined).catch((error) => {
+    wrong = { ...wrong, book: problemOf(error) }
+    book = null
+  })
+  const { span, books } = await reader.trialBalance(asked, head, {
+    book,
+    depth: depth === 'all' ? null : Number(depth),
+  })
+  return { span, books, depth, typed, problems: wrong, ranged: isRange(asked) }
+}
+
+const trialBalance = async (deps: FinanceDeps, visit: PersonVisit) => {
+  const { span, books, depth, typed, problems, ranged } = await ask(deps, visit)
+  const before = textOf(visit.query, 'before') || null
+  const all = books.flatMap(({ accounts }) => accounts)
+  const { rows, next } = pagedOf(
+    all.filter((sums) => before === null || keyOf(sums) > before).slice(0, pageRows + 1),
+    keyOf,
+  )
+  const span_ = kept({ from: typed.from, to: typed.to })
+  const fields = { ...kept({ ...typed, depth }) }
+  const csv = new URLSearchParams(fields).toString()
+  const hrefOf = ({ book, account }: AccountSums): string =>
+    `/console/finance/account?${new URLSearchParams({ book, name: account, ...span_ })}`
+  const shown = Map.groupBy(rows, ({ book }) => book)
+  return show({
+    title: ranged ? 'What changed' : 'Trial balance',
+    acts: html`<a class="button" href="/console/finance/balance.csv?${csv}">As CSV</a>`,
+    body: html`${problemsOf(problems)}
+<form method="get" action="${path}" class="stack" role="search" novalidate>
+<div class="cards">
+${fieldOf({ name: 'from', label: 'What changed since', hint: 'Left empty: balances.', value: typed.from }, untyped, problems)}
+${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', value: typed.to }, untyped, problems)}
+${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}; left empty: all.`, value: typed.book }, untyped, problems)}
+<div class="field"><label for="depth">Parts of names</label><p class="hint">2: all wallets are one line.</p><select id="depth" name="depth">${depths.map(
+      (each) =>
+        html`<option value="${each}"${each === depth ? { html: ' selected' } : null}>${each}</option>`,
+    )}</select></div>
+</div>
+<p class="hint">A moment is ${momentForms}.</p>
+<div class="acts"><button class="first">Show</button></div>
+</form>
+${spanOf(span, ranged, visit.visitor.roles)}
+${
+  rows.length === 0
+    ? html`<div class="empty"><p>Nothing was booked.</p></div>`
+    : [...shown].map(
+        ([book, accounts]) => html`<h2>Book ${book}</h2>
+${sumsTable({
+  caption: `Accounts of the book ${book}`,
+  rows: [
+    ...accounts.map((sums) => sumsRow(sums, hrefOf)),
+    totalRow('The whole book', books.find((each) => each.book === book)?.accounts ?? []),
+  ],
+  ranged,
+})}`,
+      )
+}
+${pagerOf(path, fields, { before, next }, { first: 'From the start', next: 'More accounts' })}
+${ranged ? html`<p class="soft">Changed by nothing: accounts that only stand there are listed too, so that every column adds up to the book.</p>` : nothing}`,
+    same: [
+      `curl "$FINANCE/trial-balance${asQuery(typed.from, typed.to)}" -H "Authorization: Bearer $TOKEN"`,
+      `npx farebox ledger trial-balance${typed.from === '' ? (typed.to === '' ? '' : ` --as-of ${typed.to}`) : ` --from ${typed.from}${typed.to === '' ? '' : ` --to ${typed.to}`}`}${depth === 'all' ? '' : ` --depth ${depth}`}`,
+    ],
+  })
+}
+
+/** The trial balance of now or of another moment, and what changed between two. */
+export const balancePages = (deps: FinanceDeps): readonly ConsolePage[] => [
+  personPage({
+    path,
+    name: 'showTrialBalance',
+    summary: 'The balance of every account at a moment, or what changed between two',
+    for: ['finance'],
+    nav: { label: 'Trial balance', group: 'Finance' },
+    show: (visit) => trialBalance(deps, visit),
+  }),
+  personPage({
+    path: '/console/finance/balance.csv',
+    name: 'downloadTrialBalance',
+    summary: 'The trial balance as a file',
+    for: ['finance'],
+    show: async (visit) => {
+      const { books } = await ask(deps, visit)
+      return {
+        kind: 'file',
+        name: 'trial-balance.csv',
+        mediaType: 'text/csv',
+        content: `${trialBalanceCsv(books)}\n`,
+      }
+    },
+  }),
+]

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { freshAccount, staffBrowser } from '../support/console.ts'
+import { dataDirectory } from '../support/farebox.ts'
+import { operate } from '../support/operator.ts'
+import { startService } from '../support/service.ts'
+
+/** Cells of the rows of a page's tables, without what is around their text. */
+const rowsOf = (html: string): readonly (readonly string[])[] =>
+  [...html.matchAll(/<tr>(<t[hd] ?(?:scope="row"|class="number")?.*?)<\/tr>/gs)].map(([, row = '']) =>
+    [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = '']) =>
+      cell.replaceAll(/<[^>]+>/g, '').trim(),
+    ),
+  )
+
+/** The micro-dollars that a page or a file says. */
+const microsOf = (text: string): bigint => {
+  const [, minus, whole, fraction] = /^([-\u2212]?)([\d,]+)\.(\d{2,6})$/.exec(text) ?? []
+  assert.ok(whole !== undefined && fraction !== undefined, text)
+  const micros = BigInt(whole.replaceAll(',', '')) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
+  return minus === '' ? micros : -micros
+}
+
+test('the pages of finance', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const account = await freshAccount(service, 'fay@example.com', { cents: 20_000 })
+  const finance = await staffBrowser(service, ['finance'])
+  const { log } = service.farebox.core
+  const beforeOrders = await log.head()
+  const order = async (key: string, quantity: number) => {
+    const { status, body } = await service.buyer.post(
+      '/api/v1/orders',
+      { product_id: 'residential-premium', quantity },
+      { key: account.key, headers: { 'Idempotency-Key': key } },
+    )
+    assert.equal(status, 201, JSON.stringify(body))
+    return body as { orderId: string; amountCents: number }
+  }
+  const orders = [await order('one', 2), await order('two', 3)]
+  const spent = orders.reduce((sum, { amountCents }) => sum + BigInt(amountCents) * 10_000n, 0n)
+  const lines = (query: Record<string, string>) =>
+    finance.open(`/console/finance/account?${new URLSearchParams(query)}`)
+  const wallet = { name: account.accountId }
+  const figure = (html: string): bigint => microsOf(/<p class="figure">([^<]+)<\/p>/.exec(html)?.[1] ?? '')
+
+  await t.test(
+    'each book of the trial balance sums to zero, and each account leads to its lines',
+    async () => {
+      const { html } = await finance.open('/console/finance/balance')
+      const totals = rowsOf(html).filter(([name]) => name === 'The whole book')
+      assert.ok(totals.length > 0)
+      for (const row of totals) assert.equal(microsOf(row.at(-1) ?? ''), 0n)
+      const listed = JSON.parse(
+        (await operate(['ledger', 'trial-balance', '--depth', '2', '--format', 'json'], service.env)).out,
+      )
+      const named: string[] = listed.accounts.map(({ account: name }: { account: string }) => name)
+      for (const name of named) assert.ok(html.includes(encodeURIComponent(name)), name)
+      for (const [, href = ''] of html.matchAll(/href="(\/console\/finance\/account\?[^"]+)"/g))
+        assert.equal((await finance.get(href.replaceAll('&amp;', '&'))).status, 200, href)
+    },
+  )
+
+  await t.test(
+    'a wallet stands now and as of an earlier position, and its lines add up to both',
+    async () => {
+      const now = figure((await lines(wallet)).html)
+      const then = figure((await lines({ ...wallet, to: String(beforeOrders) })).html)
+      assert.equal(then - now, -spent, 'a credit of the books is below zero')
+      const { html } = await lines({ ...wallet, from: String(beforeOrders + 1) })
+      const moved = rowsOf(html).filter(([event, ...rest]) => rest.length === 4 && event !== 'Event')
+      assert.deepEqual(
+        moved.map((row) => microsOf(row[3] ?? '')),
+        orders.map(({ amountCents }) => BigInt(amountCents) * 10_000n),
+      )
+      assert.equal(microsOf(moved.at(-1)?.[4] ?? ''), now)
+      for (const { orderId } of orders) assert.match(html, new RegExp(`href="/console/trail/${orderId}"`))
+      const [, event = ''] = /<caption>[\s\S]*?href="(\/console\/trail\/pos_0_\d+)"/.exec(html) ?? []
+      const trail = await finance.open(event)
+      assert.match(trail.html, /href="\/console\/finance\/account\?book=/, 'and the event leads back')
+    },
+  )
+
+  await t.test('what is shown comes as a file too', async () => {
+    const { html } = await lines(wallet)
+    const [, href = ''] = /href="(\/console\/finance\/statement\.csv[^"]+)"/.exec(html) ?? []
+    const { html: text } = await finance.get(href.replaceAll('&amp;', '&'))
+    const [heading = '', ...rows] = text.trim().split('\n')
+    const at = heading.split(',').indexOf('balance')
+    assert.equal(rows.length, 3, 'the credit and two orders')
+    assert.equal(microsOf(rows.at(-1)?.split(',')[at] ?? ''), figure(html))
+    const balance = await finance.get('/console/finance/balance.csv?depth=2')
+    const said = await operate(['ledger', 'trial-balance', '--depth', '2', '--format', 'csv'], service.env)
+    assert.equal(balance.html.trim(), said.out.trim())
+  })
+
+  await t.test('what changed between two moments is their difference', async () => {
+    const { html } = await finance.open(`/console/finance/balance?from=${beforeOrders + 1}&book=service`)
+    assert.match(html, /<h1>What changed<\/h1>/)
+    const [, before, debits, credits, after] =
+      rowsOf(html).find(([name]) => name?.startsWith('revenue')) ?? []
+    assert.deepEqual(
+      [microsOf(debits ?? ''), microsOf(credits ?? '')].map((micros) => (micros < 0n ? -micros : micros)),
+      [0n, spent],
+    )
+    assert.equal(microsOf(after ?? ''), microsOf(before ?? '') - spent)
+  })
+
+  await t.test('a moment or an account that is none is told beside its field, which keeps it', async () => {
+    for (const [path, field, typed] of [
+      ['balance', 'to', 'yesterday'],
+      ['balance', 'from', '9999999999'],
+      ['balance', 'book', '"><script>x'],
+      ['account', 'name', 'nothing-of-this'],
+      ['account', 'name', '"><script>x'],
+    ] as const) {
+      const query = new URLSearchParams({ [field]: typed })
+      const { status, html } = await finance.get(`/console/finance/${path}?${query}`)
+      assert.equal(status, 200, typed)
+      assert.match(html, new RegExp(`id="${field}-problem"`), typed)
+      assert.doesNotMatch(html, /<script>x/)
+    }
+    for (const path of [
+      'balance?before=x',
+      'account?name=revenue&before=x',
+      'verifications?before=x',
+      'seals?before=-1',
+    ])
+      assert.equal((await finance.get(`/console/finance/${path}`)).status, 200, path)
+  })
+
+  await t.test('revenue and what stands at gateways are the sums of the books', async () => {
+    const { html } = await finance.open('/console/finance/money')
+    const cards = [...html.matchAll(/<h2>([^<]+)<\/h2><p class="figure">([^<]+)<\/p>/g)].map(
+      ([, title, amount = '']) => [title, microsOf(amount)] as const,
+    )
+    const revenue = figure((await lines({ name: 'revenue', book: 'service' })).html)
+    assert.equal(new Map(cards).get('Revenue in 30 days, USD'), -revenue)
+    const gateways = figure((await lines({ name: 'assets:gateway', book: 'service' })).html)
+    assert.equal(new Map(cards).get('Came in at gateways, USD'), gateways)
+  })
+
+  await t.test('a verification is listed with its verdict, and a finding leads to its event', async () => {
+    assert.match((await finance.open('/console/finance/verifications')).html, /never verified/)
+    assert.equal((await operate(['ledger', 'verify'], service.env)).code, 0)
+    const { html } = await finance.open('/console/finance/verifications')
+    const [, href = ''] = /href="(\/console\/finance\/verifications\/\w+)"/.exec(html) ?? []
+    const clean = await finance.open(href)
+    assert.match(clean.html, />clean</)
+    assert.match(clean.html, /<p>None\.<\/p>/)
+    const { pool } = service.farebox.core
+    await pool.query('update read.plans set total_bytes = total_bytes + 1 where account_id = $1', [
+      account.accountId,
+    ])
+    assert.equal((await operate(['ledger', 'verify'], service.env)).code, 1)
+    await pool.query('update read.plans set total_bytes = total_bytes - 1 where account_id = $1', [
+      account.accountId,
+    ])
+    const after = await finance.open('/console/finance/verifications')
+    const [, newest = ''] = /href="(\/console\/finance\/verifications\/\w+)"/.exec(after.html) ?? []
+    const differs = await finance.open(newest)
+    assert.match(differs.html, />differs</)
+    assert.match(differs.html, /1 finding/)
+    assert.match(differs.html, /plans.*total_bytes/s)
+    assert.equal((await finance.get('/console/finance/verifications/ver_none')).status, 404)
+  })
+
+  await t.test('seals are listed, and their file proves the log without the service', async () => {
+    assert.equal((await operate(['ledger', 'seal'], service.env)).code, 0)
+    const { html } = await finance.open('/console/finance/seals')
+    assert.match(html, /BEGIN PUBLIC KEY/)
+    const { html: text, headers } = await finance.get('/console/finance/seals.json')
+    assert.match(String(headers['content-disposition']), /seals-\d{4}-\d\d-\d\d\.json/)
+    const path = join(await dataDirectory(t), 'seals.json')
+    await writeFile(path, text)
+    const verified = await operate(['ledger', 'verify', '--seals', path], service.env)
+    assert.equal(verified.code, 0, verified.out + verified.err)
+  })
+
+  await t.test('months are listed by their state', async () => {
+    const { html } = await finance.open('/console/finance/periods')
+    assert.match(html, />under way</)
+  })
+})
