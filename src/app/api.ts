@@ -8,6 +8,8 @@ import { auditRoutes } from '../books/audit/routes.ts'
 import { createFinanceDirectory } from '../books/finance/find-reader.ts'
 import { financeRoutes } from '../books/finance/routes.ts'
 import { planUsageRoutes } from '../gateway/budget/usage-routes.ts'
+import { createLineDesk } from '../gateway/desk/line-desk.ts'
+import { createAddToWhitelist } from '../gateway/desk/whitelisting.ts'
 import { geoRoutes } from '../gateway/exits/geo-routes.ts'
 import { createExitHealth } from '../gateway/exits/health.ts'
 import { createLiveExits } from '../gateway/exits/live-exits.ts'
@@ -240,6 +242,16 @@ export const createApi = (parts: ApiParts): Api => {
     checks: parts.checks,
   })
 
+  const reach = { ...shared, exits: { index: exits.index, health, recent } }
+  const lines = createLineDesk({ ...reach, gateway: config.gateway, sets: createLineSets({ pool }) })
+  const whitelist = createWhitelist({ pool, clock })
+  const addToWhitelist = createAddToWhitelist({
+    ...reach,
+    whitelist,
+    allowLoopback: config.gatewayAllowLoopback,
+  })
+  const places = createPlaces({ live: exits, health })
+
   const routes: readonly Route[] = [
     ...accountRoutes(shared),
     ...walletRoutes(shared),
@@ -251,16 +263,10 @@ export const createApi = (parts: ApiParts): Api => {
       ...shared,
       runner: core.runner,
       gateway: config.gateway,
-      exits: { index: exits.index, health, recent },
-      sets: createLineSets({ pool }),
+      lines,
     }),
-    ...whitelistRoutes({
-      ...shared,
-      exits: { index: exits.index, health, recent },
-      whitelist: createWhitelist({ pool, clock }),
-      allowLoopback: config.gatewayAllowLoopback,
-    }),
-    ...geoRoutes({ places: createPlaces({ live: exits, health }), recent }),
+    ...whitelistRoutes({ ...shared, whitelist, addToWhitelist }),
+    ...geoRoutes({ places, recent }),
     ...proxyRoutes({ ...shared, extending, publicUrl: payments.publicUrl, gateway: config.gateway }),
     ...proxyRotateRoutes(shared),
     ...proxyReplaceRoutes({
@@ -297,6 +303,15 @@ export const createApi = (parts: ApiParts): Api => {
   const console = openConsole({
     core,
     customer: { ...shared, ...payments, log, accounts: createAccounts(core), origin: parts.consoleOrigin },
+    plans: {
+      gateway: config.gateway,
+      lines,
+      whitelist,
+      addToWhitelist,
+      places,
+      exitsRecent: recent,
+      tryUrl: isSandboxed(config) ? 'http://whoami.sandbox/' : 'https://example.com/',
+    },
     webhooks: { desk: webhookDesk, pool },
     scrapers: { ...parts.scrapers, pool, bookReads: booksReads },
     open: { ...tools.tools, ...shared },

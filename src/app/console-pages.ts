@@ -6,6 +6,8 @@ import { financePages } from '../console/finance/pages.ts'
 import type { OperatorDeps } from '../console/operator/deps.ts'
 import { operatorPages } from '../console/operator/pages.ts'
 import type { ConsolePage } from '../console/pages/page.ts'
+import type { PlanPagesDeps } from '../console/plans/deps.ts'
+import { planPages } from '../console/plans/pages.ts'
 import { type OpenPagesDeps, openPages } from '../console/public/pages.ts'
 import { type ScraperPagesDeps, scraperPages } from '../console/scrapers/pages.ts'
 import { confirmPages } from '../console/sign-in/confirm-pages.ts'
@@ -21,6 +23,7 @@ import { type WebhookPagesDeps, webhookPages } from '../console/webhooks/pages.t
 /** What the rooms of pages need. */
 export type PagesDeps = {
   readonly customer: CustomerDeps
+  readonly plans: Omit<PlanPagesDeps, keyof CustomerDeps>
   readonly addresses: AddressPagesDeps
   readonly subscriptions: SubscriptionPagesDeps
   readonly scrapers: ScraperPagesDeps
@@ -35,6 +38,7 @@ export type PagesDeps = {
 /** Every page of the console, in the order of its navigation. A new room of pages gets a line. */
 export const consolePages = (deps: PagesDeps): readonly ConsolePage[] => [
   ...customerPages(deps.customer),
+  ...planPages({ ...deps.customer, ...deps.plans }),
   ...addressPages(deps.addresses),
   ...subscriptionPages(deps.subscriptions),
   ...scraperPages(deps.scrapers),

@@ -71,6 +71,7 @@ const filledAccount = async (service: Service) => {
   return {
     ...account,
     orderId: plan.body.orderId as string,
+    planId: plan.body.planId as string,
     proxyId: rented.body.proxyIds[0] as string,
     webhookId: hook.body.id as string,
     subscriptionId: subscribed.body.subscriptionId as string,
@@ -79,11 +80,15 @@ const filledAccount = async (service: Service) => {
 
 type Filled = Awaited<ReturnType<typeof filledAccount>>
 
-const pathsOf = ({ orderId, proxyId, webhookId, subscriptionId }: Filled): readonly string[] => [
+const pathsOf = ({ orderId, planId, proxyId, webhookId, subscriptionId }: Filled): readonly string[] => [
   '/console',
   '/console/orders',
   `/console/orders/${orderId}`,
   '/console/plans',
+  `/console/plans/${planId}`,
+  `/console/plans/${planId}/lines?country=us`,
+  `/console/plans/${planId}/whitelist`,
+  `/console/plans/${planId}/top-up?quantity=3`,
   '/console/catalogue',
   '/console/catalogue/residential-premium',
   '/console/catalogue/mobile-dedicated?quantity=2',

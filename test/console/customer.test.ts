@@ -119,7 +119,7 @@ test('the pages of a customer', async (t) => {
     assert.match(html, /Ordered, paid from the wallet and delivered/)
     assert.match(html, /by key key_[0-9a-f]{32}/)
     const plans = await browser.get('/console/plans')
-    assert.match(plans.html, new RegExp(`id="${order.body.planId}"`))
+    assert.match(plans.html, new RegExp(`href="/console/plans/${order.body.planId}"`))
   })
 
   await t.test(

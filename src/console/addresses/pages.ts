@@ -45,6 +45,7 @@ import { countText, dollarText, idText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
 import { payerOf } from '../pages/payer.ts'
 import { refusalOf } from '../pages/refusal.ts'
+import { isViewing } from '../pages/rules.ts'
 
 /** What the pages of dedicated addresses read from and act through: what their operations of the API do. */
 export type AddressPagesDeps = {
@@ -250,7 +251,7 @@ ${tableOf({
         ? html`${act('check', 'Check it')}${proxy.rotation === 'by_link' ? act('rotate', 'Rotate it') : null} <a class="button first" href="${path}/extend">Extend it</a> <a class="button" href="${path}/replace">Replace it</a>`
         : html`<a href="${root}">All addresses</a>`,
       body: html`${problemsOf(problems)}${checked === null ? null : checkedView(checked)}
-${runs ? html`<h2>Sign in with</h2><code class="secret">${proxyLine(proxy)}</code><p class="soft">Host, port, username and password, for HTTP and SOCKS5.</p>` : null}
+${runs && !isViewing(visit.visitor) ? html`<h2>Sign in with</h2><code class="secret">${proxyLine(proxy)}</code><p class="soft">Host, port, username and password, for HTTP and SOCKS5.</p>` : null}
 <dl class="facts">
 ${fact('State', addressState(proxy.status))}
 ${fact('Rental', idText(proxy.proxyId))}
@@ -259,7 +260,7 @@ ${fact('Where', placeText(proxy))}
 ${fact('Network', proxy.asn === null ? null : `AS${proxy.asn}${proxy.asnOrg === null ? '' : ` ${proxy.asnOrg}`}`)}
 ${fact('Carrier', proxy.carrier)}
 ${fact('Rotation', proxy.rotation === null ? null : proxy.rotation === 'by_link' ? 'by link' : `every ${proxy.rotationMinutes} minutes`)}
-${fact('Rotation link', runs && proxy.rotateUrl !== null ? html`<code>${proxy.rotateUrl}</code> <small>needs no key: treat it as a password</small>` : null)}
+${fact('Rotation link', runs && !isViewing(visit.visitor) && proxy.rotateUrl !== null ? html`<code>${proxy.rotateUrl}</code> <small>needs no key: treat it as a password</small>` : null)}
 ${fact('Host', `${proxy.host}`)}
 ${fact('Ports', `HTTP ${proxy.ports.http}, SOCKS5 ${proxy.ports.socks5}`)}
 ${fact('Order', html`<a href="/console/orders/${proxy.orderId}">${idText(proxy.orderId)}</a>`)}

@@ -1,8 +1,9 @@
+import type { Quote } from '../../market/catalog/pricing.ts'
 import type { Buy } from '../../market/orders/buying.ts'
 import type { ApiError } from '../../platform/http/errors.ts'
 import { type Html, html } from '../../platform/pages/html.ts'
 import { wholeAccount } from '../../terms/holder.ts'
-import type { Problems } from '../frame/form.ts'
+import { hiddenOf, keyField, type Problems } from '../frame/form.ts'
 import { dollarText } from '../frame/text.ts'
 import type { AccountVisit } from '../pages/page.ts'
 import { payerOf } from '../pages/payer.ts'
@@ -24,6 +25,31 @@ export const purchaseOf = (
   productId,
   body,
 })
+
+/** What the account itself pays: a reseller its cost, anybody else the price. */
+export const chargeOf = ({ amountCents, reseller }: Quote): number => reseller?.yourCostCents ?? amountCents
+
+/** The form that buys at the price that was shown; what is bought stands in its hidden fields. */
+export const payForm = (
+  visit: AccountVisit,
+  {
+    cents,
+    balanceCents,
+    action,
+    hidden,
+  }: {
+    readonly cents: number
+    /** What the wallet has for it. */
+    readonly balanceCents: number
+    readonly action: string
+    readonly hidden: Readonly<Record<string, string | number>>
+  },
+): Html => html`<p>Your wallet has ${dollarText(balanceCents)}.${balanceCents < cents ? html` ${topUpLink(cents - balanceCents)}` : null}</p>
+<form method="post" action="${action}">
+${keyField(visit.formKey)}${hiddenOf('expected', cents)}
+${Object.entries(hidden).map(([name, value]) => hiddenOf(name, value))}
+<div class="acts"><button class="first">Buy for ${dollarText(cents)}</button></div>
+</form>`
 
 /** Whole cents as a hidden field has them; undefined for anything else. */
 export const wholeCentsOf = (text: string): number | undefined =>

@@ -16,8 +16,6 @@ import { microsToCentsFloor } from '../../terms/money.ts'
 import {
   type Choice,
   fieldOf,
-  hiddenOf,
-  keyField,
   type Problems,
   problemsOf,
   selectOf,
@@ -28,7 +26,7 @@ import { tableOf } from '../frame/table.ts'
 import { countText, dollarText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
 import { payerOf } from '../pages/payer.ts'
-import { problemOfRefusal, purchaseOf, refusedPurchase, topUpLink, wholeCentsOf } from './buying.ts'
+import { chargeOf, payForm, problemOfRefusal, purchaseOf, refusedPurchase, wholeCentsOf } from './buying.ts'
 import type { CustomerDeps } from './deps.ts'
 import { stateText } from './words.ts'
 
@@ -181,9 +179,6 @@ ${selectOf({
 }</div>`
 }
 
-/** What the account itself pays: a reseller its cost, anybody else the price. */
-const chargeOf = ({ amountCents, reseller }: Quote): number => reseller?.yourCostCents ?? amountCents
-
 /** The catalogue, and a page of each product with its quote and its order. */
 export const cataloguePages = (deps: CustomerDeps): readonly ConsolePage[] => {
   const { catalog, stock } = deps
@@ -254,12 +249,15 @@ export const cataloguePages = (deps: CustomerDeps): readonly ConsolePage[] => {
     if (!available)
       return html`<p>${product.state === 'active' && target !== null ? `${countText(freeIn(counts, target), 'address is', 'addresses are')} free there, fewer than these.` : 'It cannot be ordered now.'}</p>`
     const meta = target === null ? {} : metaOf(target)
-    return html`<p>Your wallet has ${dollarText(balanceCents)}.${balanceCents < cents ? html` ${topUpLink(cents - balanceCents)}` : null}</p>
-<form method="post" action="/console/catalogue/${product.id}">
-${keyField(visit.formKey)}${hiddenOf('quantity', quantity)}${hiddenOf('expected', cents)}
-${Object.entries(meta).map(([name, value]) => hiddenOf(name, String(value)))}
-<div class="acts"><button class="first">Buy for ${dollarText(cents)}</button></div>
-</form>`
+    return payForm(visit, {
+      cents,
+      balanceCents,
+      action: `/console/catalogue/${product.id}`,
+      hidden: {
+        quantity,
+        ...Object.fromEntries(Object.entries(meta).map(([name, value]) => [name, String(value)])),
+      },
+    })
   }
 
   const quoteCard = async (

@@ -168,7 +168,7 @@ ${fact('Margin', order.marginCents === undefined ? null : dollarText(order.margi
 ${fact('For customer', order.customerId === null ? null : idText(order.customerId))}
 ${fact('Country', order.fulfillmentMeta?.country ?? null)}
 ${fact('Days', order.fulfillmentMeta ? String(order.fulfillmentMeta.period_days) : null)}
-${fact('Plan', order.planId === null ? null : html`<a href="/console/plans#${order.planId}">${idText(order.planId)}</a>`)}
+${fact('Plan', order.planId === null ? null : html`<a href="/console/plans/${order.planId}">${idText(order.planId)}</a>`)}
 ${fact('Addresses', order.proxyIds.length === 0 ? null : countText(order.proxyIds.length, 'rental'))}
 ${fact('Ordered', timeText(order.createdAt))}
 ${fact('Why it failed', order.failureReason?.replaceAll('_', ' ') ?? null)}

@@ -93,7 +93,7 @@ export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
         : []),
       ...low.map(({ plan_id, product_id, left }) => ({
         text: `${deps.catalog.current().resolve(product_id)?.name ?? product_id}: ${bytesText(left)} left`,
-        href: `/console/plans#${plan_id}`,
+        href: `/console/plans/${plan_id}`,
       })),
       ...(open.awaiting > 0
         ? [

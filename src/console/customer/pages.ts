@@ -5,7 +5,6 @@ import { keyPages } from './keys.ts'
 import { noticePages } from './notices.ts'
 import { orderPages } from './orders.ts'
 import { overviewPages } from './overview.ts'
-import { planPages } from './plans.ts'
 import { topUpPages } from './top-up.ts'
 import { transactionPages } from './transactions.ts'
 
@@ -14,7 +13,6 @@ export const customerPages = (deps: CustomerDeps): readonly ConsolePage[] => [
   ...overviewPages(deps),
   ...cataloguePages(deps),
   ...orderPages(deps),
-  ...planPages(deps),
   ...topUpPages(deps),
   ...transactionPages(deps),
   ...keyPages(deps),

@@ -16,7 +16,7 @@ export type Assets = {
   find(file: string): Asset | null
 }
 
-export const islands = ['live-parts', 'passkey', 'proxy-checks'] as const
+export const islands = ['copy-text', 'live-parts', 'passkey', 'proxy-checks'] as const
 export type Island = (typeof islands)[number]
 
 export const assetFolder = '/console/assets'

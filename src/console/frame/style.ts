@@ -35,6 +35,7 @@ main > header { display: flex; flex-wrap: wrap; gap: .6rem 1rem; align-items: ce
 .card > h2:first-child { margin-top: 0; } .card + .card { margin-top: .8rem; } .cards .card { margin: 0; }
 .cards { display: grid; gap: .8rem; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); }
 .cards .card h2 { margin: 0; font-size: .88rem; color: var(--soft); font-weight: 500; }
+h3 { margin: 1.2rem 0 .4rem; font-size: 1rem; } .card h3 { margin-top: 0; }
 .figure { font-size: 1.7rem; font-weight: 650; letter-spacing: -.02em; margin: .15rem 0; font-variant-numeric: tabular-nums lining-nums; }
 .table { overflow-x: auto; border: 1px solid var(--line); border-radius: 10px; background: var(--card); }
 table { overflow-wrap: break-word; border-collapse: collapse; width: 100%; font-size: .93rem; }

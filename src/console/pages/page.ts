@@ -55,7 +55,7 @@ export type Outcome = (
   | {
       readonly kind: 'file'
       readonly name: string
-      readonly mediaType: 'text/csv' | 'application/json'
+      readonly mediaType: 'text/csv' | 'text/plain' | 'application/json'
       readonly content: string | Readable
     }
 ) & {

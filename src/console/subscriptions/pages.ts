@@ -139,7 +139,7 @@ ${fact('This period cost', dollarText(subscription.amountCents))}
 ${fact('Period began', timeText(subscription.currentPeriodStart))}
 ${fact('Period ends', timeText(subscription.currentPeriodEnd))}
 ${fact('Paid by', html`<a href="/console/orders/${subscription.orderId}">${idText(subscription.orderId)}</a>`)}
-${fact('Plan', subscription.planId === null ? null : html`<a href="/console/plans#${subscription.planId}">${idText(subscription.planId)}</a>`)}
+${fact('Plan', subscription.planId === null ? null : html`<a href="/console/plans/${subscription.planId}">${idText(subscription.planId)}</a>`)}
 ${fact('Country', subscription.fulfillmentMeta?.country ?? null)}
 ${fact(
   'Addresses',

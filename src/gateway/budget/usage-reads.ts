@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { remedyOf } from '../proxy/failures.ts'
 
 export const buckets = ['hour', 'day'] as const
 export type Bucket = (typeof buckets)[number]
@@ -21,7 +22,7 @@ const values = (planId: string, { fromMs, toMs }: Range): unknown[] => [
 ]
 
 /** Buckets in which something happened, oldest first. */
-export const readBuckets = async (
+const readBuckets = async (
   pool: pg.Pool,
   planId: string,
   range: Range,
@@ -57,7 +58,7 @@ export const readBuckets = async (
 }
 
 /** Why connections failed, the commonest first. */
-export const readFailures = async (
+const readFailures = async (
   pool: pg.Pool,
   planId: string,
   range: Range,
@@ -73,7 +74,7 @@ export const readFailures = async (
 }
 
 /** Where the traffic went, by whole days (UTC), the most first. */
-export const readHosts = async (
+const readHosts = async (
   pool: pg.Pool,
   planId: string,
   range: Range,
@@ -90,7 +91,7 @@ export const readHosts = async (
   return rows
 }
 
-export const readCountsHosts = async (pool: pg.Pool, planId: string): Promise<boolean> => {
+const readCountsHosts = async (pool: pg.Pool, planId: string): Promise<boolean> => {
   const { rows } = await pool.query({
     name: 'plan-counts-hosts',
     text: 'select from work.plans_without_hosts where plan_id = $1::text',
@@ -110,4 +111,32 @@ export const setCountsHosts = async (pool: pg.Pool, planId: string, counts: bool
     [planId],
   )
   await pool.query('delete from work.plan_hosts where plan_id = $1::text', [planId])
+}
+
+export type PlanUsage = {
+  readonly buckets: readonly UsageBucket[]
+  readonly failures: readonly { readonly reason: string; readonly count: number; readonly howToFix: string }[]
+  readonly hosts: readonly { readonly host: string; readonly bytes: number; readonly connections: number }[]
+  readonly countsHosts: boolean
+}
+
+/** What the lines of a plan did in a time; of hosts the `hosts` with the most traffic. */
+export const readUsage = async (
+  pool: pg.Pool,
+  planId: string,
+  range: Range,
+  { bucket, hosts: most }: { readonly bucket: Bucket; readonly hosts: number },
+): Promise<PlanUsage> => {
+  const [found, failures, hosts, countsHosts] = await Promise.all([
+    readBuckets(pool, planId, range, bucket),
+    readFailures(pool, planId, range),
+    readHosts(pool, planId, range, most),
+    readCountsHosts(pool, planId),
+  ])
+  return {
+    buckets: found,
+    failures: failures.map(({ error, count }) => ({ reason: error, count, howToFix: remedyOf(error) })),
+    hosts,
+    countsHosts,
+  }
 }

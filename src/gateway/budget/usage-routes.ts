@@ -8,16 +8,7 @@ import { refuse } from '../../platform/http/errors.ts'
 import { inRange, instantQuery, wordQuery } from '../../platform/http/query.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import { remedyOf } from '../proxy/failures.ts'
-import {
-  type Bucket,
-  buckets,
-  type Range,
-  readBuckets,
-  readCountsHosts,
-  readFailures,
-  readHosts,
-  setCountsHosts,
-} from './usage-reads.ts'
+import { type Bucket, buckets, type Range, readUsage, setCountsHosts } from './usage-reads.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -109,22 +100,17 @@ export const planUsageRoutes = (deps: {
     range: Range,
     bucket: Bucket,
   ): Promise<z.infer<typeof PlanUsage>> => {
-    const [found, failures, hosts, countsHosts] = await Promise.all([
-      readBuckets(pool, planId, range, bucket),
-      readFailures(pool, planId, range),
-      readHosts(pool, planId, range, shownHosts),
-      readCountsHosts(pool, planId),
-    ])
+    const usage = await readUsage(pool, planId, range, { bucket, hosts: shownHosts })
     return {
       planId,
       unit: 'bytes',
       bucket,
       from: new Date(range.fromMs).toISOString(),
       to: new Date(range.toMs).toISOString(),
-      buckets: [...found],
-      failures: failures.map(({ error, count }) => ({ reason: error, count, howToFix: remedyOf(error) })),
-      hosts: [...hosts],
-      countsHosts,
+      buckets: [...usage.buckets],
+      failures: [...usage.failures],
+      hosts: [...usage.hosts],
+      countsHosts: usage.countsHosts,
     }
   }
 

@@ -8,25 +8,12 @@ import type { PlanQueries } from '../../market/plans/queries.ts'
 import { connectionOf, type Gateway, PlanRecord, planExample } from '../../market/plans/record.ts'
 import { rotatePlanPassword } from '../../market/plans/rotation.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
-import { refuse } from '../../platform/http/errors.ts'
 import { type Route, route } from '../../platform/http/route.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
-import { maxStickyMinutes } from '../../terms/lines.ts'
-import type { ExitIndex } from '../exits/candidates.ts'
-import type { ExitHealth } from '../exits/health.ts'
+import { type LineDesk, linesText } from '../desk/line-desk.ts'
 import { maxReleased, releaseSessions } from '../exits/sticky.ts'
-import {
-  generateLines,
-  isLineTemplate,
-  lineFormats,
-  lineProtocols,
-  nameBytes,
-  templateMarks,
-} from './generate.ts'
-import { createReach } from './route-input.ts'
-import { type LineSets, maxSets } from './sets.ts'
-import { targetingCodes, targetingFields, targetingOf } from './targeting-input.ts'
-import { maxWrittenBytes } from './username.ts'
+import { lineFormats, lineProtocols, templateMarks } from './generate.ts'
+import { targetingCodes, targetingFields } from './targeting-input.ts'
 
 const maxLines = 5_000
 const maxTemplate = 512
@@ -72,20 +59,12 @@ export const lineRoutes = (deps: {
   readonly runner: CommandRunner
   readonly credentials: Credentials
   readonly gateway: Gateway
-  readonly exits: {
-    readonly index: () => ExitIndex
-    readonly health: Pick<ExitHealth, 'isAlive'>
-    /** Resolves once the exits are known as they are now, or were a moment ago. */
-    readonly recent: () => Promise<void>
-  }
-  readonly sets: LineSets
+  readonly lines: LineDesk
   readonly clock: Clock
 }): readonly Route[] => {
-  const { pool, runner, credentials, gateway, sets, clock } = deps
+  const { pool, runner, credentials, gateway, clock } = deps
 
   const planOf = createOwnPlan(deps)
-
-  const { soldOf, refuseNowhere } = createReach(deps)
 
   return [
     route({
@@ -145,54 +124,9 @@ export const lineRoutes = (deps: {
         'invalid_body',
       ],
       handler: async ({ scope, params: { id }, body, headers, after }) => {
-        const { count = 1, stickyMinutes: wanted = 0, format = 'host:port:user:pass', template } = body
-        const { protocol = body.udp === true ? 'socks5' : 'http', ...rest } = body
-        const plan = await planOf(scope, id, after)
-        const { generate, family } = soldOf(plan)
-        if (count > generate.maxCount)
-          throw refuse(
-            'invalid_count',
-            `count must be a whole number from 1 to ${generate.maxCount}, as generate.maxCount of the plan says`,
-          )
-        const { count: _, stickyMinutes: __, format: ___, template: ____, ...input } = rest
-        const targeting = targetingOf(input, generate.targeting)
-        if (targeting.udp && protocol !== 'socks5')
-          throw refuse('invalid_udp', 'udp is for lines of SOCKS5: send protocol socks5')
-        if ((format === 'custom') !== (template !== undefined))
-          throw refuse('invalid_body', 'template and the format custom go together')
-        if (template !== undefined && (!isLineTemplate(template) || /\p{Cc}/u.test(template)))
-          throw refuse(
-            'invalid_body',
-            `template may hold ${templateMarks} and no other braces or line breaks`,
-          )
-        await refuseNowhere(targeting, family)
-        const planId = plan.plan_id
-        const credential = credentials.of(planId, plan.generation)
-        const isLong = nameBytes(credential.username, targeting) > maxWrittenBytes
-        const set = isLong ? await sets.store(planId, targeting) : null
-        if (isLong && set === null)
-          throw refuse(
-            'invalid_exclude',
-            `this plan has ${maxSets} long lists already: use one of those again, or shorter ones`,
-          )
-        const stickyMinutes = Math.min(wanted, maxStickyMinutes)
-        const lines = generateLines({
-          count,
-          stickyMinutes,
-          protocol,
-          format,
-          template: template ?? '',
-          targeting,
-          set,
-          gateway,
-          credential,
-        })
-        if (/^text\/plain\b/.test(headers.accept ?? ''))
-          return {
-            status: 200,
-            text: lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line))).join('\n'),
-          }
-        return { status: 200, body: { planId, count, protocol, format, stickyMinutes, lines: [...lines] } }
+        const made = await deps.lines(await planOf(scope, id, after), body)
+        if (/^text\/plain\b/.test(headers.accept ?? '')) return { status: 200, text: linesText(made) }
+        return { status: 200, body: { ...made, lines: [...made.lines] } }
       },
     }),
 

@@ -7,15 +7,13 @@ import { planExample } from '../../market/plans/record.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import { createReach } from './route-input.ts'
-import { inputOf, targetingCodes, targetingFields, targetingOf } from './targeting-input.ts'
+import type { AddToWhitelist } from '../desk/whitelisting.ts'
+import { inputOf, targetingCodes, targetingFields } from './targeting-input.ts'
 import {
   type WhitelistEntry as Entry,
   maxWhitelist,
   maxWhitelistedAtOnce,
-  type NewEntry,
   networkForm,
-  networkOf,
   type Whitelist,
 } from './whitelist.ts'
 
@@ -59,14 +57,11 @@ export const whitelistRoutes = (deps: {
   readonly catalog: { current(): Catalog }
   readonly reads: Pick<Reads, 'settled'>
   readonly db: PlanQueries
-  readonly exits: Parameters<typeof createReach>[0]['exits']
   readonly whitelist: Whitelist
-  /** Whether loopback addresses may be on a whitelist (FAREBOX_GATEWAY_ALLOW_LOOPBACK). */
-  readonly allowLoopback: boolean
+  readonly addToWhitelist: AddToWhitelist
 }): readonly Route[] => {
   const { whitelist } = deps
   const planOf = createOwnPlan(deps)
-  const { soldOf, refuseNowhere } = createReach(deps)
 
   return [
     route({
@@ -152,29 +147,12 @@ export const whitelistRoutes = (deps: {
         'whitelist_limit_reached',
       ],
       handler: async ({ caller, scope, params: { id }, body, after }) => {
-        const found = await planOf(scope, id, after)
-        const planId = found.plan_id
-        const { generate, family } = soldOf(found)
-        const entries = new Map<string, NewEntry>()
-        for (const [at, { cidr: text, label = '', targeting: wanted }] of body.entries.entries()) {
-          const cidr = networkOf(text, deps.allowLoopback)
-          if (cidr === null) throw refuse('invalid_ip', `entries[${at}].cidr must be ${networkForm}`)
-          const targeting = wanted === undefined ? null : targetingOf(wanted, generate.targeting)
-          if (targeting !== null) await refuseNowhere(targeting, family)
-          entries.set(cidr, { cidr, label, targeting })
-        }
-        const plan = { planId, accountId: caller.accountId }
-        const added = await whitelist.add(plan, [...entries.values()], body.move ?? false)
-        if (added.outcome === 'full')
-          throw refuse(
-            'whitelist_limit_reached',
-            `an account has at most ${maxWhitelist} addresses on whitelists`,
-          )
-        if (added.outcome === 'taken')
-          throw refuse('address_taken', `${added.cidr} is on the whitelist of another plan`, {
-            movable: added.movable,
-          })
-        return { status: 201, body: { whitelist: added.entries.map(shown) } }
+        const { entries, move = false } = body
+        const added = await deps.addToWhitelist(await planOf(scope, id, after), caller.accountId, {
+          entries,
+          move,
+        })
+        return { status: 201, body: { whitelist: added.map(shown) } }
       },
     }),
 

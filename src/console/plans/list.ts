@@ -1,21 +1,16 @@
 import { plansAfter } from '../../market/plans/queries.ts'
-import { type FoundPlan, planStatus } from '../../market/plans/record.ts'
+import { planStatus } from '../../market/plans/record.ts'
 import { html } from '../../platform/pages/html.ts'
 import { wholeAccount } from '../../terms/holder.ts'
+import { afterOf, afterText, planState } from '../customer/words.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
 import { bytesText, idText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, show } from '../pages/page.ts'
-import type { CustomerDeps } from './deps.ts'
-import { afterOf, afterText, planState } from './words.ts'
+import type { PlanPagesDeps } from './deps.ts'
+import { leftOf } from './left.ts'
+import { planPath } from './own.ts'
 
-/** What is left of a plan, as a figure and as a bar. */
-const leftOf = ({ total_bytes: total, used_bytes: used, speed_units: speed }: FoundPlan) => {
-  if (total === null) return html`${speed ?? 0} units of speed`
-  const left = Math.max(0, total - used)
-  return html`${bytesText(left)} <small>of ${bytesText(total)}</small><br><meter min="0" max="${total}" low="${Math.floor(total / 10)}" value="${left}" aria-label="left of the plan"></meter>`
-}
-
-const list = async (deps: CustomerDeps, { account, query, nowMs }: AccountVisit) => {
+const list = async (deps: PlanPagesDeps, { account, query, nowMs }: AccountVisit) => {
   const before = query.get('before')
   const after = afterOf(before)
   await deps.reads.settled(account.accountId)
@@ -32,7 +27,7 @@ const list = async (deps: CustomerDeps, { account, query, nowMs }: AccountVisit)
           title: 'Plan',
           head: true,
           cell: (plan) =>
-            html`<span id="${plan.plan_id}">${deps.catalog.current().resolve(plan.product_id)?.name ?? plan.product_id}</span>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.plan_id)}`,
+            html`<a href="${planPath(plan.plan_id)}">${deps.catalog.current().resolve(plan.product_id)?.name ?? plan.product_id}</a>${plan.label ? html` <small>${plan.label}</small>` : null}<br>${idText(plan.plan_id)}`,
         },
         { title: 'State', cell: (plan) => planState(planStatus(plan, nowMs), plan.low_since !== null) },
         { title: 'Left', number: true, cell: leftOf },
@@ -47,7 +42,7 @@ ${pagerOf('/console/plans', {}, { before: after === null ? null : before, next }
 }
 
 /** The plans of an account. */
-export const planPages = (deps: CustomerDeps): readonly ConsolePage[] => [
+export const planListPages = (deps: PlanPagesDeps): readonly ConsolePage[] => [
   accountPage({
     path: '/console/plans',
     name: 'showPlans',

@@ -5,8 +5,8 @@ import { refuse } from '../../platform/http/errors.ts'
 import type { Family } from '../../terms/order-details.ts'
 import type { ExitIndex } from '../exits/candidates.ts'
 import type { ExitHealth } from '../exits/health.ts'
-import { anywhere, type Targeting } from './targeting.ts'
-import { writeTargeting } from './username.ts'
+import { anywhere, type Targeting } from '../lines/targeting.ts'
+import { writeTargeting } from '../lines/username.ts'
 
 const isNowhere = (targeting: Targeting): boolean =>
   writeTargeting({ ...targeting, strict: true }) === writeTargeting(anywhere)
