@@ -312,6 +312,7 @@ export const createApi = (parts: ApiParts): Api => {
       exitsRecent: recent,
       tryUrl: isSandboxed(config) ? 'http://whoami.sandbox/' : 'https://example.com/',
     },
+    reseller: { bookReads: booksReads },
     webhooks: { desk: webhookDesk, pool },
     scrapers: { ...parts.scrapers, pool, bookReads: booksReads },
     open: { ...tools.tools, ...shared },

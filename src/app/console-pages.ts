@@ -9,6 +9,8 @@ import type { ConsolePage } from '../console/pages/page.ts'
 import type { PlanPagesDeps } from '../console/plans/deps.ts'
 import { planPages } from '../console/plans/pages.ts'
 import { type OpenPagesDeps, openPages } from '../console/public/pages.ts'
+import type { ResellerPagesDeps } from '../console/reseller/deps.ts'
+import { resellerPages } from '../console/reseller/pages.ts'
 import { type ScraperPagesDeps, scraperPages } from '../console/scrapers/pages.ts'
 import { confirmPages } from '../console/sign-in/confirm-pages.ts'
 import type { SignInDeps } from '../console/sign-in/desk.ts'
@@ -24,6 +26,7 @@ import { type WebhookPagesDeps, webhookPages } from '../console/webhooks/pages.t
 export type PagesDeps = {
   readonly customer: CustomerDeps
   readonly plans: Omit<PlanPagesDeps, keyof CustomerDeps>
+  readonly reseller: Omit<ResellerPagesDeps, keyof CustomerDeps>
   readonly addresses: AddressPagesDeps
   readonly subscriptions: SubscriptionPagesDeps
   readonly scrapers: ScraperPagesDeps
@@ -43,6 +46,7 @@ export const consolePages = (deps: PagesDeps): readonly ConsolePage[] => [
   ...subscriptionPages(deps.subscriptions),
   ...scraperPages(deps.scrapers),
   ...webhookPages(deps.webhooks),
+  ...resellerPages({ ...deps.customer, ...deps.reseller }),
   ...staffPages(deps.staff),
   ...openPages(deps.open),
   ...trailPages(deps.operator),

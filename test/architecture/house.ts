@@ -97,6 +97,7 @@ export const house = [
       'console/sign-in',
       'console/customer',
       'console/plans',
+      'console/reseller',
       'console/addresses',
       'console/subscriptions',
       'console/scrapers',

@@ -113,6 +113,25 @@ export const listCustomers = async (
   return { customers: found.rows.map(recordOf), total: counted.rows[0]?.total ?? 0 }
 }
 
+/**
+ * Up to `limit` customers of a reseller, newest first, that come after one; null: from the newest on. None after a customer
+ * that the reseller does not have.
+ */
+export const customersAfter = async (
+  pool: pg.Pool,
+  reseller: AccountId,
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): Promise<readonly CustomerRecord[]> => {
+  const { rows } = await pool.query<Row>({
+    name: after === null ? 'newest-customers' : 'customers-after',
+    text: `select ${columns} from vault.customers where account_id = $1::text
+       ${after === null ? '' : 'and (created_at, customer_id) < (select created_at, customer_id from vault.customers where customer_id = $3::text and account_id = $1::text)'}
+       order by created_at desc, customer_id desc limit $2::bigint`,
+    values: [reseller, limit, ...(after === null ? [] : [after])],
+  })
+  return rows.map(recordOf)
+}
+
 /** Changes what is given; null takes it away. The customer as it is then, or null when this reseller has none. */
 export const changeCustomer = async (
   pool: pg.Pool,

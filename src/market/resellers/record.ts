@@ -9,6 +9,9 @@ const cents = z.int()
 const currency = z.literal('USD')
 const instant = z.string().meta({ format: 'date-time' })
 
+/** Where a messaging bot reaches a customer: the number of a chat, the @name of a channel, or nothing. */
+export const chatForm = /^(-?\d{1,20}|@[A-Za-z0-9_]{5,32}|)$/
+
 /** Characters that a label and a chat id may have at most. */
 export const maxLabelLength = 64
 

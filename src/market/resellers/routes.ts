@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { z } from 'zod'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { Reads } from '../../../projections/engine/reads.ts'
-import type { CustomerId } from '../../kernel/ids.ts'
+import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import type { Caller } from '../../platform/http/auth.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { pageShape, pagingCodes, pagingQuery } from '../../platform/http/paging.ts'
@@ -12,7 +12,8 @@ import type { Scope } from '../../terms/holder.ts'
 import { ownIdForm, ownIdOf } from '../../terms/own-id.ts'
 import type { Customers } from '../customers/service.ts'
 import { type CustomerRecord, changeCustomer, findCustomer, listCustomers } from '../customers/vault.ts'
-import { customerExample, customerRecord, maxLabelLength, ResellerCustomer } from './record.ts'
+import { customerRecords } from './customer-records.ts'
+import { chatForm, customerExample, maxLabelLength, ResellerCustomer } from './record.ts'
 
 const params = z.object({ id: z.string() })
 const examples = { params: { id: customerExample.customerId } }
@@ -33,18 +34,8 @@ export const resellerCustomerRoutes = (deps: {
 }): readonly Route[] => {
   const { reads, db, pool, customers } = deps
 
-  const rowsOf = async (reseller: string, ids: readonly string[]) => {
-    const rows =
-      ids.length === 0
-        ? []
-        : await db
-            .selectFrom('read.customers')
-            .selectAll()
-            .where('account_id', '=', reseller)
-            .where('customer_id', 'in', ids)
-            .execute()
-    return new Map(rows.map((row) => [row.customer_id, row]))
-  }
+  const recordOf = async (reseller: AccountId, customer: CustomerRecord) =>
+    (await customerRecords(db, reseller, [customer]))[0]!
 
   /** A customer by our id, when the request may see it; null: absent and foreign read alike. */
   const customerOf = async ({ accountId, customerId }: Scope, id: string): Promise<CustomerRecord | null> =>
@@ -101,12 +92,8 @@ export const resellerCustomerRoutes = (deps: {
                 customers: found === null || offset > 0 ? [] : [found],
                 total: found === null ? 0 : 1,
               }))
-        const rows = await rowsOf(
-          accountId,
-          page.customers.map(({ customerId }) => customerId),
-        )
-        const records = page.customers.map((one) => customerRecord(one, rows.get(one.customerId)))
-        return { status: 200, body: { customers: records, total: page.total, limit, offset } }
+        const records = await customerRecords(db, accountId, page.customers)
+        return { status: 200, body: { customers: [...records], total: page.total, limit, offset } }
       },
     }),
 
@@ -129,8 +116,7 @@ export const resellerCustomerRoutes = (deps: {
         await reads.settled(scope.accountId, after ?? 0)
         const customer = await customerOf(scope, id)
         if (!customer) throw none()
-        const rows = await rowsOf(scope.accountId, [id])
-        return { status: 200, body: customerRecord(customer, rows.get(id)) }
+        return { status: 200, body: await recordOf(scope.accountId, customer) }
       },
     }),
 
@@ -148,14 +134,10 @@ export const resellerCustomerRoutes = (deps: {
       params,
       body: z.strictObject({
         label: z.string().max(maxLabelLength).optional(),
-        bot_chat_id: z
-          .string()
-          .regex(/^(-?\d{1,20}|@[A-Za-z0-9_]{5,32}|)$/)
-          .optional()
-          .meta({
-            description: 'The number of a chat, or @name of a channel.',
-            words: 'the number of a chat such as 123456789, the @name of a channel, or the empty text',
-          }),
+        bot_chat_id: z.string().regex(chatForm).optional().meta({
+          description: 'The number of a chat, or @name of a channel.',
+          words: 'the number of a chat such as 123456789, the @name of a channel, or the empty text',
+        }),
       }),
       examples: { ...examples, body: { label: 'Alice', bot_chat_id: '123456789' } },
       responses: { 200: { description: 'The customer.', body: ResellerCustomer, example: customerExample } },
@@ -170,8 +152,7 @@ export const resellerCustomerRoutes = (deps: {
           ...(chatId !== undefined && { chatId: chatId || null }),
         })
         if (!customer) throw none()
-        const rows = await rowsOf(caller.accountId, [id])
-        return { status: 200, body: customerRecord(customer, rows.get(id)) }
+        return { status: 200, body: await recordOf(caller.accountId, customer) }
       },
     }),
   ]

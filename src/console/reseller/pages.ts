@@ -1,0 +1,12 @@
+import type { ConsolePage } from '../pages/page.ts'
+import { resellerCustomerPages } from './customers.ts'
+import type { ResellerPagesDeps } from './deps.ts'
+import { marginPages } from './margins.ts'
+import { statementPages } from './statement.ts'
+
+/** What a reseller reconciles by: margins, customers, the statement. */
+export const resellerPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => [
+  ...marginPages(deps),
+  ...resellerCustomerPages(deps),
+  ...statementPages(deps),
+]
