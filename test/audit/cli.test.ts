@@ -92,6 +92,35 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(runs.total, 2)
     assert.equal(runs.verifications[0].runId, verified.runId)
     assert.match(runs.verifications[0].actor, /^operator:/)
+    const unsealed = verified.result.seals.unsealed
+    assert.equal(unsealed, events.length - 90)
+    assert.equal((await run('ledger', 'verify', '--max-unsealed', String(unsealed))).code, 0)
+    const tail = await run('ledger', 'verify', '--max-unsealed', String(unsealed - 1))
+    assert.equal(tail.code, 1)
+    assert.match(tail.err, new RegExp(`${unsealed} events not sealed yet, and --max-unsealed allows`))
+    await run('ledger', 'seal')
+    await fold()
+    const whole = await run('ledger', 'verify', '--max-unsealed', '0')
+    assert.equal(whole.code, 0, whole.err)
+    assert.equal((await run('ledger', 'verify', '--max-unsealed', '-1')).code, 2)
+  })
+
+  test('names every table it does not look into', async (t) => {
+    const { run, log, pool, fold } = await commandLine(t)
+    await appendEach(log, (await everyKind()).slice(0, 20))
+    await fold()
+    await pool.query('create table vault.added_later (id text)')
+    const { code, out, err } = await run('ledger', 'verify')
+    assert.equal(code, 0, err)
+    assert.match(
+      out,
+      /^not checked, vault: .*accounts, added_later, api_keys, .*customers, .*webhook_values/m,
+    )
+    assert.match(out, /^not checked, work: .*traffic, .*verifications/m)
+    const { outside } = (await run('ledger', 'verify', '--json')).json()
+    assert.ok(outside.vault.includes('added_later'))
+    assert.ok(outside.engine.includes('checkpoints'))
+    assert.ok(!outside.work.includes('event_digests'), 'digests are held against the log')
   })
 
   test('names a changed event and a changed cell, and exits with 1', async (t) => {

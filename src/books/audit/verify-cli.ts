@@ -12,9 +12,10 @@ import { readPublicKey, readSeals } from './read-files.ts'
 import { listVerifications, recordEnd, recordStart, resultJson, type Verification } from './runs.ts'
 import { sealKeyOf } from './seal-key.ts'
 import { findingText } from './verify/finding.ts'
+import { type Outside, readOutside } from './verify/outside.ts'
 import { type VerifyOptions, type VerifyResult, verifyLog } from './verify/verify.ts'
 
-type Given = { readonly seals?: string; readonly publicKey?: string }
+type Given = { readonly seals?: string; readonly publicKey?: string; readonly maxUnsealed?: number }
 
 const shownFindings = 20
 
@@ -39,6 +40,11 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
     'signed by': seals.publicKey,
   })
 }
+
+const outsideText = (outside: Outside): string =>
+  Object.entries(outside)
+    .map(([schema, tables]) => `not checked, ${schema}: ${tables.join(', ')}`)
+    .join('\n')
 
 const differenceText = ({ findings, findingCount }: VerifyResult): string => {
   const lines = findings.slice(0, shownFindings).map((finding) => `DIFFERENT ${findingText(finding)}`)
@@ -104,13 +110,22 @@ const verify = async (context: CliContext, given: Given): Promise<CliOutput> => 
   } finally {
     bar.end()
   }
-  const json = { ...run, result: resultJson(result) }
+  const outside = await readOutside(pool)
+  const json = { ...run, result: resultJson(result), outside }
+  const summary = `${resultText({ result })}\n${outsideText(outside)}`
   if (result.findingCount > 0)
-    throw new CliRefusal('log_differs', `${differenceText(result)}\n${resultText({ result })}`, json)
-  return { json, text: `${resultText({ result })}\nnothing is wrong` }
+    throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
+  const { unsealed } = result.seals
+  if (given.maxUnsealed !== undefined && unsealed > given.maxUnsealed)
+    throw new CliRefusal(
+      'log_unsealed',
+      `${counted(unsealed, 'event')} not sealed yet, and --max-unsealed allows ${given.maxUnsealed}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
+      json,
+    )
+  return { json, text: `${summary}\nnothing is wrong` }
 }
 
-/** `ledger verify [--seals file] [--public-key file]`, `ledger events`, `ledger verifications` */
+/** `ledger verify [--seals file] [--public-key file] [--max-unsealed n]`, `ledger events`, `ledger verifications` */
 export const registerVerify = (program: Command, cli: Cli): void => {
   const ledger = ledgerCommand(program)
   ledger
@@ -123,6 +138,11 @@ export const registerVerify = (program: Command, cli: Cli): void => {
       'also hold it against seals exported before: tells a log that was cut off or rewritten',
     )
     .option('--public-key <file>', 'the key that must have signed, PEM or hex; else the one of the settings')
+    .option(
+      '--max-unsealed <n>',
+      'end with exit code 1 when more events than this are not sealed; 0: every event must be',
+      wholeNumber(0),
+    )
     .addHelpText(
       'after',
       `
