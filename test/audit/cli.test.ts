@@ -105,6 +105,55 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal((await run('ledger', 'verify', '--max-unsealed', '-1')).code, 2)
   })
 
+  test('chains the runs, and finds one that was changed, removed or inserted', async (t) => {
+    const { run, log, pool, fold } = await commandLine(t)
+    await appendEach(log, (await everyKind()).slice(0, 20))
+    await fold()
+    const old = (await run('ledger', 'verify', '--json')).json().runId
+    await pool.query('update work.verifications set link = null, link_digest = null') // as of an older version
+    const ids: string[] = []
+    for (let count = 0; count < 3; count += 1)
+      ids.push((await run('ledger', 'verify', '--json')).json().runId)
+    const listed = async () => run('ledger', 'verifications', '--json')
+    const good = await listed()
+    assert.equal(good.code, 0, good.err)
+    assert.equal(good.json().chain.links, 3)
+    assert.match((await run('ledger', 'verifications')).out, /\n3 runs chained, digest [0-9a-f]{64}$/)
+    await pool.query('create table work.kept as select * from work.verifications')
+    const insert = (id: string, link: string) => `insert into work.verifications
+      select '${id}', log_id, actor, started_at, finished_at, outcome, result, ${link}, link_digest
+        from work.verifications where run_id = '${ids[2]}'`
+    const cases: readonly (readonly [change: string, says: RegExp])[] = [
+      [
+        `update work.verifications set result = jsonb_set(result, '{findingCount}', '1') where run_id = '${ids[1]}'`,
+        new RegExp(`^run ${ids[1]} \\(link 2\\) does not fit`),
+      ],
+      [
+        `update work.verifications set actor = 'operator:nobody' where run_id = '${ids[2]}'`,
+        new RegExp(`^run ${ids[2]} \\(link 3\\) does not fit`),
+      ],
+      [
+        `delete from work.verifications where run_id = '${ids[1]}'`,
+        new RegExp(`^before run ${ids[2]} \\(link 3\\) 1 of the chain is missing`),
+      ],
+      [insert('vrf_inserted', '4'), /^run vrf_inserted \(link 4\) does not fit/],
+      [insert('vrf_inserted', 'null'), new RegExp(`^run ${ids[0]} .*before the chain`)],
+      [
+        `delete from work.verifications where run_id = '${old}'`,
+        new RegExp(`^run ${ids[0]} .*before the chain`),
+      ],
+    ]
+    for (const [change, says] of cases) {
+      await pool.query(change)
+      const { chain } = (await listed()).json()
+      assert.match(chain.findings[0] ?? '', says, change)
+      assert.equal((await run('ledger', 'verifications')).code, 1)
+      await pool.query('delete from work.verifications')
+      await pool.query('insert into work.verifications select * from work.kept')
+    }
+    assert.equal((await listed()).code, 0)
+  })
+
   test('names every table it does not look into', async (t) => {
     const { run, log, pool, fold } = await commandLine(t)
     await appendEach(log, (await everyKind()).slice(0, 20))

@@ -33,4 +33,8 @@ export const migrations: Migrations = {
     );
     create index on work.verifications (started_at desc, run_id desc);
   `,
+  '0603_verification_links': `
+    -- Runs that ended, one after another: each digest covers its run and the digest before it (runs-chain.ts).
+    alter table work.verifications add column link bigint unique, add column link_digest text;
+  `,
 }

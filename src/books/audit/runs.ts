@@ -1,6 +1,8 @@
 import type pg from 'pg'
 import { type Actor, actorText } from '../../platform/eventstore/event.ts'
+import { inTransaction } from '../../platform/postgres/transaction.ts'
 import { positionToken } from '../../terms/position.ts'
+import { linkRun, lockChain } from './runs-chain.ts'
 import { type Finding, findingJson } from './verify/finding.ts'
 import type { GroupSummary } from './verify/rederive.ts'
 import { scratchSchema } from './verify/scratch.ts'
@@ -155,10 +157,14 @@ export const recordEnd = async (
     findingCount: result.findingCount,
     findings: result.findings.slice(0, keptFindings),
   }
-  const { rows } = await pool.query<Row>(
-    `update work.verifications set finished_at = $2::timestamptz, outcome = $3::text, result = $4::jsonb
-      where run_id = $1::text returning ${columns}`,
-    [runId, finishedAt, outcome, kept === null ? null : JSON.stringify(kept)],
-  )
-  return toVerification(rows[0]!)
+  return inTransaction(pool, async (client) => {
+    await lockChain(client)
+    const { rows } = await client.query<Row>(
+      `update work.verifications set finished_at = $2::timestamptz, outcome = $3::text, result = $4::jsonb
+        where run_id = $1::text and link is null returning ${columns}`,
+      [runId, finishedAt, outcome, kept === null ? null : JSON.stringify(kept)],
+    )
+    await linkRun(client, runId)
+    return toVerification(rows[0]!)
+  })
 }

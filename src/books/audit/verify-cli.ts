@@ -10,6 +10,7 @@ import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { positionToken } from '../../terms/position.ts'
 import { readPublicKey, readSeals } from './read-files.ts'
 import { listVerifications, recordEnd, recordStart, resultJson, type Verification } from './runs.ts'
+import { checkRuns } from './runs-chain.ts'
 import { sealKeyOf } from './seal-key.ts'
 import { findingText } from './verify/finding.ts'
 import { type Outside, readOutside } from './verify/outside.ts'
@@ -165,7 +166,7 @@ Examples:
     )
   ledger
     .command('verifications')
-    .description('list the verifications that were run, newest first')
+    .description('list the verifications that were run, newest first; exit code 1 when their chain is broken')
     .option('--limit <n>', 'so many', wholeNumber(1, 10_000), 20)
     .action(
       cli.action(async ({ pool }, { limit }: { limit: number }) => {
@@ -188,7 +189,12 @@ Examples:
           'none was run yet; "ledger verify" runs one',
         )
         const shown = verifications.map((run) => ({ ...run, result: run.result && resultJson(run.result) }))
-        return { json: { verifications: shown, total }, text }
+        const chain = await checkRuns(pool)
+        const json = { verifications: shown, total, chain }
+        if (chain.findings.length > 0)
+          throw new CliRefusal('verifications_differ', `${chain.findings.join('\n')}\n${text}`, json)
+        const chained = `${counted(chain.links, 'run')} chained, digest ${chain.digest}`
+        return { json, text: chain.digest === null ? text : `${text}\n${chained}` }
       }),
     )
 }

@@ -1,0 +1,66 @@
+import type pg from 'pg'
+
+/** What a link covers of a run, as one text: the same in every time zone and after every restore. */
+const content = (row: string): string => `jsonb_build_array(${row}.run_id, ${row}.log_id, ${row}.actor,
+  extract(epoch from ${row}.started_at), extract(epoch from ${row}.finished_at), ${row}.outcome, ${row}.result)::text`
+
+const sha256 = (text: string): string => `encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`
+
+/** The digest before the first link: that of all verdicts that were given before there were links, the run `but` left out. */
+const origin = (
+  but: string,
+): string => `(select ${sha256(`coalesce(string_agg(${content('o')}, ' ' order by o.run_id collate "C"), '')`)}
+  from work.verifications o where o.link is null and o.outcome in ('clean', 'differs')
+    and o.run_id is distinct from ${but})`
+
+/** Puts a run that has ended at the end of the chain. Its transaction must hold the lock of `lockChain`. */
+export const linkRun = async (client: pg.ClientBase, runId: string): Promise<void> => {
+  await client.query(
+    `with last as (select link, link_digest from work.verifications where link is not null order by link desc limit 1),
+          before as (select coalesce((select link from last), 0) as link,
+                            coalesce((select link_digest from last), ${origin('$1::text')}) as digest)
+     update work.verifications v
+        set link = before.link + 1, link_digest = ${sha256(`before.digest || ' ' || ${content('v')}`)}
+       from before where v.run_id = $1::text`,
+    [runId],
+  )
+}
+
+/** Links are made one after another, also by two processes. */
+export const lockChain = async (client: pg.ClientBase): Promise<void> => {
+  await client.query("select pg_advisory_xact_lock(hashtextextended('farebox verification links', 0))")
+}
+
+/** The chain of runs as it stands: how many, the digest after the last of them, null without one, and what is wrong. */
+export type RunsChain = {
+  readonly links: number
+  readonly digest: string | null
+  /** The first twenty, oldest first; empty when nothing is wrong. */
+  readonly findings: readonly string[]
+}
+
+/** Checks every link. Each run that was changed, removed or inserted is named where the chain breaks. */
+export const checkRuns = async (pool: pg.Pool): Promise<RunsChain> => {
+  const { rows } = await pool.query<{ links: number; digest: string | null }>(
+    `select count(*) as links,
+            (select link_digest from work.verifications where link is not null order by link desc limit 1) as digest
+       from work.verifications where link is not null`,
+  )
+  const { links, digest } = rows[0]!
+  const broken = await pool.query<{ run_id: string; link: number; missing: number }>(
+    `select run_id, link, missing from (
+       select v.run_id, v.link, v.link - lag(v.link, 1, 0::bigint) over w - 1 as missing,
+              v.link_digest is distinct from
+                ${sha256(`coalesce(lag(v.link_digest) over w, ${origin('null')}) || ' ' || ${content('v')}`)} as differs
+         from work.verifications v where v.link is not null window w as (order by v.link)
+     ) as chain where missing > 0 or differs order by link limit 20`,
+  )
+  const findings = broken.rows.map(({ run_id, link, missing }) =>
+    missing > 0
+      ? `before run ${run_id} (link ${link}) ${missing} of the chain ${missing === 1 ? 'is' : 'are'} missing: removed`
+      : link === 1
+        ? `run ${run_id} (link 1) does not fit: it was changed, or a verdict from before the chain was changed, removed or inserted`
+        : `run ${run_id} (link ${link}) does not fit: it was changed, or the digest of the run before it was`,
+  )
+  return { links, digest, findings }
+}
