@@ -77,6 +77,7 @@ import { scrapeBatchRoutes } from '../scrapers/batches/routes.ts'
 import { operationRoutes } from '../scrapers/calls/operation-routes.ts'
 import { scrapeRoutes } from '../scrapers/calls/routes.ts'
 import { scraperListRoutes } from '../scrapers/catalog/routes.ts'
+import { scrapers } from '../scrapers/catalog/table.ts'
 import { scrapeFinanceRoutes } from '../scrapers/usage/finance-routes.ts'
 import { scrapeUsageRoutes } from '../scrapers/usage/usage-routes.ts'
 import type { Config } from './config.ts'
@@ -89,6 +90,7 @@ import type { Payments } from './open-payments.ts'
 import type { Scrapers } from './open-scraping.ts'
 import type { Projecting } from './projecting.ts'
 import { readinessProbes } from './readiness.ts'
+import { serviceParts } from './service-parts.ts'
 
 export type ApiParts = {
   readonly core: Core
@@ -300,6 +302,9 @@ export const createApi = (parts: ApiParts): Api => {
     ...scraperListRoutes({ ...parts.scrapers, monotonicMs, limited: config.rates !== null }),
     ...tools.routes,
   ]
+  const probes = readinessProbes(core, projecting, prices, parts.starting)
+  const liveScrapers = (): number =>
+    scrapers.filter((row) => parts.scrapers.scraping.stateOf(row) === 'live').length
   const console = openConsole({
     core,
     customer: { ...shared, ...payments, log, accounts: createAccounts(core), origin: parts.consoleOrigin },
@@ -315,7 +320,15 @@ export const createApi = (parts: ApiParts): Api => {
     reseller: { bookReads: booksReads },
     webhooks: { desk: webhookDesk, pool },
     scrapers: { ...parts.scrapers, pool, bookReads: booksReads },
-    open: { ...tools.tools, ...shared },
+    open: {
+      ...tools.tools,
+      ...shared,
+      scrapers: liveScrapers,
+      status: {
+        clock,
+        parts: serviceParts({ pool, clock, probes, places, list: tools.tools.list, scrapers: liveScrapers }),
+      },
+    },
     subscriptions: { ...shared, log, subscriptions },
     addresses: {
       ...shared,
@@ -327,10 +340,10 @@ export const createApi = (parts: ApiParts): Api => {
     },
     projecting,
     origin: parts.consoleOrigin,
+    site: payments.publicUrl,
     sandboxSmtp: payments.sandboxSmtp,
     monotonicMs,
   })
-  const probes = readinessProbes(core, projecting, prices, parts.starting)
   const common = {
     customerIdOf: shared.customers.idOf,
     directory: createDirectory({

@@ -1,6 +1,7 @@
 import { createAssets } from '../console/frame/assets.ts'
 import { createMailer } from '../console/mail/mailer.ts'
 import { refusalPage, surroundings } from '../console/pages/answer.ts'
+import { publicRoots } from '../console/pages/origin.ts'
 import { consoleRoutes } from '../console/pages/serve.ts'
 import { createVisitors } from '../console/pages/visitor.ts'
 import { createPeople } from '../console/people/service.ts'
@@ -22,9 +23,9 @@ import { openStaffRooms, type StaffParts } from './staff-rooms.ts'
 
 export type Console = {
   readonly routes: readonly Route[]
-  /** Every refusal of the server under the console's paths, as a page. */
+  /** Every refusal of the server under the paths of pages, as a page. */
   readonly refused: {
-    readonly under: string
+    readonly under: readonly string[]
     refused(error: ApiError, requestId: string): ReturnType<ReturnType<typeof refusalPage>>
   }
   stop(): Promise<void>
@@ -36,11 +37,13 @@ const sandboxSender = 'Farebox <console@sandbox.example>'
 export const openConsole = (
   parts: Omit<PagesDeps, 'customer' | 'open' | 'staff' | 'operator' | 'finance' | 'signIn'> & {
     readonly customer: Omit<PagesDeps['customer'], 'island'>
-    readonly open: Omit<PagesDeps['open'], 'checksScript'>
+    readonly open: Omit<PagesDeps['open'], 'checksScript' | 'name'>
     readonly projecting: StaffParts['projecting']
     readonly core: Core
     /** Where people reach the console. */
     readonly origin: () => string
+    /** Where the API is. */
+    readonly site: () => string
     /** The mail server of stand-ins here; null where none run. */
     readonly sandboxSmtp: string | null
     readonly monotonicMs: MonotonicClock
@@ -97,7 +100,7 @@ export const openConsole = (
   const pages = consolePages({
     ...parts,
     customer: { ...customer, island: assets.island },
-    open: { ...parts.open, checksScript: assets.island('proxy-checks') },
+    open: { ...parts.open, checksScript: assets.island('proxy-checks'), name },
     staff: { people, sessions, findAccount },
     ...staffRooms,
     signIn,
@@ -110,9 +113,10 @@ export const openConsole = (
       assets,
       clock,
       origin,
+      site: parts.site,
       name,
     }),
-    refused: { under: '/console', refused: refusalPage(surroundings({ assets, name })) },
+    refused: { under: ['/console', ...publicRoots], refused: refusalPage(surroundings({ assets, name })) },
     stop: async () => {
       await mailer?.close()
     },

@@ -110,6 +110,8 @@ const pathsOf = ({ orderId, planId, proxyId, webhookId, subscriptionId }: Filled
   '/console/webhooks/new',
   `/console/webhooks/${webhookId}`,
   '/console/notices',
+  '/',
+  '/status',
   '/prices',
   '/prices/residential-premium',
   '/prices/mobile-dedicated',

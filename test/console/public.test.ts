@@ -5,6 +5,7 @@ import { type Recorded, record } from '../freelist/support/recorded.ts'
 import { consoleBrowser, consoleOrigin, freshAccount, type Page, signedIn } from '../support/console.ts'
 import { httpClient } from '../support/http.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 const google = 'AS15169'
 const cloudflare = 'AS13335'
@@ -135,7 +136,7 @@ test('the pages that everybody may see', async (t) => {
 
   await t.test('search engines find one address, a title, a description and who made the data', async () => {
     const data = ['/free-proxies', `/networks`, `/networks/${google}`, '/ip-lookup', '/proxy-checker']
-    for (const path of ['/prices', '/prices/isp-static', ...data]) {
+    for (const path of ['/', '/prices', '/prices/isp-static', ...data]) {
       const page = await anybody.get(path)
       assert.doesNotMatch(page.html, /noindex/, path)
       assert.ok(page.html.includes(`<link rel="canonical" href="${origin}${path}">`), path)
@@ -148,6 +149,65 @@ test('the pages that everybody may see', async (t) => {
     const titles = new Set<string>()
     for (const path of data) titles.add(/<title>([^<]+)/.exec((await anybody.get(path)).html)?.[1] ?? '')
     assert.equal(titles.size, data.length, 'each has a title of its own')
+  })
+
+  await t.test('the first page leads to what is sold, to the tools and to the way in', async () => {
+    const page = await anybody.get('/')
+    const { products } = (
+      await service.buyer.get('/api/v1/products', {
+        key: (await freshAccount(service, 'zoe@example.com')).key,
+      })
+    ).body
+    const sold = products.filter(({ state }: { state: string }) => state === 'active')
+    assert.ok(sold.length > 0)
+    for (const { id } of sold) assert.ok(page.html.includes(`href="/prices/${id}"`), id)
+    for (const [, path = ''] of page.html.matchAll(/href="(\/[a-z/-]*)"/g))
+      assert.ok((await anybody.get(path)).status < 400, path)
+    const host = service.baseUrl.replace(/^http:../, '')
+    assert.match(
+      page.html,
+      new RegExp(`API=http://${host}/api/v1\nSITE=http://${host}\nKEY=`),
+      'names in calls are told',
+    )
+  })
+
+  await t.test('the status says what works, and no more of what does not', async () => {
+    const parts = async () =>
+      Object.fromEntries(
+        [
+          ...(await anybody.get('/status')).html.matchAll(
+            /<th scope="row">([^<]+)<\/th><td><span class="state \w+">([^<]+)<\/span>/g,
+          ),
+        ].map(([, name, state]) => [name, state]),
+      )
+    await until(async () => (await parts()).Gateway === 'works', { what: 'the exits', timeoutMs: 20_000 })
+    assert.deepEqual(await parts(), {
+      Orders: 'works',
+      Gateway: 'works',
+      Webhooks: 'works',
+      Scrapers: 'works',
+      'Free proxies': 'works',
+    })
+  })
+
+  await t.test('refusals under their paths are pages, and those of the API are JSON', async () => {
+    for (const [method, path, status] of [
+      ['POST', '/prices', 405],
+      ['GET', '/prices/none', 404],
+      ['GET', '/networks/ASnothing/more', 404],
+      ['DELETE', '/status', 405],
+      ['GET', '/console/nothing', 404],
+    ] as const) {
+      const answer = await fetch(`${origin}${path}`, { method })
+      assert.equal(answer.status, status, path)
+      assert.match(String(answer.headers.get('content-type')), /^text\/html/, path)
+      assert.match(String(answer.headers.get('content-security-policy')), /script-src 'self'/, path)
+    }
+    const answer = await fetch(`${origin}/api/v1/nothing`)
+    assert.deepEqual(
+      [answer.status, answer.headers.get('content-type')],
+      [404, 'application/json; charset=utf-8'],
+    )
   })
 
   await t.test('whoever is signed in sees them in the same frame, and goes back to them', async () => {

@@ -22,17 +22,6 @@ const inner = (page: string, tag: string): readonly string[] =>
 /** What makes a page ask for something else: it works offline without any of it. */
 const loads = /<(link|img|iframe|object|embed)\b|\bsrc=|@import|url\(|\bon[a-z]+=|\sstyle=/i
 
-describe('The address of the service itself', () => {
-  test('leads a browser to the documentation, with the headers of every answer', async (t) => {
-    const { baseUrl } = await sampleServer(t, { routes: documentationRoutes(sampleRoutes) })
-    const response = await fetch(baseUrl, { redirect: 'manual' })
-    assert.deepEqual([response.status, response.headers.get('location')], [302, '/docs'])
-    assert.equal(response.headers.get('x-content-type-options'), 'nosniff')
-    const landed = await fetch(baseUrl)
-    assert.deepEqual([landed.status, new URL(landed.url).pathname], [200, '/docs'])
-  })
-})
-
 describe('The page for payers', () => {
   test('says what to do and nothing of anybody, loads nothing, and runs no script', async (t) => {
     const { baseUrl } = await sampleServer(t, { routes: [paidPageRoute] })

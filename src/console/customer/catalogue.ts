@@ -23,7 +23,7 @@ import {
   untyped,
 } from '../frame/form.ts'
 import { tableOf } from '../frame/table.ts'
-import { countText, dollarText, timeText } from '../frame/text.ts'
+import { countText, dollarText, perText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
 import { payerOf } from '../pages/payer.ts'
 import { chargeOf, payForm, problemOfRefusal, purchaseOf, refusedPurchase, wholeCentsOf } from './buying.ts'
@@ -40,10 +40,6 @@ const familyNames: Readonly<Record<Product['family'], string>> = {
   ipv4: 'IPv4',
   ipv6: 'IPv6',
 }
-
-/** `IP/30d` as people say it: `IP for 30 days`. */
-const perText = (per: string): string =>
-  per.replace(/\/(\d+)d$/, (_, days: string) => ` for ${daysText(Number(days))}`)
 
 const daysText = (days: number): string => countText(days, 'day')
 

@@ -46,6 +46,8 @@ export type Surroundings = {
   readonly viewing: string | null
   /** Where the pages are, e.g. `https://shop.example`; null where it makes no difference. */
   readonly origin: string | null
+  /** Where the API is, e.g. `https://shop.example`; null where it makes no difference. */
+  readonly site: string | null
   /** The name of the service. */
   readonly name: string
 }
@@ -65,7 +67,7 @@ export const pagePolicy = [
 ].join('; ')
 
 const isHere = (path: string, item: string): boolean =>
-  path === item || (item !== '/console' && path.startsWith(`${item}/`))
+  path === item || (item !== '/console' && item !== '/' && path.startsWith(`${item}/`))
 
 const navOf = ({ navigation, path }: Surroundings): Html =>
   navigation.length === 0
@@ -103,10 +105,24 @@ ${navOf(around)}
 ${themeForm(around)}</div>
 </div></header>`
 
-const sameOf = (same: readonly string[]): Html =>
-  same.length === 0
-    ? nothing
-    : html`<section class="same" aria-labelledby="same"><h2 id="same">The same without this page</h2><pre tabindex="0">${same.join('\n')}</pre></section>`
+/** What the names in calls stand for, as lines of a shell. */
+const namesIn = (calls: string, site: string | null): readonly string[] =>
+  [
+    ['API', `${site}/api/v1`],
+    ['SITE', site],
+    ['FINANCE', `${site}/finance/v1`],
+    ['INSIDE', 'http://127.0.0.1:PORT   # FAREBOX_METRICS_PORT'],
+    ['KEY', 'your-key   # made under "API keys"'],
+    ['TOKEN', 'your-token   # printed by "npx farebox finance token create"'],
+  ]
+    .filter(([name]) => calls.includes(`$${name}`))
+    .map(([name, value]) => `${name}=${value}`)
+
+const sameOf = (same: readonly string[], { site }: Surroundings): Html => {
+  if (same.length === 0) return nothing
+  const calls = same.join('\n')
+  return html`<section class="same" aria-labelledby="same"><h2 id="same">The same without this page</h2><pre tabindex="0">${[...namesIn(calls, site), calls].join('\n')}</pre></section>`
+}
 
 const saidOf = (flash: string | null): Html =>
   flash === null ? nothing : html`<p class="said" role="status">${flash}</p>`
@@ -133,7 +149,7 @@ export const framed = (view: View, around: Surroundings): string => {
   const inside = html`<main id="main">
 <header><h1>${title}</h1>${acts === undefined ? null : html`<div class="acts">${acts}</div>`}</header>
 ${saidOf(around.flash)}${body}
-${sameOf(same)}</main>`
+${sameOf(same, around)}</main>`
   return html`<!doctype html>
 <html lang="en"${around.theme === null ? null : html` data-theme="${around.theme}"`}>
 <head>

@@ -60,6 +60,10 @@ export const bytesText = (bytes: number): string => {
   return `${grouped(String(whole))}${rest === 0 ? '' : `.${String(rest).padStart(2, '0')}`} ${units[unit]}`
 }
 
+/** What a price is for, as people say it: `IP/30d` is `IP for 30 days`. */
+export const perText = (per: string): string =>
+  per.replace(/\/(\d+)d$/, (_, days: string) => ` for ${countText(Number(days), 'day')}`)
+
 /** How many of what: `1 key`, `2 keys`. */
 export const countText = (count: number, one: string, many = `${one}s`): string =>
   `${grouped(String(count))} ${count === 1 ? one : many}`

@@ -88,6 +88,7 @@ export const surroundings = (
   person: null,
   viewing: null,
   origin: null,
+  site: null,
   name: deps.name,
   ...more,
 })

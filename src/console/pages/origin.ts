@@ -28,10 +28,17 @@ export const isOwnForm = (headers: IncomingHttpHeaders, origin: string): boolean
 }
 
 /** Where pages for everybody stand, beside `/console`. */
-export const publicRoots = ['/free-proxies', '/networks', '/proxy-checker', '/ip-lookup', '/prices'] as const
+export const publicRoots = [
+  '/free-proxies',
+  '/networks',
+  '/proxy-checker',
+  '/ip-lookup',
+  '/prices',
+  '/status',
+] as const
 
 const isOurs = (path: string): boolean =>
-  ['/console', ...publicRoots].some((root) => path === root || path.startsWith(`${root}/`))
+  path === '/' || ['/console', ...publicRoots].some((root) => path === root || path.startsWith(`${root}/`))
 
 /** A path of our pages to go on to, or the start for anything else: no other site, no other part of this one. */
 export const consolePath = (to: string | null): string => {

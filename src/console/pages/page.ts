@@ -93,7 +93,7 @@ type Act<V extends Visit> = {
 
 type Common = {
   /** In the form of the HTTP server's paths, e.g. `/console/orders/{id}`; of everybody's pages below `publicRoots`, too. */
-  readonly path: `/console${string}` | `${(typeof publicRoots)[number]}${string}`
+  readonly path: '/' | `/console${string}` | `${(typeof publicRoots)[number]}${string}`
   /** Stable, for logs and metrics: `showKeys`. */
   readonly name: string
   /** What the page is, in a few words without a full stop. */

@@ -25,6 +25,8 @@ export type ServeDeps = {
   readonly clock: Clock
   /** Where people reach the console, e.g. `https://shop.example`. */
   readonly origin: () => string
+  /** Where the API is. */
+  readonly site: () => string
   /** The name of the service. */
   readonly name: string
 }
@@ -96,6 +98,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       flash,
       navigation: navigationOf(pages, visitor),
       origin: deps.origin(),
+      site: deps.site(),
       ...(visitor && {
         person: visitor.name === '' ? visitor.session.subjectId : visitor.name,
         viewing: isViewing(visitor) ? (visitor.account?.email ?? visitor.session.viewing) : null,

@@ -7,13 +7,16 @@ import type { Catalog } from '../../market/catalog/catalog.ts'
 import type { RouteLimit } from '../../platform/http/route.ts'
 import type { ConsolePage } from '../pages/page.ts'
 import { freeProxyPages } from './free-proxies.ts'
+import { type HomeDeps, homePages } from './home.ts'
 import { ipLookupPages } from './ip-lookup.ts'
 import { networkPages } from './networks.ts'
 import { pricePages } from './prices.ts'
 import { proxyCheckerPages } from './proxy-checker.ts'
+import { type StatusDeps, statusPages } from './status.ts'
 
 /** What the pages for everybody read from: the free tools and the catalogue, as the API has them. */
-export type OpenPagesDeps = {
+export type OpenPagesDeps = HomeDeps & {
+  readonly status: StatusDeps
   readonly catalog: { current(): Catalog }
   readonly stock: LiveStock
   readonly list: LiveList
@@ -28,9 +31,11 @@ export type OpenPagesDeps = {
 
 /** The pages that everybody may see, signed in or not, and that search engines may list. */
 export const openPages = (deps: OpenPagesDeps): readonly ConsolePage[] => [
+  ...homePages(deps),
   ...pricePages(deps),
   ...freeProxyPages(deps),
   ...networkPages(deps),
   ...proxyCheckerPages(deps),
   ...ipLookupPages({ lookUp: deps.lookUp, limit: deps.lookupLimit }),
+  ...statusPages(deps.status),
 ]

@@ -8,7 +8,7 @@ import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import { countryOf } from '../../terms/countries.ts'
 import { stateText } from '../customer/words.ts'
 import { type Filter, filtersOf, tableOf } from '../frame/table.ts'
-import { amountText, countText, dollarText } from '../frame/text.ts'
+import { amountText, dollarText, perText } from '../frame/text.ts'
 import { type ConsolePage, openPage, show, type Visit } from '../pages/page.ts'
 
 const root = '/prices'
@@ -24,9 +24,6 @@ const stateOf = ({ state, available }: Pick<View, 'state' | 'available'>): Html 
   if (state === 'parked') return stateText('not sold now', 'off')
   return available ? stateText('for sale', 'good') : stateText('sold out', 'warn')
 }
-
-const perText = ({ publishedPrice: { per } }: View): string =>
-  per.replace(/\/(\d+)d$/, (_, days: string) => ` for ${countText(Number(days), 'day')}`)
 
 /** What whoever is not signed in does next. */
 const toOrder = ({ visitor }: Visit): Html =>
@@ -81,7 +78,7 @@ ${tableOf({
     },
     { title: 'Family', cell: ({ family }) => family },
     { title: 'From, USD', number: true, cell: ({ publishedPrice }) => amountText(publishedPrice.fromCents) },
-    { title: 'Per', cell: perText },
+    { title: 'Per', cell: (view) => perText(view.publishedPrice.per) },
     { title: 'State', cell: stateOf },
   ],
 })}
@@ -188,14 +185,14 @@ const one = async (deps: PricesDeps, visit: Visit) => {
     title: `${name} prices`,
     indexed: {
       path: pathOf(product.id),
-      description: `${description} From ${dollarText(publishedPrice.fromCents)} per ${perText(view)}.`,
+      description: `${description} From ${dollarText(publishedPrice.fromCents)} per ${perText(view.publishedPrice.per)}.`,
       data: offerOf(view),
     },
     body: html`<p>${description}</p>
 ${features.length === 0 ? null : html`<ul>${features.map((feature) => html`<li>${feature}</li>`)}</ul>`}
 <dl class="facts">
 <dt>State</dt><dd>${stateOf(view)}</dd>
-<dt>From</dt><dd>${dollarText(publishedPrice.fromCents)} per ${perText(view)}</dd>
+<dt>From</dt><dd>${dollarText(publishedPrice.fromCents)} per ${perText(view.publishedPrice.per)}</dd>
 <dt>Protocols</dt><dd>${protocols.join(', ')}</dd>
 <dt>One order</dt><dd>${minQuantity} to ${maxQuantity} ${unit}</dd>
 </dl>

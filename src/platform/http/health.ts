@@ -16,7 +16,8 @@ export type Probe = {
 /** A probe that does not answer in this time fails. */
 const probeTimeoutMs = 2_000
 
-const outcome = async (probe: Probe): Promise<string> => {
+/** `ok`, or what is wrong. */
+export const probeOutcome = async (probe: Probe): Promise<string> => {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve(`no answer within ${probeTimeoutMs} ms`), probeTimeoutMs)
@@ -54,7 +55,7 @@ const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
   let asking: Promise<readonly string[]> | null = null
   /** Anybody may ask, so those who ask while a look is under way share it. */
   const ask = (): Promise<readonly string[]> => {
-    asking ??= Promise.all(probes.map(outcome)).finally(() => {
+    asking ??= Promise.all(probes.map(probeOutcome)).finally(() => {
       asking = null
     })
     return asking

@@ -55,10 +55,10 @@ export type HttpServerOptions = {
   /** Bodies on their way. Those of one account are not bounded where limits are switched off. */
   readonly arriving?: Partial<ArrivingLimits>
   readonly times?: Partial<Times>
-  /** Pages for people: every refusal under this path is one. Left out: there are none. */
+  /** Pages for people: every refusal under these paths is one. Left out: there are none. */
   readonly pages?: {
     /** E.g. `/console`. */
-    readonly under: string
+    readonly under: readonly string[]
     refused(error: ApiError, requestId: string): RefusalPage
   }
 }
@@ -289,7 +289,7 @@ export const createHttpServer = (options: HttpServerOptions): FastifyInstance =>
     arriving.leave(request.exchange)
     inFlight.leave(request.exchange)
     const { requestId } = request.exchange
-    if (options.pages && isUnder(options.pages.under, request.url))
+    if (options.pages?.under.some((path) => isUnder(path, request.url)))
       return sendRefusalPage(reply, requestId, refusal, options.pages.refused(refusal, requestId))
     sendRefusal(reply, requestId, request.exchange.route?.route ?? null, refusal)
   })

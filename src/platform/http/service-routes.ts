@@ -44,22 +44,6 @@ const docsRoute = (page: Parameters<typeof pageRoute>[0]['page']): Route =>
     page,
   })
 
-/** `GET /`: the address that the start printed leads to the documentation. */
-const rootRoute: Route = route({
-  method: 'GET',
-  path: '/',
-  operationId: 'getRoot',
-  summary: 'The way to the documentation',
-  description: 'A redirect.',
-  tag: 'Service',
-  access: 'public',
-  writes: false,
-  hidden: true,
-  responses: { 302: { description: 'The documentation is at /docs.' } },
-  errors: [],
-  handler: async () => ({ status: 302, headers: { location: '/docs' } }),
-})
-
 /**
  * The interface description, the documentation page and the guides of the given routes, and of what is sent to receivers.
  * They are made when they are asked for: a start need not wait for them.
@@ -74,7 +58,6 @@ export const documentationRoutes = (
   const whole = onDemand(() => openApiDocumentBesides([...routes, ...operations], { webhooks }))
   const guides = readGuides()
   return [
-    rootRoute,
     openApiRoute(whole),
     docsRoute(async () => docsPage(await document(), guides)),
     ...guideRoutes([...guides.callers, ...guides.operators]),
