@@ -149,6 +149,8 @@ const staffPathsOf = ({
   `/console/operator/orders/${orderId}`,
   `/console/operator/orders/${orderId}/refund`,
   `/console/trail/${orderId}`,
+  '/console/operator/notices',
+  '/console/operator/notices/new',
   '/console/operator/queues',
   '/console/operator/queues/webhooks',
   '/console/operator/projections',

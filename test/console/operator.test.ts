@@ -250,6 +250,64 @@ test('the pages of an operator', async (t) => {
     },
   )
 
+  await t.test('a notice is seen before it is published, is published once, and is taken down', async () => {
+    const path = '/console/operator/notices/new'
+    const typed = {
+      title: 'Rates <b>change',
+      body: 'From Monday on.\nNothing is to do.',
+      kind: 'PRICING',
+      audience: 'PARTNERS',
+    }
+    const fresh = async (more: object) => ({
+      ...typed,
+      form: hiddenField(await operator.get(path), 'form'),
+      ...more,
+    })
+    for (const [field, value] of [
+      ['title', ''],
+      ['body', ''],
+      ['kind', 'SHOUT'],
+      ['audience', 'EVERYBODY'],
+      ['expiresAt', 'tomorrow'],
+      ['expiresAt', '2020-01-01'],
+      ['linkHref', 'javascript:alert(1)'],
+    ] as const) {
+      const { status, html } = await operator.post(path, await fresh({ [field]: value, do: 'publish' }))
+      assert.equal(status, 400, value)
+      assert.match(html, new RegExp(`id="${field}-problem"`), `${field} ${value}`)
+    }
+    const preview = await operator.post(path, await fresh({ do: 'preview' }))
+    assert.equal(preview.status, 200)
+    assert.match(preview.html, /Rates &lt;b&gt;change/)
+    const { rows } = await service.farebox.core.pool.query(
+      'select count(*) as partners from read.accounts where reseller',
+    )
+    assert.ok(preview.html.includes(`${rows[0].partners} account`), 'the size of the audience')
+    const partners = async () => (await service.reseller.get('/api/v1/announcements')).body.announcements
+    assert.equal((await partners()).length, 0, 'a preview publishes nothing')
+    const sent = { ...typed, form: hiddenField(preview, 'form'), do: 'publish' }
+    for (let n = 0; n < 2; n += 1) assert.equal((await operator.post(path, sent)).status, 303)
+    await until(async () => (await partners()).length === 1, { what: 'the notice' })
+    const [{ id, noticeId = id, title, body }] = await partners()
+    assert.deepEqual([title, body], [typed.title, typed.body])
+    const listed = await operator.get('/console/operator/notices')
+    const [, down = ''] = /href="(\/console\/operator\/notices\/ntc_\w+\/expire)"/.exec(listed.html) ?? []
+    assert.ok(down.includes(noticeId))
+    assert.match((await operator.get(down)).html, /Take it down/)
+    assert.equal((await operator.post(down)).to, '/console/operator/notices')
+    await until(async () => (await partners()).length === 0, { what: 'the notice to be gone' })
+    const acts = await eventsOf(service, `notice-${noticeId}`)
+    assert.deepEqual(
+      acts.map(({ type, actor }) => [type, actor]),
+      [
+        ['NoticePublished', operator.staffId],
+        ['NoticeExpired', operator.staffId],
+      ],
+    )
+    assert.equal((await operator.get(`/console/operator/notices/ntc_${'0'.repeat(32)}/expire`)).status, 404)
+    assert.equal((await operator.post(`/console/operator/notices/ntc_${'0'.repeat(32)}/expire`)).status, 404)
+  })
+
   await t.test('projections and settings are shown, and no secret is', async () => {
     assert.match((await operator.get('/console/operator/projections')).html, />hot</)
     const { html } = await operator.get('/console/operator/settings')

@@ -1,6 +1,7 @@
 import type { ConsolePage } from '../pages/page.ts'
 import { accountPages } from './accounts.ts'
 import type { OperatorDeps } from './deps.ts'
+import { operatorNoticePages } from './notices.ts'
 import { orderPages } from './orders.ts'
 import { queuePages } from './queues.ts'
 import { searchPages } from './search.ts'
@@ -11,6 +12,7 @@ export const operatorPages = (deps: OperatorDeps): readonly ConsolePage[] => [
   ...searchPages(deps),
   ...accountPages(deps),
   ...orderPages(deps),
+  ...operatorNoticePages(deps),
   ...queuePages(deps),
   ...systemPages(deps),
 ]

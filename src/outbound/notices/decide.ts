@@ -42,7 +42,8 @@ const isHref = (href: string): boolean => {
   }
 }
 
-const problemsOf = (draft: NoticeDraft, nowMs: number): readonly string[] => {
+/** What is wrong with a notice, a sentence for each field, which names it and the accepted set. */
+export const noticeProblems = (draft: NoticeDraft, nowMs: number): readonly string[] => {
   const { title, body, kind, audience, expiresAt, linkHref, linkLabel } = draft
   const wrong: readonly (string | false)[] = [
     (!isText(title, maxTitleLength) || title.includes('\n')) &&
@@ -79,7 +80,7 @@ export const decidePublication = (state: NoticeState, draft: NoticeDraft, nowMs:
     return saysTheSame(state.notice, draft)
       ? { ...decided(), ...state }
       : refused({ code: 'already_published' })
-  const problems = problemsOf(draft, nowMs)
+  const problems = noticeProblems(draft, nowMs)
   if (problems.length > 0) return refused({ code: 'invalid_notice', problems })
   const notice = { ...draft, publishedAt: isoTime(nowMs) }
   return { ...decided({ type: 'NoticePublished', data: notice } as const), notice, expiredAt: null }

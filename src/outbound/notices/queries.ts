@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { NoticeRow } from '../../../projections/notices.ts'
 import type { AccountId } from '../../kernel/ids.ts'
@@ -35,4 +35,32 @@ export const listAnnouncements = async (
     .limit(maxAnnouncements)
     .execute()
   return rows.map(({ read_at: readAt, ...notice }) => ({ ...notice, unread: readAt === null }))
+}
+
+/** Up to `limit` notices, expired ones too, newest first, that come after one; null: from the newest on. */
+export const noticesAfter = async (
+  db: Kysely<ReadDatabase>,
+  {
+    after,
+    limit,
+  }: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+): Promise<readonly NoticeRow[]> => {
+  let all = db.selectFrom('read.notices').selectAll()
+  if (after !== null)
+    all = all.where(sql<boolean>`(published_at, notice_id) < (${after.at}::timestamptz, ${after.id}::text)`)
+  return all.orderBy('published_at', 'desc').orderBy('notice_id', 'desc').limit(limit).execute()
+}
+
+/** How many accounts an audience has now. */
+export const countAudience = async (db: Kysely<ReadDatabase>, audience: Audience): Promise<number> => {
+  const all = db.selectFrom('read.accounts as account').select((is) => is.fn.countAll().as('count'))
+  const fitting =
+    audience === 'ALL'
+      ? all
+      : audience === 'DEVELOPERS'
+        ? all.where(
+            sql<boolean>`exists (select from read.keys key where key.account_id = account.account_id and not key.revoked)`,
+          )
+        : all.where('account.reseller', '=', audience === 'PARTNERS')
+  return Number((await fitting.executeTakeFirstOrThrow()).count)
 }
