@@ -34,7 +34,18 @@ export const openStaffRooms = ({
 }: StaffParts): { readonly operator: OperatorDeps; readonly finance: FinanceDeps } => {
   const { pool, log, runner, clock, codec } = core
   const meter = createMeter(core)
-  const trail = { pool, log, journalHead: createJournalHead({ log, progress: projecting.progress }) }
+  const { progress } = projecting
+  const headOfJournal = createJournalHead({ log, progress })
+  const trail = {
+    pool,
+    log,
+    /** Things are found in the tables that customers read, what they booked in the journal: both have come so far. */
+    journalHead: async () => {
+      const head = await headOfJournal()
+      await progress.reached(hot.name, head, caughtUpMs)
+      return head
+    },
+  }
   const finance: FinanceDeps = {
     ...trail,
     clock,

@@ -149,6 +149,7 @@ const staffPathsOf = ({
   `/console/operator/orders/${orderId}`,
   `/console/operator/orders/${orderId}/refund`,
   `/console/trail/${orderId}`,
+  '/console/operator/catalogue',
   '/console/operator/notices',
   '/console/operator/notices/new',
   '/console/operator/queues',
@@ -194,6 +195,8 @@ test('the console in a browser', async (t) => {
   const account = await filledAccount(service)
   const staff = await staffBrowser(service, ['finance', 'operator'])
   const reseller = await filledReseller(service)
+  for (const command of ['seal', 'verify'])
+    assert.equal((await operate(['ledger', command], service.env)).code, 0)
   const origin = consoleOrigin(service)
 
   for (const { name, options } of looks)

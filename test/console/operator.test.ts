@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { disputeQueue } from '../../src/money/deposits/find-disputes.ts'
 import { freshAccount, hiddenField, staffBrowser } from '../support/console.ts'
@@ -249,6 +250,49 @@ test('the pages of an operator', async (t) => {
       assert.equal((await operator.get('/console/operator/queues/none')).status, 404)
     },
   )
+
+  await t.test('a catalogue is imported as its preview showed it, and not otherwise', async () => {
+    const path = '/console/operator/catalogue'
+    const file = JSON.parse(await readFile('src/market/catalog/demo/catalog.json', 'utf8'))
+    const send = async (typed: object, from: { readonly html: string } | null = null) =>
+      operator.post(path, {
+        form: hiddenField((from ?? (await operator.get(path))) as never, 'form'),
+        digest: from === null ? '' : hiddenField(from as never, 'digest'),
+        standing: from === null ? '' : hiddenField(from as never, 'standing'),
+        ...typed,
+      })
+    for (const text of [
+      '',
+      '{',
+      '{"products": []}',
+      JSON.stringify({ products: [{ ...file.products[0], id: 5 }] }),
+    ]) {
+      const { status, html } = await send({ file: text, do: 'import' })
+      assert.ok(status === 400 || status === 409, `${status}`)
+      assert.match(html, /id="file-problem"/, text.slice(0, 40))
+    }
+    const [first] = file.products
+    const before = first.tiers[0].unitPriceMicros as number
+    first.tiers[0].unitPriceMicros = before + 10_000
+    const text = JSON.stringify(file)
+    const preview = await send({ file: text, do: 'preview' })
+    assert.equal(preview.status, 200)
+    assert.match(preview.html, />1 change</)
+    const row = new RegExp(
+      `<code>${first.id}: tiers\\[0\\]\\.unitPriceMicros</code></th><td><code>${before}</code></td><td><code>${before + 10_000}</code>`,
+    )
+    assert.match(preview.html, row)
+    const other = JSON.parse(text)
+    other.products[0].tiers[0].unitPriceMicros = before + 50_000
+    const refused = await send({ file: JSON.stringify(other), do: 'import' }, preview)
+    assert.equal(refused.status, 409, 'another file than was shown')
+    const again = await send({ file: text, do: 'preview' })
+    assert.equal((await send({ file: text, do: 'import' }, again)).to, path)
+    const stood = await eventsOf(service, 'catalog')
+    assert.equal(stood.at(-1)?.actor, operator.staffId)
+    const late = await send({ file: text, do: 'preview' })
+    assert.match(late.html, /This is the catalogue that stands/)
+  })
 
   await t.test('a notice is seen before it is published, is published once, and is taken down', async () => {
     const path = '/console/operator/notices/new'

@@ -143,7 +143,7 @@ ${
 <li>Compare the public key with what <code>ledger seals public-key</code> printed on the machine that signs; a key that only the log names proves nothing.</li>
 <li>Export the log, and run the checker over it: it needs Python 3 and openssl, and nothing of Farebox.</li>
 </ol>
-<pre tabindex="0">${publicKeyPem(newest.publicKey).trim()}</pre>`
+<pre class="result" tabindex="0">${publicKeyPem(newest.publicKey).trim()}</pre>`
 }`,
     same: [
       'curl "$FINANCE/seals?limit=50" -H "Authorization: Bearer $TOKEN"',

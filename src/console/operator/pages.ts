@@ -1,5 +1,6 @@
 import type { ConsolePage } from '../pages/page.ts'
 import { accountPages } from './accounts.ts'
+import { operatorCataloguePages } from './catalogue.ts'
 import type { OperatorDeps } from './deps.ts'
 import { operatorNoticePages } from './notices.ts'
 import { orderPages } from './orders.ts'
@@ -12,6 +13,7 @@ export const operatorPages = (deps: OperatorDeps): readonly ConsolePage[] => [
   ...searchPages(deps),
   ...accountPages(deps),
   ...orderPages(deps),
+  ...operatorCataloguePages(deps),
   ...operatorNoticePages(deps),
   ...queuePages(deps),
   ...systemPages(deps),
