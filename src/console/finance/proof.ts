@@ -6,7 +6,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import { positionToken } from '../../terms/position.ts'
-import { afterText, type Look, stateText } from '../customer/words.ts'
+import { afterOf, afterText, type Look, stateText } from '../customer/words.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
 import { countText, idText, timeText } from '../frame/text.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../pages/page.ts'
@@ -23,14 +23,9 @@ const outcomes: Readonly<Record<Verification['outcome'], readonly [string, Look]
 
 const runs = '/console/finance/verifications'
 
-const runKey = (text: string): { readonly at: string; readonly id: string } | null => {
-  const [, at = '', id = ''] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)_(\w{1,64})$/.exec(text) ?? []
-  return at === '' || Number.isNaN(Date.parse(at)) ? null : { at, id }
-}
-
 const verifications = async ({ pool }: FinanceDeps, { query }: PersonVisit) => {
   const before = textOf(query, 'before')
-  const after = runKey(before)
+  const after = afterOf(before)
   const found = await verificationsAfter(pool, { after, limit: pageRows + 1 })
   const { rows, next } = pagedOf(found, ({ startedAt, runId }) => afterText(startedAt, runId))
   return show({

@@ -1,13 +1,13 @@
 import type { NoticeRow } from '../../../projections/notices.ts'
-import { isoTime, isTime } from '../../kernel/clock.ts'
 import { deriveId, type NoticeId } from '../../kernel/ids.ts'
+import { instantOf } from '../../outbound/notices/dates.ts'
 import { type NoticeDraft, noticeProblems } from '../../outbound/notices/decide.ts'
 import { type Audience, audiences, type NoticeKind, noticeKinds } from '../../outbound/notices/notice.ts'
 import { countAudience, noticesAfter } from '../../outbound/notices/queries.ts'
 import { createNotices } from '../../outbound/notices/service.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
-import { stateText } from '../customer/words.ts'
+import { afterOf, afterText, stateText } from '../customer/words.ts'
 import {
   fieldOf,
   keyField,
@@ -26,21 +26,15 @@ import type { OperatorDeps } from './deps.ts'
 
 const root = '/console/operator/notices'
 
-const keyOf = (text: string | null): { readonly at: string; readonly id: string } | null => {
-  const [, at = '', id = ''] =
-    /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)_(ntc_[0-9a-f]{32})$/.exec(text ?? '') ?? []
-  return at === '' || Number.isNaN(Date.parse(at)) ? null : { at, id }
-}
-
 const stands = ({ expires_at: expiresAt }: NoticeRow, nowMs: number): boolean =>
   expiresAt === null || Date.parse(expiresAt) > nowMs
 
 const list = async (deps: OperatorDeps, { query, nowMs }: PersonVisit) => {
   const before = query.get('before')
-  const after = keyOf(before)
+  const after = afterOf(before)
   await deps.caughtUp()
   const found = await noticesAfter(deps.db, { after, limit: pageRows + 1 })
-  const { rows, next } = pagedOf(found, ({ published_at, notice_id }) => `${published_at}_${notice_id}`)
+  const { rows, next } = pagedOf(found, ({ published_at, notice_id }) => afterText(published_at, notice_id))
   return show({
     title: 'Notices',
     acts: html`<a class="button first" href="${root}/new">Write one</a>`,
@@ -86,13 +80,6 @@ ${pagerOf(root, {}, { before: after === null ? null : before, next })}`,
 
 const wordIn = <const Word extends string>(words: readonly Word[], text: string): Word | undefined =>
   words.find((word) => word === text)
-
-const instantOf = (text: string): string | null => {
-  const ms = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?Z)?$/.test(text)
-    ? Date.parse(text)
-    : Number.NaN
-  return isTime(ms) ? isoTime(ms) : null
-}
 
 /** What was typed, as a notice; `problems` are fields that cannot be read. */
 const draftOf = (typed: Typed): { readonly draft: NoticeDraft; readonly problems: Problems } => {

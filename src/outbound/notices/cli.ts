@@ -1,11 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { NoticeRow } from '../../../projections/notices.ts'
-import { isoTime, isTime } from '../../kernel/clock.ts'
+import { isoTime } from '../../kernel/clock.ts'
 import { deriveId, type NoticeId, newId } from '../../kernel/ids.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
 import { refuseUnmade } from '../../platform/cli/read-tables.ts'
 import { readText } from '../../platform/cli/read-text.ts'
+import { instantOf } from './dates.ts'
 import { type Audience, audiences, type NoticeKind, noticeKinds } from './notice.ts'
 import { noticeFields } from './record.ts'
 import { createNotices, type NoticeResult } from './service.ts'
@@ -23,12 +24,10 @@ type PublishOptions = {
 }
 
 const instant = (text: string): string => {
-  const ms = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?Z)?$/.test(text)
-    ? Date.parse(text)
-    : Number.NaN
-  if (!isTime(ms))
+  const found = instantOf(text)
+  if (found === null)
     throw new InvalidArgumentError('It must be a date or an instant in UTC, e.g. 2026-12-01T18:00:00Z.')
-  return isoTime(ms)
+  return found
 }
 
 const bodyOf = async ({ body, bodyFile }: PublishOptions): Promise<string> => {

@@ -1,3 +1,5 @@
+import { isoTime, isTime } from '../../kernel/clock.ts'
+
 const months = 'january february march april may june july august september october november december'.split(
   ' ',
 )
@@ -38,3 +40,11 @@ export const namesDate = (text: string): boolean =>
       exists(Number(found[year]), monthNumber(found[month] ?? ''), Number(found[day])),
     ),
   )
+
+/** A date or an instant in UTC as the one text of an instant; null for anything else. */
+export const instantOf = (text: string): string | null => {
+  const ms = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?Z)?$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN
+  return isTime(ms) ? isoTime(ms) : null
+}
