@@ -6,9 +6,12 @@ import { createPeriods } from '../books/periods/service.ts'
 import type { CustomerDeps } from '../console/customer/deps.ts'
 import type { FinanceDeps } from '../console/finance/deps.ts'
 import type { OperatorDeps } from '../console/operator/deps.ts'
+import { createExitService } from '../gateway/exits/service.ts'
+import { createExitLogins } from '../gateway/exits/vault.ts'
 import { refundOrder } from '../market/orders/refund-service.ts'
 import { createMeter } from '../market/plans/metering.ts'
 import { createWallets } from '../money/ledger/service.ts'
+import { createVault } from '../platform/vault/seal.ts'
 import type { Core } from './core.ts'
 import type { Projecting } from './projecting.ts'
 import { queues } from './queues.ts'
@@ -69,6 +72,11 @@ export const openStaffRooms = ({
     caughtUp: async () => {
       await projecting.progress.reached(hot.name, await log.head(), caughtUpMs)
     },
+    clock,
+    setExitState: createExitService({
+      runner,
+      logins: createExitLogins({ pool, vault: createVault(core.keys.master) }),
+    }).setState,
     settings: () => settingsInForce(process.env),
   }
   return { operator, finance }

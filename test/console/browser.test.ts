@@ -150,6 +150,8 @@ const staffPathsOf = ({
   `/console/operator/orders/${orderId}/refund`,
   `/console/trail/${orderId}`,
   '/console/operator/catalogue',
+  '/console/operator/stock',
+  '/console/operator/exits',
   '/console/operator/notices',
   '/console/operator/notices/new',
   '/console/operator/queues',

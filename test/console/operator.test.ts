@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { disputeQueue } from '../../src/money/deposits/find-disputes.ts'
 import { freshAccount, hiddenField, staffBrowser } from '../support/console.ts'
@@ -292,6 +293,73 @@ test('the pages of an operator', async (t) => {
     assert.equal(stood.at(-1)?.actor, operator.staffId)
     const late = await send({ file: text, do: 'preview' })
     assert.match(late.html, /This is the catalogue that stands/)
+  })
+
+  await t.test('stock is counted by pool, as the log has it', async () => {
+    const { stock: pools } = JSON.parse((await operate(['stock', 'list', '--json'], service.env)).out) as {
+      stock: { productId: string; country: string; total: number; available: number; rented: number }[]
+    }
+    const shown: string[] = []
+    for (let next: string | undefined = '/console/operator/stock'; next !== undefined; ) {
+      const { html } = await operator.get(next)
+      for (const [, row = ''] of html.matchAll(/<tr>(<th scope="row">.*?)<\/tr>/gs)) {
+        const cells = [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell]) => cell)
+        shown.push([cells[0], cells[1], cells[3], cells[4], cells[6]].join(' '))
+      }
+      next = /<a href="([^"]+)" rel="next">/.exec(html)?.[1]?.replaceAll('&amp;', '&')
+    }
+    assert.ok(pools.length > 1)
+    assert.deepEqual(
+      shown.sort(),
+      pools
+        .map(({ productId, country, total, rented, available }) =>
+          [productId, country, total, rented, available].join(' '),
+        )
+        .sort(),
+    )
+    for (const before of ['x', '~~~', "a~b~c~d~'"])
+      assert.equal(
+        (await operator.get(`/console/operator/stock?before=${encodeURIComponent(before)}`)).status,
+        200,
+      )
+  })
+
+  await t.test('exits are listed, drained and taken back; the log names who did it', async () => {
+    const path = '/console/operator/exits'
+    assert.match((await operator.get(path)).html, /None is imported/)
+    const file = join(service.env.FAREBOX_DATA ?? '', 'exits.jsonl')
+    const exit = (exitId: string, port: number) =>
+      JSON.stringify({
+        id: exitId,
+        kind: 'http',
+        host: '198.51.100.7',
+        port,
+        country: 'us',
+        family: 'residential',
+        username: 'u',
+        password: 'exit-s3cret',
+      })
+    await writeFile(file, `${exit('us-one', 1)}\n${exit('us-two', 2)}\n`)
+    const imported = await operate(['exits', 'import', file], service.env)
+    assert.equal(imported.code, 0, imported.err)
+    const { html } = await operator.get(path)
+    assert.match(html, /us-one.*198\.51\.100\.7:1/s)
+    assert.doesNotMatch(html, /s3cret/)
+    for (const to of ['drained', 'drained', 'live'])
+      assert.equal((await operator.post(path, { exit: 'us-one', to })).to, path)
+    for (const [typed, status] of [
+      [{ exit: 'us-one', to: 'removed' }, 400],
+      [{ exit: 'nobody', to: 'drained' }, 409],
+    ] as const)
+      assert.equal((await operator.post(path, typed)).status, status)
+    const changes = (await eventsOf(service, 'exits')).filter(({ type }) => type === 'ExitsStateChanged')
+    assert.deepEqual(
+      changes.map(({ data, actor }) => [data.exitIds, data.state, actor]),
+      [
+        [['us-one'], 'drained', operator.staffId],
+        [['us-one'], 'live', operator.staffId],
+      ],
+    )
   })
 
   await t.test('a notice is seen before it is published, is published once, and is taken down', async () => {

@@ -1,4 +1,6 @@
 import type { GroupHealth, GroupLag } from '../../../projections/engine/runner.ts'
+import type { ExitService } from '../../gateway/exits/service.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { Catalog } from '../../market/catalog/catalog.ts'
 import type { RefundAnswer } from '../../market/orders/refund.ts'
@@ -33,6 +35,8 @@ export type OperatorDeps = TrailDeps &
     readonly queues: readonly QueueTable[]
     /** Has what a queue gave up tried again; null: all of it. Gives how many. */
     readonly retry: (queue: QueueTable, items: readonly string[] | null, cause: Cause) => Promise<number>
+    readonly clock: Clock
+    readonly setExitState: ExitService['setState']
     readonly projections: {
       lag(): Promise<readonly GroupLag[]>
       health(): readonly GroupHealth[]

@@ -2,10 +2,12 @@ import type { ConsolePage } from '../pages/page.ts'
 import { accountPages } from './accounts.ts'
 import { operatorCataloguePages } from './catalogue.ts'
 import type { OperatorDeps } from './deps.ts'
+import { exitPages } from './exits.ts'
 import { operatorNoticePages } from './notices.ts'
 import { orderPages } from './orders.ts'
 import { queuePages } from './queues.ts'
 import { searchPages } from './search.ts'
+import { stockPages } from './stock.ts'
 import { systemPages } from './system.ts'
 
 /** The pages of operators, in the order of the navigation. */
@@ -14,6 +16,8 @@ export const operatorPages = (deps: OperatorDeps): readonly ConsolePage[] => [
   ...accountPages(deps),
   ...orderPages(deps),
   ...operatorCataloguePages(deps),
+  ...stockPages(deps),
+  ...exitPages(deps),
   ...operatorNoticePages(deps),
   ...queuePages(deps),
   ...systemPages(deps),

@@ -5,9 +5,10 @@ import type { Cli, CliContext } from '../../platform/cli/cli.ts'
 import { CliMisuse, table } from '../../platform/cli/output.ts'
 import { readText } from '../../platform/cli/read-text.ts'
 import { createVault } from '../../platform/vault/seal.ts'
-import type { Cover, ExitState, ExitVia } from './events.ts'
+import type { Cover, ExitState } from './events.ts'
 import type { KnownExit } from './fold.ts'
 import { parseExits } from './import-file.ts'
+import { endpointOf } from './list-exits.ts'
 import type { SandboxExits } from './live-exits.ts'
 import { probe } from './probe.ts'
 import { createExitService } from './service.ts'
@@ -23,18 +24,6 @@ const refusal = (problems: readonly Problem[]): CliMisuse =>
     { problems },
     'invalid_file',
   )
-
-/** Where it goes out, without what signs in. */
-const endpointOf = (via: ExitVia): string => {
-  switch (via.kind) {
-    case 'direct':
-      return via.localAddress ?? 'this machine'
-    case 'prefix':
-      return via.prefix
-    default:
-      return `${via.host}:${via.port}`
-  }
-}
 
 const only = <Value>(values: readonly Value[], show: (value: Value) => string): string =>
   values.length === 0 ? '-' : values.length === 1 ? show(values[0]!) : String(values.length)
