@@ -165,6 +165,7 @@ const resellerPathsOf = ({ customerId }: { readonly customerId: string }): reado
   '/console/reseller/customers',
   `/console/reseller/customers/${customerId}`,
   '/console/reseller/statement',
+  '/console/reseller/terms',
 ]
 
 /** A reseller who sold something and took a part of it back. */

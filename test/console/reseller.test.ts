@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { shopsOf } from '../resellers/shop.ts'
 import { freshAccount, signedIn } from '../support/console.ts'
@@ -121,6 +123,39 @@ test('the pages of a reseller', async (t) => {
     },
   )
 
+  await t.test('terms are those that the service set, and credentials are named, never shown', async () => {
+    const file = join(service.env.FAREBOX_DATA ?? '', 'gateway.json')
+    await writeFile(file, JSON.stringify({ secretKey: 'sk_test_s3cret', webhookSecret: 'whsec_s3cret' }))
+    const gateway = await operate(
+      [
+        'reseller',
+        'gateway',
+        '--account',
+        shop.accountId,
+        '--rail',
+        'card',
+        '--provider',
+        'stripe',
+        '--credentials',
+        file,
+      ],
+      service.env,
+    )
+    assert.equal(gateway.code, 0, gateway.err + gateway.out)
+    let page = await browser.open('/console/reseller/terms')
+    await until(
+      async () => {
+        page = await browser.open('/console/reseller/terms')
+        return page.html.includes('stripe')
+      },
+      { what: 'the gateway' },
+    )
+    assert.match(page.html, /10 % off the list price/)
+    assert.match(page.html, /1\.30 × the list price/)
+    assert.match(page.html, /takes money/)
+    assert.doesNotMatch(page.html, /s3cret/)
+  })
+
   await t.test('customers page by key, each once, newest first', async () => {
     for (let n = 0; n < 55; n += 1) await shop.credit(`crowd-${n}`, 1)
     const seen: string[] = []
@@ -154,7 +189,7 @@ test('the pages of a reseller', async (t) => {
       assert.equal((await browser.get(`/console/reseller/customers?before=${rivals}`)).status, 200)
       const customer = await freshAccount(service, 'plain@example.com')
       const plain = await signedIn(service, customer.accountId)
-      for (const path of ['margins', 'customers', 'statement', 'statement.csv'])
+      for (const path of ['margins', 'customers', 'statement', 'statement.csv', 'terms'])
         assert.equal((await plain.get(`/console/reseller/${path}`)).status, 403, path)
       assert.doesNotMatch((await plain.open('/console')).html, /\/console\/reseller/)
     },

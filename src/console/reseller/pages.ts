@@ -3,10 +3,12 @@ import { resellerCustomerPages } from './customers.ts'
 import type { ResellerPagesDeps } from './deps.ts'
 import { marginPages } from './margins.ts'
 import { statementPages } from './statement.ts'
+import { termsPages } from './terms.ts'
 
-/** What a reseller reconciles by: margins, customers, the statement. */
+/** What a reseller reconciles by: margins, customers, the statement, their terms. */
 export const resellerPages = (deps: ResellerPagesDeps): readonly ConsolePage[] => [
   ...marginPages(deps),
   ...resellerCustomerPages(deps),
   ...statementPages(deps),
+  ...termsPages(deps),
 ]
