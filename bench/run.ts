@@ -8,6 +8,7 @@ import { appends } from './append.ts'
 import type { Bench, Sizes } from './bench.ts'
 import { callbacks } from './callbacks.ts'
 import { commands } from './commands.ts'
+import { consolePages } from './console.ts'
 import { durabilityOf } from './database.ts'
 import { exportsAndImport } from './exports.ts'
 import { finance } from './finance.ts'
@@ -50,6 +51,7 @@ const all = [
   freelist,
   freeTools,
   scrapes,
+  consolePages,
 ] as const satisfies readonly Bench[]
 
 const names = all.map(({ name }) => name)
