@@ -1,7 +1,9 @@
 import { createAvailableMicros, spentByDay } from '../../../projections/balances.read.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import type { AccountId } from '../../kernel/ids.ts'
 import { ordersAfter } from '../../market/orders/queries.ts'
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
+import { createGathered } from '../../platform/postgres/gathered.ts'
 import { wholeAccount } from '../../terms/holder.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import { tableOf } from '../frame/table.ts'
@@ -35,6 +37,18 @@ type LowPlan = { readonly plan_id: string; readonly product_id: string; readonly
 /** The first page: balance, what was spent, and what needs somebody. */
 export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
   const availableMicros = createAvailableMicros(deps.db)
+  /** Sums of many rows: whoever asks while they are read shares the next reading. */
+  const spentSince = createGathered<string, Awaited<ReturnType<typeof spentByDay>>>(
+    async (keys) =>
+      new Map(
+        await Promise.all(
+          keys.map(async (key) => {
+            const [accountId = '', since = ''] = key.split(' ')
+            return [key, await spentByDay(deps.db, accountId as AccountId, since)] as const
+          }),
+        ),
+      ),
+  )
 
   const lowPlans = async ({ accountId }: ShownAccount, now: string): Promise<readonly LowPlan[]> => {
     const { rows } = await deps.pool.query<LowPlan>(
@@ -70,7 +84,7 @@ export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
     await deps.reads.settled(account.accountId)
     const [available, spent, low, open, unread, orders] = await Promise.all([
       availableMicros(account.accountId),
-      spentByDay(deps.db, account.accountId, since),
+      spentSince(`${account.accountId} ${since}`),
       lowPlans(account, now),
       openOrders(account),
       unreadNotices(account, nowMs),
@@ -83,7 +97,7 @@ export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
     ])
     const bars = Array.from({ length: daysShown }, (_, at) => {
       const label = isoTime(Date.parse(since) + at * dayMs).slice(0, 10)
-      return { label, cents: microsToCentsFloor(spent.days.get(label) ?? 0) }
+      return { label, cents: microsToCentsFloor(spent?.days.get(label) ?? 0) }
     })
     const spentCents = bars.reduce((sum, { cents }) => sum + cents, 0)
     const spentDays = bars.filter(({ cents }) => cents !== 0).reverse()
@@ -122,7 +136,7 @@ export const overviewPages = (deps: CustomerDeps): readonly ConsolePage[] => {
 </div>
 <h2>Spent by day</h2>
 <div class="card">${barsOf(`Spent on each of the last ${daysShown} days, in USD`, bars)}
-${spent.whole ? nothing : html`<p class="said warn">The account moves so often that only its newest 20,000 movements are summed here. The CSV of transactions has all.</p>`}
+${spent?.whole !== false ? nothing : html`<p class="said warn">The account moves so often that only its newest 20,000 movements are summed here. The CSV of transactions has all.</p>`}
 <details><summary>The figures</summary>${tableOf({
         caption: 'Spent by day',
         rows: spentDays,

@@ -1,9 +1,10 @@
 import { bookForms } from '../../books/finance/find-account.ts'
 import type { AccountSums } from '../../books/finance/journal-sums.ts'
 import { momentForms } from '../../books/finance/moment.ts'
-import { isRange } from '../../books/finance/reader.ts'
+import { type Asked, isRange } from '../../books/finance/reader.ts'
 import { trialBalanceCsv } from '../../books/finance/trial-balance.ts'
 import { html, nothing } from '../../platform/pages/html.ts'
+import { createGathered } from '../../platform/postgres/gathered.ts'
 import { fieldOf, problemsOf, untyped } from '../frame/form.ts'
 import { pagedOf, pageRows, pagerOf } from '../frame/table.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../pages/page.ts'
@@ -21,7 +22,23 @@ const keyOf = ({ book, account }: AccountSums): string => `${book} ${account}`
 const asQuery = (from: string, to: string): string =>
   `?${new URLSearchParams(kept(from === '' ? { as_of: to } : { from, to })).toString()}`.replace(/^\?$/, '')
 
-const ask = async ({ reader, journalHead, pool }: FinanceDeps, { query, nowMs }: PersonVisit) => {
+type Balances = Awaited<ReturnType<FinanceDeps['reader']['trialBalance']>>
+
+/** Sums of many postings: whoever asks the same while they are read shares the next reading. */
+const createBalances = ({ reader, journalHead }: FinanceDeps) => {
+  type Wanted = { readonly asked: Asked; readonly book: string | null; readonly depth: number | null }
+  const read = async ({ asked, ...filter }: Wanted): Promise<Balances> =>
+    reader.trialBalance(asked, await journalHead(), filter)
+  const gathered = createGathered<string, Balances>(
+    async (keys) =>
+      new Map(await Promise.all(keys.map(async (key) => [key, await read(JSON.parse(key))] as const))),
+  )
+  return async (wanted: Wanted): Promise<Balances> => (await gathered(JSON.stringify(wanted))) ?? read(wanted)
+}
+
+type BalanceDeps = FinanceDeps & { readonly balances: ReturnType<typeof createBalances> }
+
+const ask = async ({ balances, journalHead, pool }: BalanceDeps, { query, nowMs }: PersonVisit) => {
   const head = await journalHead()
   const { asked, problems, typed } = questionOf(query, head, nowMs)
   const wanted = textOf(query, 'depth')
@@ -32,14 +49,11 @@ const ask = async ({ reader, journalHead, pool }: FinanceDeps, { query, nowMs }:
     wrong = { ...wrong, book: problemOf(error) }
     book = null
   })
-  const { span, books } = await reader.trialBalance(asked, head, {
-    book,
-    depth: depth === 'all' ? null : Number(depth),
-  })
+  const { span, books } = await balances({ asked, book, depth: depth === 'all' ? null : Number(depth) })
   return { span, books, depth, typed, problems: wrong, ranged: isRange(asked) }
 }
 
-const trialBalance = async (deps: FinanceDeps, visit: PersonVisit) => {
+const trialBalance = async (deps: BalanceDeps, visit: PersonVisit) => {
   const { span, books, depth, typed, problems, ranged } = await ask(deps, visit)
   const before = textOf(visit.query, 'before') || null
   const all = books.flatMap(({ accounts }) => accounts)
@@ -96,28 +110,31 @@ ${ranged ? html`<p class="soft">Changed by nothing: accounts that only stand the
 }
 
 /** The trial balance of now or of another moment, and what changed between two. */
-export const balancePages = (deps: FinanceDeps): readonly ConsolePage[] => [
-  personPage({
-    path,
-    name: 'showTrialBalance',
-    summary: 'The balance of every account at a moment, or what changed between two',
-    for: ['finance'],
-    nav: { label: 'Trial balance', group: 'Finance' },
-    show: (visit) => trialBalance(deps, visit),
-  }),
-  personPage({
-    path: '/console/finance/balance.csv',
-    name: 'downloadTrialBalance',
-    summary: 'The trial balance as a file',
-    for: ['finance'],
-    show: async (visit) => {
-      const { books } = await ask(deps, visit)
-      return {
-        kind: 'file',
-        name: 'trial-balance.csv',
-        mediaType: 'text/csv',
-        content: `${trialBalanceCsv(books)}\n`,
-      }
-    },
-  }),
-]
+export const balancePages = (finance: FinanceDeps): readonly ConsolePage[] => {
+  const deps = { ...finance, balances: createBalances(finance) }
+  return [
+    personPage({
+      path,
+      name: 'showTrialBalance',
+      summary: 'The balance of every account at a moment, or what changed between two',
+      for: ['finance'],
+      nav: { label: 'Trial balance', group: 'Finance' },
+      show: (visit) => trialBalance(deps, visit),
+    }),
+    personPage({
+      path: '/console/finance/balance.csv',
+      name: 'downloadTrialBalance',
+      summary: 'The trial balance as a file',
+      for: ['finance'],
+      show: async (visit) => {
+        const { books } = await ask(deps, visit)
+        return {
+          kind: 'file',
+          name: 'trial-balance.csv',
+          mediaType: 'text/csv',
+          content: `${trialBalanceCsv(books)}\n`,
+        }
+      },
+    }),
+  ]
+}

@@ -5,6 +5,7 @@ import type { Asked } from '../../books/finance/reader.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { serviceBook } from '../../money/ledger/postings.ts'
 import { type Html, html } from '../../platform/pages/html.ts'
+import { createGathered } from '../../platform/postgres/gathered.ts'
 import { positionToken } from '../../terms/position.ts'
 import { type Bar, barsOf } from '../customer/plot.ts'
 import { tableOf } from '../frame/table.ts'
@@ -76,44 +77,72 @@ const sumOf = (accounts: readonly AccountSums[]): bigint =>
 const card = (title: string, micros: bigint, account: string): Html =>
   html`<section class="card"><h2>${title}</h2><p class="figure">${write(micros)}</p><p><a href="${bookAccountPath(serviceBook, account)}">Its account</a></p></section>`
 
-const money = async ({ reader, journalHead }: FinanceDeps, { nowMs, visitor }: PersonVisit) => {
-  const head = await journalHead()
+type Figures = {
+  readonly head: number
+  readonly receivable: readonly AccountSums[]
+  readonly gateways: readonly AccountSums[]
+  readonly deposits: readonly DaySum[]
+  readonly revenue: readonly DaySum[]
+  readonly expenses: readonly DaySum[]
+}
+
+/** What the page shows from a day on: sums of many postings, so whoever asks while they are read shares the next reading. */
+const createFigures = ({ reader, journalHead }: FinanceDeps) => {
+  const read = async (firstMs: number): Promise<Figures> => {
+    const head = await journalHead()
+    const now: Asked = {}
+    const lately: Asked = { from: { kind: 'time', atMs: firstMs } }
+    const named = (account: string) => ({ book: serviceBook, account })
+    const [receivable, gateways, deposits, revenue, expenses] = await Promise.all([
+      reader.account(now, head, named('assets:receivable')),
+      reader.account(now, head, named('assets:gateway')),
+      reader.byDay(lately, head, named('assets:gateway')),
+      reader.byDay(lately, head, named('revenue')),
+      reader.byDay(lately, head, named('expenses')),
+    ])
+    return {
+      head,
+      receivable: receivable.accounts,
+      gateways: gateways.accounts,
+      deposits: deposits.days,
+      revenue: revenue.days,
+      expenses: expenses.days,
+    }
+  }
+  const gathered = createGathered<number, Figures>(
+    async (days) => new Map(await Promise.all(days.map(async (day) => [day, await read(day)] as const))),
+  )
+  return async (firstMs: number): Promise<Figures> => (await gathered(firstMs)) ?? read(firstMs)
+}
+
+const money = async (figures: ReturnType<typeof createFigures>, { nowMs, visitor }: PersonVisit) => {
   const firstMs = nowMs - (nowMs % dayMs) - (daysShown - 1) * dayMs
   const days = Array.from({ length: daysShown }, (_, day) => isoTime(firstMs + day * dayMs).slice(0, 10))
-  const now: Asked = {}
-  const lately: Asked = { from: { kind: 'time', atMs: firstMs } }
-  const named = (account: string) => ({ book: serviceBook, account })
-  const [receivable, gateways, deposits, revenue, expenses] = await Promise.all([
-    reader.account(now, head, named('assets:receivable')),
-    reader.account(now, head, named('assets:gateway')),
-    reader.byDay(lately, head, named('assets:gateway')),
-    reader.byDay(lately, head, named('revenue')),
-    reader.byDay(lately, head, named('expenses')),
-  ])
-  const earned = -total(revenue.days)
-  const spent = total(expenses.days)
+  const { head, receivable, gateways, deposits, revenue, expenses } = await figures(firstMs)
+  const earned = -total(revenue)
+  const spent = total(expenses)
   return show({
     title: 'Money',
     body: html`<div class="cards">
 ${card(`Revenue in ${daysShown} days, USD`, earned, 'revenue')}
 ${card(`Expenses in ${daysShown} days, USD`, spent, 'expenses')}
-${card('Owed after chargebacks, USD', sumOf(receivable.accounts), 'assets:receivable')}
-${card('Came in at gateways, USD', sumOf(gateways.accounts), 'assets:gateway')}
+${card('Owed after chargebacks, USD', sumOf(receivable), 'assets:receivable')}
+${card('Came in at gateways, USD', sumOf(gateways), 'assets:gateway')}
 </div>
 <h2>Revenue by family</h2>
 <p class="soft">Sales less refunds, by day (UTC). A day on which more came back than was sold has no bar; its account has the lines.</p>
-${plotsOf(days, revenue.days, { sign: -1n, empty: 'Nothing was sold in these days.' })}
+${plotsOf(days, revenue, { sign: -1n, empty: 'Nothing was sold in these days.' })}
 <h2>Cost</h2>
 <p class="soft">What the service's own book spent: goodwill, corrections. What suppliers charge is not in the books.</p>
-${plotsOf(days, expenses.days, { sign: 1n, empty: 'Nothing was spent in these days.' })}
+${plotsOf(days, expenses, { sign: 1n, empty: 'Nothing was spent in these days.' })}
 <h2>Deposits by gateway</h2>
 <p class="soft">What came in less what went back, by day.</p>
-${plotsOf(days, deposits.days, { sign: 1n, empty: 'Nothing came in in these days.' })}
+${plotsOf(days, deposits, { sign: 1n, empty: 'Nothing came in in these days.' })}
 <h2>What stands at gateways</h2>
-${balancesOf('What came in at each gateway, since the first day', gateways.accounts, 'Nothing came in yet.')}
+${balancesOf('What came in at each gateway, since the first day', gateways, 'Nothing came in yet.')}
 <h2>Who owes</h2>
 <p class="soft">What a chargeback took back and the wallet could not give; the next credits pay it first.</p>
-${balancesOf('Accounts that owe, the largest first', receivable.accounts, 'Nobody owes anything.')}
+${balancesOf('Accounts that owe, the largest first', receivable, 'Nobody owes anything.')}
 <p class="soft">As of ${linkedText(positionToken(head), visitor.roles)}</p>`,
     same: [
       `curl "$FINANCE/accounts/revenue?from=${days[0]}" -H "Authorization: Bearer $TOKEN"`,
@@ -124,13 +153,16 @@ ${balancesOf('Accounts that owe, the largest first', receivable.accounts, 'Nobod
 }
 
 /** What came in, was earned, was spent and is owed. */
-export const moneyPages = (deps: FinanceDeps): readonly ConsolePage[] => [
-  personPage({
-    path: '/console/finance/money',
-    name: 'showMoney',
-    summary: 'Revenue, cost, deposits by gateway, and what is owed',
-    for: ['finance'],
-    nav: { label: 'Money', group: 'Finance' },
-    show: (visit) => money(deps, visit),
-  }),
-]
+export const moneyPages = (deps: FinanceDeps): readonly ConsolePage[] => {
+  const figures = createFigures(deps)
+  return [
+    personPage({
+      path: '/console/finance/money',
+      name: 'showMoney',
+      summary: 'Revenue, cost, deposits by gateway, and what is owed',
+      for: ['finance'],
+      nav: { label: 'Money', group: 'Finance' },
+      show: (visit) => money(figures, visit),
+    }),
+  ]
+}
