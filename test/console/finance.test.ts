@@ -122,6 +122,12 @@ test('the pages of finance', async (t) => {
       assert.doesNotMatch(html, /<script>x/)
     }
     for (const path of [
+      'balance.csv?to=yesterday',
+      'balance.csv?book=nobody',
+      'statement.csv?name=revenue&to=yesterday',
+    ])
+      assert.equal((await finance.get(`/console/finance/${path}`)).status, 400, path)
+    for (const path of [
       'balance?before=x',
       'account?name=revenue&before=x',
       'verifications?before=x',

@@ -7,7 +7,6 @@ import type { Moment } from '../../books/finance/moment.ts'
 import { isRange } from '../../books/finance/reader.ts'
 import { statementCsv } from '../../books/finance/statement.ts'
 import type { Span } from '../../books/finance/trial-balance.ts'
-import { refuse } from '../../platform/http/errors.ts'
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import { parsePosition, positionToken } from '../../terms/position.ts'
 import { fieldOf, problemsOf, untyped } from '../frame/form.ts'
@@ -15,7 +14,7 @@ import { pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
 import { timeText } from '../frame/text.ts'
 import { type ConsolePage, type Outcome, type PersonVisit, personPage, show } from '../pages/page.ts'
 import { linkedText } from '../staff/trail.ts'
-import { kept, namedAccount, problemOf, questionOf, textOf } from './asked.ts'
+import { kept, namedAccount, problemOf, questionOf, refuseProblems, textOf } from './asked.ts'
 import type { FinanceDeps } from './deps.ts'
 import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
@@ -194,6 +193,8 @@ async function* statementFile(
     // An entry may have several lines of one account: the last one may go on in the next piece.
     const last = lines.at(-1)?.position ?? span.position
     const whole = lines.length < linesAtOnce ? lines : lines.filter(({ position }) => position < last)
+    if (whole.length === 0 && lines.length > 0)
+      throw new Error(`the entry at ${last} has ${linesAtOnce} lines of one account or more`)
     const text = `${statementCsv({ ...statement, lines: whole })}\n`
     yield heading ? text : text.slice(text.indexOf('\n') + 1)
     if (lines.length < linesAtOnce) return
@@ -205,8 +206,7 @@ async function* statementFile(
 const statementCsvOf = async (deps: FinanceDeps, { query, nowMs }: PersonVisit): Promise<Outcome> => {
   const head = await deps.journalHead()
   const { asked, problems, typed } = questionOf(query, head, nowMs)
-  const [problem] = Object.values(problems)
-  if (problem !== undefined) throw refuse('invalid_parameter', problem)
+  refuseProblems(problems)
   const book = typed.book === '' ? null : typed.book
   const found = await namedAccount(deps.pool, textOf(query, 'name'), { book, below: true })
   const { span } = await deps.reader.account(asked, head, found)

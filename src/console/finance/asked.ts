@@ -47,6 +47,12 @@ export const questionOf = (query: URLSearchParams, head: number, nowMs: number):
   return { asked: { asOf: to }, problems: { from: 'It must not be after the other one.' }, typed }
 }
 
+/** A file has no field to answer beside: what was typed wrong is refused. @throws invalid_parameter */
+export const refuseProblems = (problems: Problems): void => {
+  const [problem] = Object.values(problems)
+  if (problem !== undefined) throw refuse('invalid_parameter', problem)
+}
+
 /** What was typed and is not empty, for links. */
 export const kept = (fields: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''))

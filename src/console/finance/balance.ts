@@ -8,7 +8,7 @@ import { createGathered } from '../../platform/postgres/gathered.ts'
 import { fieldOf, problemsOf, untyped } from '../frame/form.ts'
 import { pagedOf, pageRows, pagerOf } from '../frame/table.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../pages/page.ts'
-import { checkBook, kept, problemOf, questionOf, textOf } from './asked.ts'
+import { checkBook, kept, problemOf, questionOf, refuseProblems, textOf } from './asked.ts'
 import type { FinanceDeps } from './deps.ts'
 import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
@@ -127,7 +127,8 @@ export const balancePages = (finance: FinanceDeps): readonly ConsolePage[] => {
       summary: 'The trial balance as a file',
       for: ['finance'],
       show: async (visit) => {
-        const { books } = await ask(deps, visit)
+        const { books, problems } = await ask(deps, visit)
+        refuseProblems(problems)
         return {
           kind: 'file',
           name: 'trial-balance.csv',
