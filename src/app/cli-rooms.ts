@@ -27,6 +27,7 @@ import { registerWallet } from '../money/ledger/cli.ts'
 import { registerNotices } from '../outbound/notices/cli.ts'
 import { registerWebhooks } from '../outbound/webhooks/cli.ts'
 import type { Cli } from '../platform/cli/cli.ts'
+import { registerDemo } from './demo/cli.ts'
 import { registerDoctor } from './doctor/cli.ts'
 import { registerFreelistCommands } from './freelist/cli.ts'
 import { allMigrations } from './migrations.ts'
@@ -65,5 +66,6 @@ export const rooms = [
   registerProjections,
   registerScrapers,
   registerWork,
+  registerDemo,
   registerDoctor,
 ] as const

@@ -19,9 +19,9 @@ import { seedDemo } from './demo/seed.ts'
 import { openOneOffChecks } from './freelist/open-checking.ts'
 import type { ConsoleStart } from './greeting.ts'
 import { listen, urlOf } from './listen.ts'
-import { createLivePrices } from './live-prices.ts'
+import { createLivePrices, type LivePrices } from './live-prices.ts'
 import { createRegistry, createRunnerMetrics, registerGauges } from './metrics.ts'
-import { openPayments } from './open-payments.ts'
+import { openPayments, type Payments } from './open-payments.ts'
 import { openProviders } from './open-providers.ts'
 import { openScrapers } from './open-scraping.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
@@ -37,6 +37,8 @@ export type FareboxOptions = {
   readonly roles: readonly Role[]
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
+  /** As of `openCore`. */
+  readonly clock?: Clock
   readonly monotonicMs: MonotonicClock
   readonly logger: Logger
   /** Called once the database is open and has its tables of this version: processes beside this one may use it. */
@@ -48,6 +50,8 @@ export type FareboxOptions = {
 export type Farebox = {
   readonly core: Core
   readonly projecting: Projecting
+  readonly payments: Payments
+  readonly prices: LivePrices
   readonly registry: Registry
   /** E.g. `http://127.0.0.1:3000`; null without the role `http`. */
   readonly baseUrl: string | null
@@ -93,6 +97,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     config,
     role: 'server',
     systemClock,
+    ...(options.clock && { clock: options.clock }),
     logger,
     hooks,
     metrics: createRunnerMetrics(registry),
@@ -179,6 +184,8 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   return {
     core,
     projecting,
+    payments,
+    prices,
     registry,
     baseUrl,
     insideUrl,

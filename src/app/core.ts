@@ -67,6 +67,8 @@ export type CoreOptions = {
   readonly makes?: boolean
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
+  /** The service's clock where it is another than the system's, as in the demo's history; it never goes back. */
+  readonly clock?: Clock
   readonly logger: Logger
   readonly hooks: CrashHooks
   readonly metrics?: RunnerMetrics
@@ -152,7 +154,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
   const keys = await withFilesIn(config.dataDir, () => loadKeys(config, inUse))
   await checkKeys(pool, keys)
 
-  const clock: Clock = () => systemClock() + config.clockOffsetMs
+  const clock: Clock = options.clock ?? (() => systemClock() + config.clockOffsetMs)
   const tellClock = (problem: string | null): void =>
     problem === null
       ? logger.warn('the clock is right again')

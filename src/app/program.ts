@@ -160,13 +160,13 @@ export const runCli = async (
       <Arguments extends readonly unknown[]>(
         work: (
           config: Config,
-          open: () => ReturnType<CliDeps['open']>,
+          open: (options?: { readonly makes: boolean }) => ReturnType<CliDeps['open']>,
           ...given: Arguments
         ) => Promise<CliOutput>,
       ) =>
       (...given) =>
         act(given, async (done) => {
-          const open = () => deps.open({ makes: false })
+          const open = (options = { makes: false }) => deps.open(options)
           done(await work(readConfig(environment), open, ...(given.slice(0, -1) as unknown as Arguments)))
         }),
   }

@@ -6,7 +6,7 @@ import type { CommandRunner } from '../../platform/eventstore/commands/command.t
 import { handle } from '../../platform/eventstore/commands/handle.ts'
 import { decided } from '../../platform/eventstore/decision.ts'
 import type { Poller } from '../../platform/work/poller.ts'
-import { startWorklists, worklist } from '../../platform/work/worklist.ts'
+import { startWorklists, type WorkOf, worklist } from '../../platform/work/worklist.ts'
 import { stockStream } from '../../terms/streams.ts'
 import { decideExpiry } from './decide.ts'
 import { stockFold } from './fold.ts'
@@ -21,18 +21,17 @@ const maxRentalsAStock = 500
 const maxStocksARun = 1_000
 
 /**
- * Ends rentals whose time is over, so that their addresses go back to stock. What is over is decided by the stock
- * stream, on the injected clock; the read model only says where to look.
+ * Rentals whose time is over, so that their addresses go back to stock. What is over is decided by the stock stream, on the
+ * injected clock; the read model only says where to look.
  */
-export const startRentalExpiry = (deps: {
-  readonly pool: pg.Pool
+export const rentalsOver = ({
+  runner,
+  clock,
+}: {
   readonly runner: CommandRunner
   readonly clock: Clock
-  readonly logger: Logger
-  readonly intervalMs?: number
-}): Poller => {
-  const { pool, runner, clock, logger } = deps
-  const overdue = worklist<Due>({
+}): WorkOf =>
+  worklist<Due>({
     name: 'rentals-over',
     read: `select product_id, country, array_agg(proxy_id) as proxy_ids
              from (select product_id, country, proxy_id,
@@ -51,6 +50,15 @@ export const startRentalExpiry = (deps: {
       )
     },
   })
-  const intervalMs = deps.intervalMs ?? 1_000
-  return startWorklists({ name: 'rental-expiry', intervalMs, pool, logger, lists: [overdue] })
+
+/** Ends rentals whose time is over. */
+export const startRentalExpiry = (deps: {
+  readonly pool: pg.Pool
+  readonly runner: CommandRunner
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): Poller => {
+  const { pool, logger, intervalMs = 1_000 } = deps
+  return startWorklists({ name: 'rental-expiry', intervalMs, pool, logger, lists: [rentalsOver(deps)] })
 }

@@ -4,7 +4,7 @@ import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { OrderId, SubscriptionId } from '../../kernel/ids.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import type { Poller } from '../../platform/work/poller.ts'
-import { handlersTimeMs, startWorklists, worklist } from '../../platform/work/worklist.ts'
+import { handlersTimeMs, startWorklists, type WorkOf, worklist } from '../../platform/work/worklist.ts'
 import { readOrder } from '../orders/read-order.ts'
 import type { Renewals } from './renewals.ts'
 import type { Subscriptions } from './service.ts'
@@ -14,12 +14,7 @@ const maxARun = 200
 type OpenPeriod = { readonly order_id: OrderId; readonly opened_at: string }
 type Due = { readonly subscription_id: SubscriptionId; readonly due_at: string }
 
-/**
- * Renews, cancels and expires subscriptions when they are due, and tells subscriptions of periods that a crash left
- * paid and unheard of. Several processes may run it.
- */
-export const startRenewals = (deps: {
-  readonly pool: pg.Pool
+export type RenewalDeps = {
   readonly log: EventLog
   readonly subscriptions: Subscriptions
   readonly renewals: Renewals
@@ -27,9 +22,11 @@ export const startRenewals = (deps: {
   readonly refresh: () => Promise<void>
   readonly clock: Clock
   readonly logger: Logger
-  readonly intervalMs?: number
-}): Poller => {
-  const { pool, log, subscriptions, renewals, refresh, clock, logger } = deps
+}
+
+/** What is due of subscriptions: periods to pay, ends, and periods that a crash left paid and unheard of. */
+export const renewalLists = (deps: RenewalDeps): readonly WorkOf[] => {
+  const { log, subscriptions, renewals, refresh, clock, logger } = deps
 
   const open = worklist<OpenPeriod>({
     name: 'open-periods',
@@ -65,11 +62,16 @@ export const startRenewals = (deps: {
         throw error
       }),
   })
-  return startWorklists({
-    name: 'renewals',
-    intervalMs: deps.intervalMs ?? 1_000,
-    pool,
-    logger,
-    lists: [open, due],
-  })
+  return [open, due]
+}
+
+/**
+ * Renews, cancels and expires subscriptions when they are due, and tells subscriptions of periods that a crash left
+ * paid and unheard of. Several processes may run it.
+ */
+export const startRenewals = (
+  deps: RenewalDeps & { readonly pool: pg.Pool; readonly intervalMs?: number },
+): Poller => {
+  const { pool, logger, intervalMs = 1_000 } = deps
+  return startWorklists({ name: 'renewals', intervalMs, pool, logger, lists: renewalLists(deps) })
 }

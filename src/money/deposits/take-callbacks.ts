@@ -14,8 +14,6 @@ import { bearDispute } from './disputes.ts'
 import type { Deposits } from './service.ts'
 
 type Deps = {
-  readonly workers: Workers
-  readonly inbox: Inbox
   readonly gateways: Gateways
   readonly deposits: Deposits
   readonly wallets: Wallets
@@ -59,7 +57,14 @@ const takeDispute = async (deps: Deps, live: LiveGateway, report: DisputeReport)
   return outcome
 }
 
-const take = async (deps: Deps, entry: InboxEntry): Promise<string> => {
+/**
+ * Asks the provider what a callback is about and does what it says; what became of it, for the inbox.
+ * @throws GatewayUnavailable, CommandOverload
+ */
+export const takeCallback = async (
+  deps: Deps,
+  entry: Pick<InboxEntry, 'gateway_id' | 'reference'>,
+): Promise<string> => {
   const live = await deps.gateways.byId(entry.gateway_id)
   if (!live) throw new GatewayUnavailable(`gateway ${entry.gateway_id} is not to be had here`)
   const report = await live.gateway.fetch(entry.reference)
@@ -75,13 +80,18 @@ const defaultSweepMs = 3_600_000
  * down is asked again later, for ever; everything else is done with, and logged where money was named and none moved.
  */
 export const startCallbackReactor = (
-  deps: Deps & { readonly pollMs?: number; readonly sweepMs?: number },
+  deps: Deps & {
+    readonly workers: Workers
+    readonly inbox: Inbox
+    readonly pollMs?: number
+    readonly sweepMs?: number
+  },
 ): Pick<RunningQueue, 'wake' | 'stop'> => {
   const { inbox, logger } = deps
   const work = async (entry: InboxEntry): Promise<Outcome> => {
     const { gateway_id: gatewayId, reference } = entry
     try {
-      const result = await take(deps, entry)
+      const result = await takeCallback(deps, entry)
       deps.hooks.at('payment-credited')
       logger.info({ gatewayId, reference, outcome: result }, 'a payment callback was taken')
       return { kind: 'done', result }

@@ -82,7 +82,9 @@ export type Cli<Settings extends CliSettings = CliSettings> = {
   openingAction<Arguments extends readonly unknown[]>(
     work: (
       config: Settings,
-      open: () => Promise<{ readonly context: CliContext; close(): Promise<void> }>,
+      open: (options?: {
+        readonly makes: boolean
+      }) => Promise<{ readonly context: CliContext; close(): Promise<void> }>,
       ...given: Arguments
     ) => Promise<CliOutput>,
   ): (...given: readonly unknown[]) => Promise<void>
