@@ -62,7 +62,7 @@ export const registerDemo = (program: Command, cli: Cli<Config>): void => {
       '--customers <n>',
       'accounts that come in that time, beside those of the demo',
       wholeNumber(0, 1_000),
-      60,
+      120,
     )
     .option('--seed <text>', 'another one tells another story', seedOption, 'farebox')
     .addHelpText('after', help)

@@ -214,7 +214,7 @@ const scrapers = [
 const scrapingHabit = (person: Person, { shop }: World): Habit => {
   const { client, random, scale, since } = person
   const favourite = random.whole(0, scrapers.length - 1)
-  const dailyCalls = 5 * scale
+  const dailyCalls = 3 * scale
   return (day) => {
     const calls = Math.min(60, Math.round(dailyCalls * day.demand * growth(day, since) * random.spread(0.4)))
     const call = async (): Promise<void> => {

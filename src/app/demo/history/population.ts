@@ -61,11 +61,11 @@ const emailOf = (n: number): string => {
 
 const usualWork: Readonly<Record<HabitKind, number>> = {
   traffic: 42,
-  addresses: 24,
+  addresses: 22,
   subscription: 14,
   scraping: 12,
   unlimited: 4,
-  reseller: 4,
+  reseller: 6,
 }
 
 const rails = { card: 62, crypto: 30, alipay: 8 } as const

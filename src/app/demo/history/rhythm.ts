@@ -38,5 +38,7 @@ const ofHour = [
 const allHours = ofHour.reduce((sum, share) => sum + share, 0)
 
 /** The share of a day's work in an hour UTC, of somebody so many hours east of there; a day's shares add up to 1. */
-export const shareOfHour = (hour: number, eastHours: number): number =>
-  ofHour[(((hour + eastHours) % 24) + 24) % 24]! / allHours
+export const shareOfHour = (hour: number, eastHours: number): number => {
+  const there = (((hour + eastHours) % 24) + 24) % 24
+  return (ofHour[there] ?? 0) / allHours
+}

@@ -55,8 +55,11 @@ export const tellHistory = async (
     if (!demo?.fresh || baseUrl === null)
       throw new CliRefusal('has_history', 'another process made the demo meanwhile: nothing was added to it')
     const told = await fillHistory({ ...farebox, baseUrl }, demo.demo, clock, asked, options.onStep)
+    const { days, customers, seed } = asked
     return {
-      ...asked,
+      days,
+      customers,
+      seed,
       ...told,
       from: new Date(clock.firstMs).toISOString(),
       to: new Date(endMs).toISOString(),
