@@ -130,7 +130,7 @@ ${card('Owed after chargebacks, USD', sumOf(receivable), 'assets:receivable')}
 ${card('Came in at gateways, USD', sumOf(gateways), 'assets:gateway')}
 </div>
 <h2>Revenue by family</h2>
-<p class="soft">Sales less refunds, by day (UTC). A day on which more came back than was sold has no bar; its account has the lines.</p>
+<p class="soft">Sales less refunds, by day (UTC). A day on which more came back than was sold hangs below the line.</p>
 ${plotsOf(days, revenue, { sign: -1n, empty: 'Nothing was sold in these days.' })}
 <h2>Cost</h2>
 <p class="soft">What the service's own book spent: goodwill, corrections. What suppliers charge is not in the books.</p>

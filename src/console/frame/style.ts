@@ -70,7 +70,7 @@ dl.facts { display: grid; grid-template-columns: minmax(8rem, auto) minmax(0, 1f
 ol.timeline { list-style: none; padding: 0; margin: .6rem 0; border-left: 2px solid var(--line); } ol.timeline > li { padding: .1rem 0 .9rem 1rem; position: relative; } ol.timeline > li::before { content: ""; position: absolute; left: -6px; top: .55em; width: 10px; height: 10px; border-radius: 50%; background: var(--accent); }
 .same { margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: .8rem; color: var(--soft); } .same pre { overflow-x: auto; background: var(--tint); color: var(--ink); padding: .7rem .9rem; border-radius: 8px; margin: .4rem 0; }
 pre.result { overflow: auto; max-height: 32rem; background: var(--tint); padding: .7rem .9rem; border-radius: 8px; white-space: pre-wrap; }
-.plot { width: 100%; height: auto; display: block; } .plot rect { fill: var(--accent); } .plot line { stroke: var(--line); } .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: .82rem; margin: .2rem 0 .4rem; max-width: none; }
+.plot { width: 100%; height: auto; display: block; } .plot rect { fill: var(--accent); } .plot .below { fill: var(--bad); } .plot line { stroke: var(--line); } .axis { display: flex; justify-content: space-between; color: var(--soft); font-size: .82rem; margin: .2rem 0 .4rem; max-width: none; }
 ul.legs { list-style: none; padding: 0; margin: .2rem 0; font-variant-numeric: tabular-nums lining-nums; }
 meter { width: 7rem; height: .8rem; }
 @media (min-width: 60rem) {

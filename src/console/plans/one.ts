@@ -13,6 +13,15 @@ import { usageOf } from './usage.ts'
 
 const fact = (name: string, value: Html | string): Html => html`<dt>${name}</dt><dd>${value}</dd>\n`
 
+const shownOrders = 3
+
+/** The orders of a plan, newest first: a plan that is topped up for a year has many. */
+const ordersOf = (ids: readonly string[]): Html => {
+  const links = ids.map((id) => html`<p><a href="/console/orders/${id}">${idText(id)}</a></p>`)
+  const earlier = links.slice(shownOrders)
+  return html`${links.slice(0, shownOrders)}${earlier.length === 0 ? nothing : html`<details><summary>${earlier.length} earlier</summary>${earlier}</details>`}`
+}
+
 /** One plan with its usage, and its label. */
 export const onePlanPages = (deps: PlanPagesDeps): readonly ConsolePage[] => {
   const { planOf, productOf, nameOf } = createPlanFinder(deps)
@@ -45,10 +54,7 @@ ${fact('Began', timeText(plan.started_at))}
 ${fact('Ends', timeText(plan.expires_at))}
 ${fact('Gateway', html`<code>${host}:${port}</code>`)}
 ${fact('Whitelist', html`<a href="${planPath(plan.plan_id, '/whitelist')}">${countText(plan.whitelist_count, 'address', 'addresses')}</a>`)}
-${fact(
-  'Orders',
-  html`${plan.order_ids.map((id) => html`<p><a href="/console/orders/${id}">${idText(id)}</a></p>`)}`,
-)}</dl>
+${fact('Orders', ordersOf(plan.order_ids))}</dl>
 ${usage.shown}
 <h2>Label</h2>
 <form method="post" action="${planPath(plan.plan_id)}" class="stack" novalidate>

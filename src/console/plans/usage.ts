@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { type Bucket, readUsage, type UsageBucket } from '../../gateway/budget/usage-reads.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { type Html, html } from '../../platform/pages/html.ts'
+import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import { plotOf } from '../customer/plot.ts'
 import { tableOf } from '../frame/table.ts'
 import { bytesText, countText, timeText } from '../frame/text.ts'
@@ -66,15 +66,14 @@ export const usageOf = async (
       ? html`<strong>${label}</strong> `
       : html`<a href="/console/plans/${planId}?usage=${name}#usage">${label}</a> `,
   )
+  const failures = sum((each) => each.failures)
+  const firstDay = isoTime(range.fromMs).slice(0, 10)
   const shown = html`<h2 id="usage">Usage</h2>
 <p>${links}</p>
 <p>${bytesText(sum(bytes))}, ${countText(
     sum(({ connections }) => connections),
     'connection',
-  )}, ${countText(
-    sum(({ failures }) => failures),
-    'failure',
-  )}. The last seconds may be missing.</p>
+  )}, ${countText(failures, 'failure')}. The last seconds may be missing.</p>
 ${
   busy.length === 0
     ? html`<div class="empty"><p>Nothing went through the lines in this time.</p></div>`
@@ -83,7 +82,10 @@ ${plotOf(
   `Traffic by ${bucket}`,
   buckets.map((each) => ({ label: nameOf(each), value: bytes(each), text: bytesText(bytes(each)) })),
 )}
-<h3>Failures by ${bucket}</h3>
+${
+  failures === 0
+    ? nothing
+    : html`<h3>Failures by ${bucket}</h3>
 ${plotOf(
   `Failures by ${bucket}`,
   buckets.map((each) => ({
@@ -91,7 +93,8 @@ ${plotOf(
     value: each.failures,
     text: countText(each.failures, 'failure'),
   })),
-)}
+)}`
+}
 <details><summary>The figures</summary>
 ${tableOf({
   caption: `Usage by ${bucket}, oldest first`,
@@ -120,16 +123,17 @@ ${tableOf({
 <h3>Hosts</h3>
 ${
   usage.countsHosts
-    ? tableOf({
-        caption: 'Hosts with the most traffic, over whole days',
-        rows: usage.hosts,
-        empty: html`<p>None yet.</p>`,
-        columns: [
-          { title: 'Host', head: true, cell: ({ host }) => (host === '*' ? 'all others' : host) },
-          { title: 'Traffic', number: true, cell: (host) => bytesText(host.bytes) },
-          { title: 'Connections', number: true, cell: ({ connections }) => String(connections) },
-        ],
-      })
+    ? html`<p class="soft">Counted by whole days (UTC), from ${firstDay} on.</p>
+${tableOf({
+  caption: 'Hosts with the most traffic, over whole days',
+  rows: usage.hosts,
+  empty: html`<p>None yet.</p>`,
+  columns: [
+    { title: 'Host', head: true, cell: ({ host }) => (host === '*' ? 'all others' : host) },
+    { title: 'Traffic', number: true, cell: (host) => bytesText(host.bytes) },
+    { title: 'Connections', number: true, cell: ({ connections }) => String(connections) },
+  ],
+})}`
     : html`<p>Hosts of this plan are not counted.</p>`
 }`
   const query = new URLSearchParams({ bucket, from: isoTime(range.fromMs), to: isoTime(range.toMs) })

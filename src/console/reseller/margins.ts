@@ -93,7 +93,7 @@ const margins = async (deps: ResellerPagesDeps, { account, query, nowMs }: Accou
     body: html`${monthLinks(marginsPath, month, nowMs)}
 ${cardsOf(sumOf(days.margins))}
 <h2>Margin by day</h2>
-<p class="soft">Refunds count on the day that they were made. A day that lost money has no bar.</p>
+<p class="soft">Refunds count on the day that they were made. A day that lost money hangs below the line.</p>
 ${plotOf('Margin on each day of the month, in USD', bars)}
 ${sumsTable('Margins by day, newest first', 'Day (UTC)', days.margins, ({ key }) => html`<a href="/console/reseller/statement?day=${key}">${key}</a>`)}
 <h2>By product</h2>
