@@ -27,6 +27,7 @@ const keyOf = (keyId: string, over: Partial<KeyIssue> = {}): KeyIssue => ({
   name: null,
   expiresAtMs: null,
   networks: null,
+  commitment: 'ab'.repeat(32),
   ...over,
 })
 
@@ -136,7 +137,11 @@ const withKey = (over: Partial<KeyIssue>): AccountState => {
 const rolled = (state: AccountState, atMs: number, overlapMs: number, over: { expiresAtMs?: number } = {}) =>
   decideRoll(
     state,
-    { keyId: 'old' as KeyId, overlapMs, next: { keyId: 'new' as KeyId, displayPrefix: 'fbx_next', ...over } },
+    {
+      keyId: 'old' as KeyId,
+      overlapMs,
+      next: { ...over, keyId: 'new' as KeyId, displayPrefix: 'fbx_next', commitment: 'cd'.repeat(32) },
+    },
     atMs,
   )
 

@@ -63,7 +63,8 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
     fact(accountStream(id), ...decision.events)
   }
   const keyId = 'key_golden' as KeyId
-  const free = { name: null, expiresAtMs: null, networks: null }
+  const commitment = 'c0ffee00'.repeat(8)
+  const free = { name: null, expiresAtMs: null, networks: null, commitment }
   const issue = { keyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_abcd', ...free } as const
   const held = { name: 'shop', expiresAtMs: now() + 90 * 86_400_000, networks: ['203.0.113.0/24'] }
   for (const id of [buyer, reseller])
@@ -76,7 +77,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   const roll = {
     keyId: 'key_other' as KeyId,
     overlapMs: 86_400_000,
-    next: { keyId: 'key_next' as KeyId, displayPrefix: 'fbx_next' },
+    next: { keyId: 'key_next' as KeyId, displayPrefix: 'fbx_next', commitment },
   }
   onAccount(reseller, (s) => accounts.decideRoll(s, roll, now()))
   onAccount(reseller, (s) => accounts.decideCap(s, { keyId: roll.next.keyId, dailyCapCents: 5_000 }))

@@ -31,6 +31,12 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
       seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${counted(seals.seals, 'seal')}`,
     'exported seals': seals.exported,
     'not sealed yet': seals.unsealed,
+    vault: result.vault
+      .map(
+        ({ table, checked, uncommitted, erased }) =>
+          `${table}: ${counted(checked, 'row')} as committed to, ${uncommitted} of before there were commitments and not checked, ${erased} erased`,
+      )
+      .join('; '),
     'read tables': compared
       .map(
         ({ group, tables, position }) => `${group}: ${tables} tables at position ${positionToken(position)}`,

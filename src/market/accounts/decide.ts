@@ -56,6 +56,8 @@ export type KeyIssue = {
   readonly expiresAtMs: number | null
   /** Where it works from; null for anywhere. */
   readonly networks: readonly string[] | null
+  /** Commits to its hash in the vault. */
+  readonly commitment: string
 }
 
 const issued = ({ name, expiresAtMs, networks, ...issue }: KeyIssue): KeyIssued['data'] => ({
@@ -93,6 +95,7 @@ export type KeyRoll = {
   readonly next: {
     readonly keyId: KeyId
     readonly displayPrefix: string
+    readonly commitment: string
     /** Left out: it lives as long as the former one was to live when it was issued. */
     readonly expiresAtMs?: number
   }
@@ -112,11 +115,12 @@ export const decideRoll = (state: AccountState, roll: KeyRoll, nowMs: number): A
   if (former.revoked) return refused({ code: 'key_revoked' })
   if (!keyWorks(former, nowMs)) return refused({ code: 'key_expired' })
   const { scopes, dailyCapCents, name, networks, capKeyId, lifetimeMs } = former
-  const { keyId, displayPrefix } = roll.next
+  const { keyId, displayPrefix, commitment } = roll.next
   const expiresAtMs = roll.next.expiresAtMs ?? (lifetimeMs === null ? null : nowMs + lifetimeMs)
   const refusal = refusalToIssue(state, expiresAtMs, nowMs)
   if (refusal) return refused(refusal)
-  const issue = issued({ keyId, displayPrefix, scopes, dailyCapCents, name, networks, expiresAtMs })
+  const kept = { scopes, dailyCapCents, name, networks }
+  const issue = issued({ keyId, displayPrefix, commitment, ...kept, expiresAtMs })
   const next: AccountEvent = { type: 'KeyIssued', data: { ...issue, rolledFrom: roll.keyId, capKeyId } }
   const endsAtMs = nowMs + roll.overlapMs
   // One that ends sooner by itself gets no longer life.

@@ -1,4 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { commitment } from '../../terms/commitment.ts'
 import { cents, flag, id, list, oneOf, orAbsent, orNull, text, time } from '../../terms/fields.ts'
 import { scopes } from '../../terms/scope.ts'
 
@@ -47,6 +48,7 @@ export const keyIssued = fact('KeyIssued', {
     ),
     rolledFrom: orAbsent(id('key', 'the key that it takes the place of')),
     capKeyId,
+    commitment: commitment('the hash of the key'),
   },
 })
 export const keyExpirySet = fact('KeyExpirySet', {

@@ -26,4 +26,6 @@ export const migrations: Migrations = {
       last_used_at timestamptz not null
     ) with (fillfactor = 50);
   `,
+  // Null for a key of before: no event commits to its hash.
+  '0203_key_salts': 'alter table vault.api_keys add column salt bytea',
 }

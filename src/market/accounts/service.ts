@@ -15,6 +15,7 @@ import {
   decideRevocation,
   decideRoll,
   decideUnblock,
+  type KeyIssue,
 } from './decide.ts'
 import { isEmail } from './email.ts'
 import { type AccountState, accountRef } from './fold.ts'
@@ -102,14 +103,14 @@ export const createAccounts = ({
     cause: Cause,
     decide: (
       state: AccountState,
-      fresh: { readonly keyId: KeyId; readonly displayPrefix: string },
+      fresh: Pick<KeyIssue, 'keyId' | 'displayPrefix' | 'commitment'>,
       nowMs: number,
     ) => AccountDecision,
   ): Promise<AccountsResult<{ readonly keyId: KeyId; readonly key: ApiKey }>> => {
     const key = generateKey()
     const keyId = newId<KeyId>('key', accountId)
-    await storeKey(pool, { hash: hashKey(key), keyId, accountId })
-    const fresh = { keyId, displayPrefix: displayPrefixOf(key) }
+    const commitment = await storeKey(pool, { hash: hashKey(key), keyId, accountId })
+    const fresh = { keyId, displayPrefix: displayPrefixOf(key), commitment }
     const result = await change(name, accountId, cause, (state, nowMs) => decide(state, fresh, nowMs))
     if (result.outcome === 'done') return { ...result, keyId, key }
     await dropKey(pool, keyId)

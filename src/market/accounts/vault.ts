@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { AccountId, KeyId } from '../../kernel/ids.ts'
+import { commitmentOf, freshSalt } from '../../platform/vault/commitment.ts'
 
 /**
  * The account id that an e-mail belongs to: the given one when the e-mail was free, else the one that took it before.
@@ -22,15 +23,18 @@ export const claimEmail = async (pool: pg.Pool, email: string, fresh: AccountId)
   throw new Error('an e-mail is neither free nor taken; the table vault.accounts needs a look')
 }
 
-/** Keeps a key's hash. The key works once its `KeyIssued` is in the log. */
+/** Keeps a key's hash, and gives what commits to it. The key works once its `KeyIssued` is in the log. */
 export const storeKey = async (
   pool: pg.Pool,
   key: { readonly hash: Buffer; readonly keyId: KeyId; readonly accountId: AccountId },
-): Promise<void> => {
+): Promise<string> => {
+  const salt = freshSalt()
   await pool.query(
-    'insert into vault.api_keys (hash, key_id, account_id) values ($1::bytea, $2::text, $3::text)',
-    [key.hash, key.keyId, key.accountId],
+    'insert into vault.api_keys (hash, key_id, account_id, salt) values ($1::bytea, $2::text, $3::text, $4::bytea)',
+    [key.hash, key.keyId, key.accountId, salt],
   )
+  const committed = { what: 'api-key', id: key.keyId, owner: key.accountId }
+  return commitmentOf(committed, Buffer.concat([salt, key.hash]))
 }
 
 /** Drops the hash of a key that was refused. */

@@ -1,5 +1,6 @@
 import type { ReadModel } from '../../../../projections/engine/read-model.ts'
 import { capRules } from './caps.ts'
+import { commitmentRules } from './commitments.ts'
 import { marginRules } from './margins.ts'
 import { movementRules } from './movements.ts'
 import { orderRules } from './orders.ts'
@@ -35,4 +36,5 @@ export const rules: readonly ReadModel[] = [
   payerRules,
   periodRules,
   scrapeRules,
+  commitmentRules,
 ]

@@ -12,6 +12,7 @@ export type Check =
   | 'postings'
   | 'invariants'
   | 'periods'
+  | 'vault'
   | 'append-only'
   | 'projections'
 
@@ -113,6 +114,7 @@ const checks: readonly Check[] = [
   'postings',
   'invariants',
   'periods',
+  'vault',
   'append-only',
   'projections',
 ]

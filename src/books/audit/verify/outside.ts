@@ -1,10 +1,11 @@
 import type pg from 'pg'
+import { vaultTables } from './vault-check.ts'
 
 /** Tables a verification does not look into, by schema, each list in the order of its names. */
 export type Outside = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
 
-/** It is held against the log; everything else in these schemas is not. */
-const checked = 'work.event_digests'
+/** They are held against the log; everything else in these schemas is not. */
+const checked: readonly string[] = ['work.event_digests', ...vaultTables]
 
 /** What lies outside of every verification, as this database has it: a table that a migration adds is named without a change here. */
 export const readOutside = async (pool: pg.Pool): Promise<Outside> => {
@@ -12,7 +13,7 @@ export const readOutside = async (pool: pg.Pool): Promise<Outside> => {
     `select n.nspname as schema, c.relname as name
        from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where n.nspname in ('engine', 'vault', 'work') and c.relkind in ('r', 'p') and not c.relispartition
-        and n.nspname || '.' || c.relname <> $1::text
+        and n.nspname || '.' || c.relname <> all ($1::text[])
       order by c.relname collate "C"`,
     [checked],
   )

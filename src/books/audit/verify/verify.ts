@@ -14,6 +14,7 @@ import { createRederivation, type GroupSummary, type Rederivation } from './rede
 import { openScratch } from './scratch.ts'
 import { createSealCheck, type SealSummary } from './seal-check.ts'
 import { createSequenceCheck } from './sequence-check.ts'
+import { checkVault, type VaultSummary } from './vault-check.ts'
 import { readViolations } from './violations.ts'
 
 export type VerifyPhase = 'log' | 'order' | 'projections'
@@ -34,6 +35,7 @@ export type VerifyResult = {
   readonly events: number
   readonly streams: number
   readonly seals: SealSummary
+  readonly vault: readonly VaultSummary[]
   readonly groups: readonly GroupSummary[]
   /** In the order of the log, at most a hundred of each check; empty when nothing is wrong. */
   readonly findings: readonly Finding[]
@@ -160,6 +162,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     const { streams } = await sequence.end(events)
     await kept.written()
     await readViolations(placesSession.client, schema, findings)
+    const vault = await checkVault(placesSession.client, schema, findings)
     if (logInPostgres) await checkAppendOnly(pool, findings)
     report('projections', 0, 0, tables)
     const compared: GroupSummary[] = []
@@ -172,6 +175,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       events,
       streams,
       seals: sealed,
+      vault,
       groups: compared,
       findings: findings.list(),
       findingCount: findings.count,

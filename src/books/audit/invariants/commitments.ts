@@ -1,0 +1,52 @@
+import type { ReadModel, Table } from '../../../../projections/engine/read-model.ts'
+import type { AccountEvent } from '../../../market/accounts/events.ts'
+import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
+import type { Committed } from '../../../platform/vault/commitment.ts'
+
+/** A value of the vault that an event names; `digest` is null where the event, of an older release, commits to nothing. */
+type Named = Committed & { readonly digest: string | null }
+
+type CommitmentRow = { position: number; what: string; id: string; owner: string; digest: string | null }
+
+/** What `verify/vault-check.ts` holds against the vault. */
+export const commitmentsTable: Table<CommitmentRow> = {
+  name: 'audit_commitments',
+  columns: {
+    position: { type: 'bigint' },
+    what: { type: 'text' },
+    id: { type: 'text' },
+    owner: { type: 'text' },
+    digest: { type: 'text', nullable: true },
+  },
+  key: ['position', 'id'],
+  indexes: [],
+  appendOnly: true,
+}
+
+type Known = RecordedEvent<AccountEvent>
+
+/** Behind the first dash of a stream's name. */
+const ownerOf = ({ stream }: RecordedEvent): string => stream.slice(stream.indexOf('-') + 1)
+
+const namedBy = (event: Known): readonly Named[] => {
+  switch (event.type) {
+    case 'KeyIssued': {
+      const { keyId, commitment = null } = event.data
+      return [{ what: 'api-key', id: keyId, owner: ownerOf(event), digest: commitment }]
+    }
+    default:
+      return []
+  }
+}
+
+/** What events commit to, of what stands in the vault: every event for itself, so that none takes another's back. */
+export const commitmentRules: ReadModel = {
+  name: 'audit-commitments',
+  version: 1,
+  tables: [commitmentsTable],
+  reads: () => [],
+  apply: (event, rows) => {
+    for (const named of namedBy(event as Known))
+      rows.add(commitmentsTable, { position: event.position, ...named })
+  },
+}
