@@ -1,8 +1,5 @@
 import type pg from 'pg'
-import type { Clock, MonotonicClock } from '../kernel/clock.ts'
-
-/** Decisions of several processes are compared by time, so a process may be this far from Postgres's clock at most. */
-const maxSkewMs = 2_000
+import { type Clock, type MonotonicClock, maxSkewMs } from '../kernel/clock.ts'
 
 export type ClockGuard = {
   /** Null while the clock is right, else what is wrong with it: then nothing is decided here. */

@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
+import { laterThan } from '../books/audit/past-times.ts'
 import { startPeriodGuard } from '../books/periods/guard.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type Closing, opening } from '../kernel/closing.ts'
@@ -204,6 +205,7 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     log,
     lulls,
     clock,
+    laterThan,
     newEventId,
     codec,
     logger,

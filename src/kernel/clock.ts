@@ -4,6 +4,11 @@ export type Clock = () => number
 /** Milliseconds of a clock that never goes back and that nobody sets, from any start: for durations alone. */
 export type MonotonicClock = () => number
 
+/** Decisions of several processes are compared by time, so a process may be this far from Postgres's clock at most. */
+export const maxSkewMs = 2_000
+/** Two processes may be twice that apart, and a decision takes a while. What is later than a clock by more is of its future. */
+export const maxAheadMs = 5_000
+
 type Written = { readonly ms: number; readonly time: string }
 
 let last: Written = { ms: Number.NaN, time: '' }

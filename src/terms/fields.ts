@@ -14,6 +14,8 @@ export type FieldMeta = {
   /** What a number counts, e.g. `micro-dollars`. */
   readonly unit?: string
   readonly sign?: Sign
+  /** A time that has come when its event is recorded. */
+  readonly past?: true
   /** The name under which docs/events.md shows it once, for all fields that have it. */
   readonly id?: string
 }
@@ -45,6 +47,10 @@ export const anyId = <Id extends string = string>(description: string): z.ZodTyp
 /** ISO 8601 UTC. */
 export const time = (description: string): z.ZodType<string> =>
   described(z.iso.datetime(), { description, unit: 'ISO 8601 UTC' })
+
+/** As `time`, of what has happened when the event is recorded: a later one is of the future (docs/decisions/0072). */
+export const pastTime = (description: string): z.ZodType<string> =>
+  described(z.iso.datetime(), { description, unit: 'ISO 8601 UTC', past: true })
 
 /** Lower-case hex of so many bytes. */
 export const hex = (bytes: number, description: string): z.ZodType<string> =>

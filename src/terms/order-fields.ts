@@ -10,6 +10,7 @@ import {
   oneOf,
   orAbsent,
   orNull,
+  pastTime,
   type ShapeValue,
   text,
   time,
@@ -109,7 +110,7 @@ export const orderFields = {
   fingerprint: text(
     'SHA-256 over method, route, canonical product, body and customer (docs/http-api.md, "Requests")',
   ),
-  createdAt: time('when it was decided'),
+  createdAt: pastTime('when it was decided'),
 }
 
 /**

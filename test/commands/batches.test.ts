@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { CommandOverload } from '../../src/platform/eventstore/commands/command.ts'
 import { AppendRejected } from '../../src/platform/eventstore/errors.ts'
 import { until } from '../support/until.ts'
 import { codec, move, note, noteFold, pay, purse, purseFold, purseIn, runnerOver } from './purse.ts'
@@ -7,6 +8,7 @@ import { gate, postgresWorld } from './world.ts'
 
 const a = purse('a')
 const b = purse('b')
+const c = purse('c')
 
 test('commands that wait are decided in arrival order on what the former ones leave, in one append', async (t) => {
   const { wire } = await postgresWorld(t)
@@ -161,7 +163,7 @@ test('an append above 1 MiB fails its own command only', async (t) => {
 
 test('events carry who and why, and a time that never runs back within the streams of a command', async (t) => {
   const { wire, elsewhere } = await postgresWorld(t)
-  const times = [5_000_000, 1_000_000, 1_000_000]
+  const times = [5_000_000, 4_996_000, 4_996_000]
   let now = 0
   const runner = runnerOver(wire, { clock: () => now })
   const actor = { kind: 'operator', name: 'ann' } as const
@@ -174,9 +176,9 @@ test('events carry who and why, and a time that never runs back within the strea
       actor,
     })
   }
-  now = 2_000_000
+  now = 4_997_000
   await runner.run(pay(a, 'late', 1))
-  const later = runnerOver(elsewhere, { clock: () => 3_000_000 })
+  const later = runnerOver(elsewhere, { clock: () => 4_998_000 })
   await later.run(move(a, 'elsewhere', 1))
   const metadata = (await elsewhere.readAll(0, 100)).map((stored) => codec.decode(stored).metadata)
   assert.deepEqual(metadata[0], {
@@ -187,6 +189,34 @@ test('events carry who and why, and a time that never runs back within the strea
   })
   assert.ok(metadata.every(({ recordedAt }) => recordedAt === '1970-01-01T01:23:20.000Z'))
   assert.equal(metadata[1]!.causationId, null)
+})
+
+test('nothing is written behind an event of the future, and nothing that says so itself; the others of the batch land', async (t) => {
+  const { wire } = await postgresWorld(t)
+  let now = 5_000_000
+  const laterThan = ({ type }: { readonly type: string }, latest: string) =>
+    type === 'Tomorrow' ? { field: 'at', at: latest } : null
+  const runner = runnerOver(wire, { clock: () => now, laterThan })
+  await runner.run(move(a, 'ahead', 1))
+  now -= 5_001
+  const [behind, beside, says] = await Promise.allSettled([
+    runner.run(pay(a, 'behind', 1)),
+    runner.run(move(b, 'beside', 1)),
+    runner.run({
+      ...move(c, 'says', 1),
+      decide: () => ({ appends: [{ stream: c, events: [{ type: 'Tomorrow', data: {} }] }], answer: null }),
+    }),
+  ])
+  assert.ok(behind!.status === 'rejected' && behind.reason instanceof CommandOverload)
+  assert.match(
+    behind.reason.message,
+    /ends with an event of the future, recorded at 1970-01-01T01:23:20.000Z/,
+  )
+  assert.equal(beside!.status, 'fulfilled')
+  assert.ok(says!.status === 'rejected' && says.reason instanceof AppendRejected)
+  assert.equal((await wire.readAll(0, 100)).length, 2)
+  now += 1
+  await runner.run(pay(a, 'behind', 1))
 })
 
 test('a stream is used with one fold and named once in a command', async (t) => {

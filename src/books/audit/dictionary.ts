@@ -46,6 +46,9 @@ export const facts: readonly Fact[] = [
 
 const byType: ReadonlyMap<string, Fact> = new Map(facts.map((fact) => [fact.type, fact]))
 
+/** How a kind of event is declared; null: it is none of ours. */
+export const factOf = (type: string): Fact | null => byType.get(type) ?? null
+
 /** What is wrong with an event's data by its declaration; null when nothing is. */
 export const dataProblem = (type: string, data: unknown): string | null => {
   const fact = byType.get(type)

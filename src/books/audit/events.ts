@@ -1,5 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { anyId, hex, time, whole } from '../../terms/fields.ts'
+import { anyId, hex, pastTime, whole } from '../../terms/fields.ts'
 
 /** The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex. */
 const stream = 'seal'
@@ -15,7 +15,7 @@ export const logSealed = fact('LogSealed', {
     ),
     throughEventId: anyId('the last of them'),
     digest: hex(32, 'the running digest after it'),
-    sealedAt: time('when'),
+    sealedAt: pastTime('when'),
     publicKey: hex(32, 'Ed25519'),
     signature: hex(64, 'over the statement of docs/seals.md'),
   },
@@ -34,7 +34,7 @@ export const sealKeyRotated = fact('SealKeyRotated', {
     sealedDigest: hex(32, 'of that seal; that of an empty log before the first'),
     previousPublicKey: hex(32, 'the key before'),
     publicKey: hex(32, 'the key from here on'),
-    rotatedAt: time('when'),
+    rotatedAt: pastTime('when'),
     signature: hex(64, 'over the statement of docs/seals.md, by the previous key'),
   },
 })

@@ -102,6 +102,7 @@ const verify = async (context: CliContext, given: Given): Promise<CliOutput> => 
       {
         runId,
         ...options,
+        clock,
         onProgress: ({ phase, done, total, count }) => {
           const unit = phase === 'projections' ? 'tables' : 'events'
           if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)

@@ -1,5 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { anyId, hex, orNull, text, time, whole } from '../../terms/fields.ts'
+import { anyId, hex, orNull, pastTime, text, whole } from '../../terms/fields.ts'
 
 /** The `period-{yyyy-mm}` stream. The cut-off comes first. */
 const stream = 'period-{yyyy-mm}'
@@ -10,7 +10,7 @@ export const periodCutOff = fact('PeriodCutOff', {
   stream,
   means:
     'From here on the month cannot change: this event lies past it, accounting time never runs back, and whatever the log takes later is booked later.',
-  fields: { period, endedAt: time('when the month ended') },
+  fields: { period, endedAt: pastTime('when the month ended') },
 })
 export type PeriodCutOff = EventOf<typeof periodCutOff>
 

@@ -1,5 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { hex, list, objectOf, oneOf, orNull, text, time } from '../../terms/fields.ts'
+import { hex, list, objectOf, oneOf, orNull, pastTime, text } from '../../terms/fields.ts'
 import type { Product } from './product.ts'
 
 /** The `catalog` stream. */
@@ -10,7 +10,7 @@ export const catalogImported = fact('CatalogImported', {
   means: 'A file replaced the whole catalogue.',
   fields: {
     digest: hex(32, "SHA-256 of the canonical JSON of the file: what an order's `catalogDigest` names"),
-    importedAt: time('when'),
+    importedAt: pastTime('when'),
     products: list(
       objectOf<Product>(
         'a product as the file says it (docs/catalog.md), and `since` when it is in its state',
@@ -28,7 +28,7 @@ export const productStateChanged = fact('ProductStateChanged', {
     productId: text('the product'),
     state: oneOf(['active', 'parked', 'retired'], 'whether it can be bought'),
     successorId: orNull(text('what to buy instead; set when it is retired, else null')),
-    since: time('when'),
+    since: pastTime('when'),
   },
 })
 export type ProductStateChanged = EventOf<typeof productStateChanged>

@@ -1,6 +1,6 @@
 import type { ProxyId } from '../../kernel/ids.ts'
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { cents, flag, id, list, oneOf, orAbsent, orNull, text, time } from '../../terms/fields.ts'
+import { cents, flag, id, list, oneOf, orAbsent, orNull, pastTime, text, time } from '../../terms/fields.ts'
 import { wholeOrder } from '../../terms/order-fields.ts'
 import { stockRefusals } from '../stock/events.ts'
 
@@ -11,7 +11,7 @@ const balanceCents = cents('0 or more', "the floor of the wallet's available cen
 const proxyIds = list(id<ProxyId>('prx', 'a rental'), 'the rentals that it got; empty for a plan')
 const orderId = id('ord', 'the order')
 const named = { orderId, accountId: id('acc', 'who bought') }
-const fulfilledAt = time('when its goods were there')
+const fulfilledAt = pastTime('when its goods were there')
 
 /**
  * The first event of nearly every order, and mostly its only one. It says what `OrderPlaced` and `OrderFulfilled` say
@@ -83,7 +83,7 @@ export const orderCanceled = fact('OrderCanceled', {
   means: 'An own order whose invoice closed before it was paid. Money that still comes is credited.',
   fields: {
     ...named,
-    canceledAt: time('when'),
+    canceledAt: pastTime('when'),
     reason: orAbsent(
       oneOf(cancelReasons, 'what became of the invoice; absent in logs from before it was written'),
     ),
@@ -104,7 +104,7 @@ export type OrderFailureReason = (typeof failureReasons)[number]
 export const orderFailed = fact('OrderFailed', {
   stream,
   means: 'The order gets nothing; what was paid comes back by a refund.',
-  fields: { ...named, reason: oneOf(failureReasons, 'why'), failedAt: time('when') },
+  fields: { ...named, reason: oneOf(failureReasons, 'why'), failedAt: pastTime('when') },
 })
 
 const refundId = text('the refund')
@@ -140,7 +140,7 @@ export const orderRefunded = fact('OrderRefunded', {
     costCents,
     refundedCents: cents('0 or more', 'the sum of all refunds of the order so far'),
     complete: flag('nothing of the order is left: its status becomes `refunded`'),
-    refundedAt: time('when'),
+    refundedAt: pastTime('when'),
   },
 })
 

@@ -1,5 +1,16 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { anyId, exactly, id, oneOf, orAbsent, orNull, text, time, whole } from '../../terms/fields.ts'
+import {
+  anyId,
+  exactly,
+  id,
+  oneOf,
+  orAbsent,
+  orNull,
+  pastTime,
+  text,
+  time,
+  whole,
+} from '../../terms/fields.ts'
 
 /** `plan-{id}`: the arbiter of gateway orders. 1 GB = 1,000,000,000 bytes. */
 const stream = 'plan-{plan}'
@@ -23,7 +34,7 @@ export const planActivated = fact('PlanActivated', {
     renewal: oneOf(['topup', 'repurchase'], 'how it goes on'),
     bytes: orNull(whole('bytes', 'above 0', 'bought; null for a plan sold by time')),
     speedUnits: orNull(whole('speed units', 'above 0', 'bought; null for a plan sold by traffic')),
-    startedAt: time('when'),
+    startedAt: pastTime('when'),
     expiresAt: orNull(time('when it ends; null: when it is used up')),
   },
 })
@@ -76,7 +87,7 @@ export const planExhausted = fact('PlanExhausted', {
 export const planExpired = fact('PlanExpired', {
   stream,
   means: "The plan's time is over.",
-  fields: { expiredAt: time('when it ended') },
+  fields: { expiredAt: pastTime('when it ended') },
 })
 export const planCredentialRotated = fact('PlanCredentialRotated', {
   stream,

@@ -10,6 +10,7 @@ import {
   oneOf,
   orAbsent,
   orNull,
+  pastTime,
   type ShapeValue,
   text,
   time,
@@ -87,7 +88,7 @@ export const endpointsChanged = fact('EndpointsChanged', {
       ),
       'what changed',
     ),
-    changedAt: time('when'),
+    changedAt: pastTime('when'),
   },
 })
 
@@ -111,7 +112,7 @@ export const addressesAllocated = fact('AddressesAllocated', {
     country,
     periodDays,
     allocations: list(group(allocationFields, 'a rental'), 'one for each address'),
-    allocatedAt: time('when'),
+    allocatedAt: pastTime('when'),
     expiresAt: time('when the rentals end'),
   },
 })
@@ -134,7 +135,7 @@ export const addressesExtended = fact('AddressesExtended', {
       group({ proxyId, expiresAt: time('when it ends now') }, 'a rental'),
       'one for each rental',
     ),
-    extendedAt: time('when'),
+    extendedAt: pastTime('when'),
   },
 })
 export const addressesReleased = fact('AddressesReleased', {
@@ -143,7 +144,7 @@ export const addressesReleased = fact('AddressesReleased', {
   fields: {
     reason: oneOf(['expired', 'order_failed', 'refunded'], 'why'),
     releases: list(group({ proxyId, ...sold }, 'a rental'), 'one for each rental'),
-    releasedAt: time('when'),
+    releasedAt: pastTime('when'),
     availableFrom,
   },
 })
@@ -169,7 +170,7 @@ export const addressReplaced = fact('AddressReplaced', {
     ),
     former: group(sold, 'what it had'),
     address: group(addressFields, 'what it has now'),
-    replacedAt: time('when'),
+    replacedAt: pastTime('when'),
     availableFrom: time('the former address rests until then'),
   },
 })

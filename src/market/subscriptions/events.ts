@@ -1,5 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { cents, exactly, id, list, orNull, text, time, whole } from '../../terms/fields.ts'
+import { cents, exactly, id, list, orNull, pastTime, text, time, whole } from '../../terms/fields.ts'
 import { interval, period, target } from '../../terms/order-fields.ts'
 
 /** `subscription-{id}`: orders that repeat themselves, each paid from the wallet. */
@@ -29,7 +29,7 @@ export const subscriptionStarted = fact('SubscriptionStarted', {
     interval,
     period,
     fingerprint: text('what a retry under the same `Idempotency-Key` must ask for again'),
-    startedAt: time('every period counts from here'),
+    startedAt: pastTime('every period counts from here'),
     currentPeriodEnd,
   },
 })
@@ -58,7 +58,7 @@ export const subscriptionCanceled = fact('SubscriptionCanceled', {
     ...ended,
     status: exactly('canceled', 'its status from here on'),
     reason: exactly('requested', 'why'),
-    canceledAt: time('when'),
+    canceledAt: pastTime('when'),
   },
 })
 export type SubscriptionCanceled = EventOf<typeof subscriptionCanceled>
@@ -70,7 +70,7 @@ export const subscriptionExpired = fact('SubscriptionExpired', {
     ...ended,
     status: exactly('expired', 'its status from here on'),
     reason: text('the code of the last refusal, mostly `insufficient_balance`'),
-    expiredAt: time('when'),
+    expiredAt: pastTime('when'),
   },
 })
 export type SubscriptionExpired = EventOf<typeof subscriptionExpired>

@@ -8,6 +8,7 @@ import {
   micros,
   oneOf,
   orNull,
+  pastTime,
   type ShapeValue,
   text,
   time,
@@ -52,7 +53,7 @@ const payment = {
 export const depositOpened = fact('DepositOpened', {
   stream,
   means: 'Somebody asked for an invoice; nothing was paid.',
-  fields: { ...detailFields, openedAt: time('when it was asked for') },
+  fields: { ...detailFields, openedAt: pastTime('when it was asked for') },
 })
 export type DepositOpened = EventOf<typeof depositOpened>
 
@@ -98,7 +99,7 @@ export const depositSettled = fact('DepositSettled', {
     ...named,
     status: oneOf(['paid', 'partially_paid'], 'whether what was invoiced is there'),
     creditedMicros: micros('0 or more', 'the sum of its payments'),
-    settledAt: time('when'),
+    settledAt: pastTime('when'),
   },
 })
 export type DepositSettled = EventOf<typeof depositSettled>
@@ -106,7 +107,7 @@ export type DepositSettled = EventOf<typeof depositSettled>
 export const depositExpired = fact('DepositExpired', {
   stream,
   means: 'Closed without money: its time was over.',
-  fields: { ...named, expiredAt: time('when') },
+  fields: { ...named, expiredAt: pastTime('when') },
 })
 export type DepositExpired = EventOf<typeof depositExpired>
 
@@ -116,7 +117,7 @@ export const depositFailed = fact('DepositFailed', {
   fields: {
     ...named,
     reason: oneOf(['payment_failed', 'no_invoice', 'gateway_removed'], 'why'),
-    failedAt: time('when'),
+    failedAt: pastTime('when'),
   },
 })
 export type DepositFailed = EventOf<typeof depositFailed>

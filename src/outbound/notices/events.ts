@@ -1,5 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { id, oneOf, orAbsent, orNull, text, time } from '../../terms/fields.ts'
+import { id, oneOf, orAbsent, orNull, pastTime, text, time } from '../../terms/fields.ts'
 import { audiences, noticeKinds } from './notice.ts'
 
 /** `notice-{id}`: one notice of the service, for everybody that its audience names or for one account. */
@@ -22,7 +22,7 @@ export const noticePublished = fact('NoticePublished', {
         'only this account sees it and is told of it, whatever the audience; absent: the audience does',
       ),
     ),
-    publishedAt: time('when'),
+    publishedAt: pastTime('when'),
     expiresAt: orNull(
       time('when it drops out of the feed by itself; null: it stands until it is expired by hand'),
     ),
@@ -35,7 +35,7 @@ export type NoticePublished = EventOf<typeof noticePublished>
 export const noticeExpired = fact('NoticeExpired', {
   stream,
   means: 'It drops out of the feed now.',
-  fields: { noticeId, expiredAt: time('when') },
+  fields: { noticeId, expiredAt: pastTime('when') },
 })
 export type NoticeExpired = EventOf<typeof noticeExpired>
 

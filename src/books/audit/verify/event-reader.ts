@@ -1,7 +1,9 @@
+import { maxAheadMs } from '../../../kernel/clock.ts'
 import { createCodec } from '../../../platform/eventstore/codec.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { StoredEvent } from '../../../platform/eventstore/port.ts'
 import { dataProblem } from '../dictionary.ts'
+import { laterThan } from '../past-times.ts'
 
 /** An event of the log with its ordinal, and what it was read as. */
 export type ReadEvent = {
@@ -27,6 +29,13 @@ const metadataProblem = (metadata: unknown): string | null => {
   if (typeof recordedAt !== 'string' || Number.isNaN(Date.parse(recordedAt)))
     return 'its metadata has no time of recording'
   return null
+}
+
+/** What an event says has happened, and was to come when it was recorded; null when nothing is. */
+const futureIn = (event: RecordedEvent): string | null => {
+  const { recordedAt } = event.metadata
+  const later = laterThan(event, new Date(Date.parse(recordedAt) + maxAheadMs).toISOString())
+  return later && `its ${later.field} is ${later.at}, and it was recorded at ${recordedAt}, before that`
 }
 
 export type EventReader = {
@@ -56,7 +65,7 @@ export const createEventReader = (): EventReader => {
     if (!isObject(event.data)) return unreadable('its data is no JSON object')
     const problem = metadataProblem(event.metadata)
     return problem === null
-      ? { stored, ordinal, event, problem: dataProblem(event.type, event.data) }
+      ? { stored, ordinal, event, problem: dataProblem(event.type, event.data) ?? futureIn(event) }
       : unreadable(problem)
   }
   return { read: (events, firstOrdinal) => events.map((event, at) => readOne(event, firstOrdinal + at)) }

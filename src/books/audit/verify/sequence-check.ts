@@ -1,12 +1,16 @@
 import type pg from 'pg'
+import { type Clock, isoTime, isTime, maxAheadMs } from '../../../kernel/clock.ts'
 import type { StoredEvent } from '../../../platform/eventstore/port.ts'
 import { int8Array, textArray, uuidArray } from '../../../platform/eventstore/postgres/arrays.ts'
+import { sealStream } from '../../../terms/streams.ts'
+import type { LogSealed } from '../events.ts'
 import { type Findings, placeOf } from './finding.ts'
 import { type PlaceRow, toPlace } from './places.ts'
 
 /**
  * Positions rise, without gaps where the log promises that; event ids are UUIDs, each once; each stream's revisions
- * count from 0; no event of a stream was recorded before the one before it.
+ * count from 0; no event of a stream was recorded before the one before it, none after the clock of the verification, and
+ * none after the seal over it was made: the sealer's clock was right (docs/decisions/0072).
  */
 export type SequenceCheck = {
   take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
@@ -16,16 +20,40 @@ export type SequenceCheck = {
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const recordedAtForm = /"recordedAt":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/
 
+/** Of metadata that no process of ours wrote so. */
+const parsedAt = (metadata: string): string => {
+  try {
+    return String((JSON.parse(metadata) as { readonly recordedAt?: unknown } | null)?.recordedAt)
+  } catch {
+    return ''
+  }
+}
+
 /** Milliseconds, or -1 for metadata that has no such time: `content` tells of that. */
 const recordedMs = (metadata: string): number => {
   const [, at] = recordedAtForm.exec(metadata) ?? []
-  const ms = at === undefined ? Number.NaN : Date.parse(at)
+  const ms = Date.parse(at ?? parsedAt(metadata))
   return Number.isNaN(ms) ? -1 : ms
 }
 
+/** What a seal says of itself; null for any other event, and for one that is no seal of ours: `seals` tells of that. */
+const sealIn = ({ type, stream, data }: StoredEvent): Seal | null => {
+  if (type !== 'LogSealed' || stream !== sealStream) return null
+  try {
+    const { throughOrdinal, sealedAt } = JSON.parse(data) as LogSealed['data']
+    const atMs = Date.parse(sealedAt)
+    return Number.isSafeInteger(throughOrdinal) && isTime(atMs) ? { throughOrdinal, atMs } : null
+  } catch {
+    return null
+  }
+}
+type Seal = { readonly throughOrdinal: number; readonly atMs: number }
+/** A seal that something was recorded after, and the first event that no seal before it is over. */
+type Suspect = Seal & { readonly fromOrdinal: number; readonly ordinal: number }
+
 type Row = PlaceRow & {
-  expected: number
   recorded_ms: number
+  expected: number
   before_ms: number | null
   first: number
 }
@@ -37,18 +65,25 @@ export const createSequenceCheck = async (options: {
   readonly schema: string
   readonly findings: Findings
   readonly gapless: boolean
+  /** What is later than it is of the future; null: only the seals tell. */
+  readonly clock: Clock | null
 }): Promise<SequenceCheck> => {
-  const { client, schema, findings, gapless } = options
+  const { client, schema, findings, gapless, clock } = options
   const table = `${schema}.event_places`
   await client.query(
     `create unlogged table ${table} (ordinal bigint not null, position bigint not null, id uuid not null,
        stream text collate "C" not null, revision bigint not null, type text not null, recorded_ms bigint not null)`,
   )
   let position = 0
+  /** The latest time of recording since a seal was looked at. */
+  let latestMs = Number.NEGATIVE_INFINITY
+  let sealedThrough = 0
+  let suspects: Suspect[] = []
   let written: Promise<unknown> = Promise.resolve()
 
-  const checkOne = (event: StoredEvent, ordinal: number): void => {
-    const say = (check: 'positions' | 'ids', problem: string): void =>
+  /** @returns when it was recorded, or -1 where that is told of as wrong */
+  const checkOne = (event: StoredEvent, ordinal: number): number => {
+    const say = (check: 'positions' | 'ids' | 'times', problem: string): void =>
       findings.add({ where: 'event', check, event: placeOf(event, ordinal), problem })
     if (event.position <= position) say('positions', `it follows position ${position}`)
     else if (gapless && event.position !== position + 1)
@@ -58,11 +93,56 @@ export const createSequenceCheck = async (options: {
       )
     position = event.position
     if (!uuid.test(event.id)) say('ids', 'its id is no UUID')
+    const atMs = recordedMs(event.metadata)
+    const nowMs = clock?.() ?? Number.POSITIVE_INFINITY
+    const isFuture = atMs > nowMs + maxAheadMs
+    if (isFuture) say('times', `it was recorded at ${isoTime(atMs)}, and it is ${isoTime(nowMs)} now`)
+    else latestMs = Math.max(latestMs, atMs)
+    const seal = sealIn(event)
+    if (seal !== null) takeSeal(seal, ordinal)
+    return isFuture ? -1 : atMs
+  }
+  const takeSeal = (seal: Seal, ordinal: number): void => {
+    // Nothing that was recorded so far is later than this seal, or than a later one: looked at once, for all.
+    if (latestMs <= seal.atMs + maxAheadMs) latestMs = Number.NEGATIVE_INFINITY
+    else suspects.push({ ...seal, fromOrdinal: sealedThrough + 1, ordinal })
+    sealedThrough = Math.max(sealedThrough, seal.throughOrdinal)
   }
 
-  const write = async (events: readonly StoredEvent[], firstOrdinal: number): Promise<void> => {
+  /** Which events a seal was made before, of those that it is over. */
+  const afterTheirSeal = async (): Promise<void> => {
+    const last = suspects.at(-1)
+    if (last === undefined) return
+    await written
+    for (const { fromOrdinal, throughOrdinal, atMs, ordinal } of suspects) {
+      const { rows } = await client.query<Row>(
+        `select * from ${table} where ordinal between $1 and $2 and recorded_ms > $3
+           order by ordinal limit ${limit}`,
+        [fromOrdinal, throughOrdinal, atMs + maxAheadMs],
+      )
+      for (const row of rows)
+        findings.add({
+          where: 'event',
+          check: 'times',
+          event: toPlace(row),
+          problem: `it was recorded at ${isoTime(row.recorded_ms)}, and event ${ordinal} sealed it at ${isoTime(atMs)}, before that`,
+        })
+    }
+    const { rows } = await client.query<{ latest: number | null }>(
+      `select max(recorded_ms) as latest from ${table} where ordinal > $1`,
+      [last.throughOrdinal],
+    )
+    latestMs = rows[0]?.latest ?? Number.NEGATIVE_INFINITY
+    suspects = []
+  }
+
+  const write = async (
+    events: readonly StoredEvent[],
+    firstOrdinal: number,
+    recorded: readonly number[],
+  ): Promise<void> => {
     const good = events
-      .map((event, at) => ({ event, ordinal: firstOrdinal + at }))
+      .map((event, at) => ({ event, ordinal: firstOrdinal + at, atMs: recorded[at] ?? -1 }))
       .filter(({ event }) => uuid.test(event.id))
     await client.query({
       name: 'farebox-verify-places',
@@ -75,7 +155,7 @@ export const createSequenceCheck = async (options: {
         textArray(good.map(({ event }) => event.stream)),
         int8Array(good.map(({ event }) => event.revision)),
         textArray(good.map(({ event }) => event.type)),
-        int8Array(good.map(({ event }) => recordedMs(event.metadata))),
+        int8Array(good.map(({ atMs }) => atMs)),
       ],
     })
   }
@@ -125,10 +205,11 @@ export const createSequenceCheck = async (options: {
 
   return {
     async take(events, firstOrdinal) {
-      for (const [at, event] of events.entries()) checkOne(event, firstOrdinal + at)
+      const recorded = events.map((event, at) => checkOne(event, firstOrdinal + at))
       await written
-      written = write(events, firstOrdinal)
+      written = write(events, firstOrdinal, recorded)
       written.catch(() => undefined) // the next to wait for it is told
+      await afterTheirSeal()
     },
     async end() {
       await written

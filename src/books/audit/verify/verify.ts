@@ -1,5 +1,6 @@
 import type pg from 'pg'
 import type { ReadModelGroup } from '../../../../projections/engine/read-model.ts'
+import type { Clock } from '../../../kernel/clock.ts'
 import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts'
 import { createDigestStore } from '../digest-store.ts'
 import type { LogSealed } from '../events.ts'
@@ -55,6 +56,8 @@ export type VerifyOptions = {
   /** The key that must have signed. */
   readonly publicKey: string
   readonly exported: readonly LogSealed['data'][] | null
+  /** What was recorded later than it reads is of the future. Left out: only the seals tell of that. */
+  readonly clock?: Clock
   readonly onProgress?: (progress: VerifyProgress) => void
   readonly signal?: AbortSignal
 }
@@ -69,7 +72,7 @@ const pageSize = 2_000
  */
 export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promise<VerifyResult> => {
   const { pool, log, groups, logInPostgres } = deps
-  const { runId, publicKey, exported, onProgress = () => undefined, signal } = options
+  const { runId, publicKey, exported, clock = null, onProgress = () => undefined, signal } = options
   const findings = createFindings()
   const logId = await log.logId()
   const scratch = await openScratch(pool, runId)
@@ -88,6 +91,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       schema,
       findings,
       gapless: logInPostgres,
+      clock,
     })
     const rulesSession = await scratch.session()
     const poisons = createPoisons()

@@ -1,10 +1,11 @@
-import { isoTime } from '../../../kernel/clock.ts'
+import { isoTime, maxAheadMs } from '../../../kernel/clock.ts'
 import { isStorableJson } from '../../../kernel/storable.ts'
 import type { StreamName } from '../../../terms/streams.ts'
 import { appendBytes } from '../checks.ts'
 import { AppendRejected } from '../errors.ts'
 import type { DomainEvent, EventMetadata } from '../event.ts'
 import { type Append, maxAppendBytes, type NewEvent } from '../port.ts'
+import { CommandOverload } from './command.ts'
 import { type Pending, pointOf } from './pending.ts'
 import type { CommandRunnerDeps } from './ports.ts'
 import { advance, type FoldPoint, type Slot } from './slots.ts'
@@ -18,7 +19,7 @@ export type Decided = {
   readonly events: number
 }
 
-export type DecideDeps = Pick<CommandRunnerDeps, 'clock' | 'codec' | 'newEventId'>
+export type DecideDeps = Pick<CommandRunnerDeps, 'clock' | 'codec' | 'newEventId' | 'laterThan'>
 
 /** The states as the batch's former decisions leave them: an overlay, dropped when they do not land. */
 export type Overlay = ReadonlyMap<Slot, FoldPoint>
@@ -34,10 +35,17 @@ const slotFinder = ({ command, uses }: Pending): ((stream: StreamName) => Slot) 
   }
 }
 
+let latest = { nowMs: Number.NaN, time: '' }
+/** What a decision of this moment may say of the past at most; the last one is kept, as a batch decides at one instant. */
+const latestAt = (nowMs: number): string => {
+  if (nowMs !== latest.nowMs) latest = { nowMs, time: new Date(nowMs + maxAheadMs).toISOString() }
+  return latest.time
+}
+
 type Writing = { readonly append: Append; readonly point: FoldPoint; readonly bytes: number }
 
 const write = (
-  { newEventId, codec }: DecideDeps,
+  { newEventId, codec, laterThan }: DecideDeps,
   slot: Slot,
   from: FoldPoint,
   events: readonly DomainEvent[],
@@ -47,6 +55,11 @@ const write = (
   let point = from
   const written: NewEvent[] = []
   for (const event of events) {
+    const later = laterThan?.(event, latestAt(nowMs))
+    if (later)
+      throw new AppendRejected(
+        `${event.type} for ${slot.stream} says in ${later.field} what is to happen at ${later.at}: it is ${metadata.recordedAt} now`,
+      )
     const id = newEventId()
     const encoded = codec.encode(event, metadata)
     // The log would take it; no read table could, and what reads the log stands still at what it cannot write.
@@ -71,10 +84,29 @@ const write = (
   return { append, point, bytes }
 }
 
+/** Until the clock has come there: who reads the answer may wait, or an operator looks at the event. */
+const futureRetryS = 30
+
+/**
+ * Nothing is written behind an event of the future: what is decided there would carry its time on.
+ * @throws CommandOverload
+ */
+const refuseFuture = (clockMs: number, { uses }: Pending, overlay: Overlay): void => {
+  for (const { slot } of uses) {
+    const { recordedAtMs } = overlay.get(slot) ?? pointOf(slot)
+    if (recordedAtMs > clockMs + maxAheadMs)
+      throw new CommandOverload(
+        `${slot.stream} ends with an event of the future, recorded at ${isoTime(recordedAtMs)}; the clock reads ${isoTime(clockMs)}`,
+        futureRetryS,
+      )
+  }
+}
+
 /**
  * Decides one command on the overlay and encodes what it appends. The overlay stays as it is.
  * @throws what `decide` throws; Error when it breaks its contract; AppendRejected above 1 MiB in one
- * append, or for a text that no read table takes
+ * append, for a text that no read table takes, or a time that is to come where one has come;
+ * CommandOverload behind an event of the future
  */
 export const decideCommand = (deps: DecideDeps, pending: Pending, overlay: Overlay): Decided => {
   const { command, uses } = pending
@@ -86,6 +118,7 @@ export const decideCommand = (deps: DecideDeps, pending: Pending, overlay: Overl
     if (point.recordedAtMs > nowMs) nowMs = point.recordedAtMs
   }
   const decision = command.decide(states as never, { nowMs })
+  if (decision.appends.length > 0) refuseFuture(deps.clock(), pending, overlay)
   const metadata: EventMetadata = {
     correlationId: command.correlationId,
     causationId: command.causationId ?? null,

@@ -2,6 +2,7 @@ import type { Clock } from '../../../kernel/clock.ts'
 import type { Lulls } from '../../../kernel/lulls.ts'
 import type { StreamName } from '../../../terms/streams.ts'
 import type { EventCodec } from '../codec.ts'
+import type { DomainEvent } from '../event.ts'
 import type { EventLog } from '../port.ts'
 import type { RunnerLimits } from './limits.ts'
 
@@ -76,6 +77,11 @@ export type CrashHooks = { at(point: CrashPoint): void }
 export type CommandRunnerDeps = {
   readonly log: EventLog
   readonly clock: Clock
+  /** The field of an event that says of something that it happened after this time, and when; null: none. */
+  readonly laterThan?: (
+    event: DomainEvent,
+    latest: string,
+  ) => { readonly field: string; readonly at: string } | null
   readonly newEventId: () => string
   readonly codec: EventCodec
   readonly logger: RunnerLogger
