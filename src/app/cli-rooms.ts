@@ -9,6 +9,7 @@ import { registerExplain } from '../books/finance/explain-cli.ts'
 import { registerReplay } from '../books/finance/replay-cli.ts'
 import { registerFinanceTokens } from '../books/finance/tokens-cli.ts'
 import { registerPeriods } from '../books/periods/cli.ts'
+import { registerReconcile } from '../books/reconcile/cli.ts'
 import { registerSignInLinks } from '../console/session/cli.ts'
 import { registerStaff } from '../console/staff/cli.ts'
 import { registerExits } from '../gateway/exits/cli.ts'
@@ -59,6 +60,7 @@ export const rooms = [
   registerReplay,
   registerExplain,
   registerFinanceTokens,
+  registerReconcile,
   registerPeriods,
   registerSeals,
   registerVerify,

@@ -29,6 +29,14 @@ import type { StreamName } from '../../src/terms/streams.ts'
 import { ledgerStream, orderStream, planStream, stockStream } from '../../src/terms/streams.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 
+/** What a test may say of money that comes or goes. */
+type Known = {
+  readonly reference: string
+  readonly gateway: string
+  readonly depositId: string
+  readonly amountMicros: number
+}
+
 const codec = createCodec()
 const dayMs = 86_400_000
 
@@ -135,16 +143,18 @@ export const createShop = (log: EventLog, startMs: number) => {
           amountMicros: cents * 10_000,
         }),
       ),
-    chargeBack: (account: AccountId, cents: number) =>
+    /** Cents below 0 are a dispute that was won. */
+    chargeBack: (account: AccountId, cents: number, known: Partial<Known> = {}) =>
       onLedger(account, (state) =>
         decideAdjustment(state, {
           reference: randomUUID(),
           reason: 'chargeback',
           gateway: 'card',
           amountMicros: -cents * 10_000,
+          ...known,
         }),
       ),
-    deposit: (account: AccountId, cents: number) =>
+    deposit: (account: AccountId, cents: number, known: Partial<Known> = {}) =>
       onLedger(account, (state) =>
         decideCredit(state, {
           source: 'deposit',
@@ -154,6 +164,7 @@ export const createShop = (log: EventLog, startMs: number) => {
           orderId: null,
           family: null,
           amountMicros: cents * 10_000,
+          ...known,
         }),
       ),
     adjust: (
@@ -166,7 +177,7 @@ export const createShop = (log: EventLog, startMs: number) => {
         decideAdjustment(state, { reference, reason, gateway: null, amountMicros: micros }),
       ),
     /** A customer of a reseller pays the reseller's own gateway. */
-    customerPays: (account: AccountId, customerId: CustomerId, cents: number) =>
+    customerPays: (account: AccountId, customerId: CustomerId, cents: number, known: Partial<Known> = {}) =>
       onLedger(account, (state) =>
         decideCustomerCredit(state, {
           customerId,
@@ -174,6 +185,7 @@ export const createShop = (log: EventLog, startMs: number) => {
           gateway: 'reseller-btcpay',
           depositId: `dep_${randomUUID()}`,
           amountMicros: cents * 10_000,
+          ...known,
         }),
       ),
     adjustCustomer: (

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander'
 import { isoTime } from '../../kernel/clock.ts'
 import { type Cli, wholeNumber } from '../../platform/cli/cli.ts'
 import { expiryOf, instantOption, nameOption } from '../../platform/cli/credential-options.ts'
-import { groupCommand } from '../../platform/cli/group.ts'
+import { financeCommand, groupCommand } from '../../platform/cli/group.ts'
 import { CliMisuse, CliRefusal, fields, table } from '../../platform/cli/output.ts'
 import { withExamples } from './cli-input.ts'
 import type { FinanceTokenRefusal } from './token-decide.ts'
@@ -77,7 +77,7 @@ const registerIssue = (token: Command, cli: Cli): void => {
 
 /** `finance token create|revoke|list` */
 export const registerFinanceTokens = (program: Command, cli: Cli): void => {
-  const finance = groupCommand(program, 'finance', 'who may read the books over HTTP')
+  const finance = financeCommand(program)
   const token = groupCommand(finance, 'token', 'issue, revoke and list finance tokens')
   registerIssue(token, cli)
   const revoke = token

@@ -8,3 +8,11 @@ export const groupCommand = (program: Command, name: string, description: string
 /** `ledger …`: what finance asks of the log. */
 export const ledgerCommand = (program: Command): Command =>
   groupCommand(program, 'ledger', 'audit the log: balances, replay, verify, seals, export, periods')
+
+/** `finance …`: who reads the books over HTTP, and what providers say of the same money. */
+export const financeCommand = (program: Command): Command =>
+  groupCommand(
+    program,
+    'finance',
+    'who reads the books over HTTP, and statements of providers against the books',
+  )

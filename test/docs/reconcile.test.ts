@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { promisify } from 'node:util'
+import { dataDirectory, surroundings } from '../support/farebox.ts'
+import { testDatabase } from '../support/postgres.ts'
+
+const run = promisify(execFile)
+const root = join(import.meta.dirname, '../..')
+
+/** What the commands of the page are given. */
+const files = {
+  'balance.csv': `balance_transaction_id,created_utc,reporting_category,source_id,currency,gross,fee,net,payment_metadata[deposit_id]
+txn_1,2026-10-05 10:00:00,dispute,dp_1,usd,-5.00,15.00,-20.00,
+`,
+  'payouts.csv': `payout_id,effective_at_utc,currency,balance_transaction_id,gross,fee,net,reporting_category
+po_1,2026-10-06 00:00:00,usd,txn_2,-40.00,0.00,-40.00,payout
+`,
+  'invoices.csv': `InvoiceId,InvoiceCurrency,InvoiceStatus,PaymentReceivedDate,PaymentId,PaymentCurrency,PaymentAmount,PaymentInvoiceAmount
+inv_1,USD,Expired,,,,,
+`,
+  'other.csv': `Reference,Date,Type,Amount,Payment
+1,2026-10-05,chargeback,-5.00,stripe dp_1
+2,2026-10-06,withdrawal,-40.00,
+`,
+}
+
+test('the commands of the page on statements run as they stand', async (t) => {
+  const [{ url }, directory] = await Promise.all([testDatabase(t), dataDirectory(t)])
+  const env = {
+    ...surroundings(),
+    FAREBOX_DATA: directory,
+    DATABASE_URL: url,
+    FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
+    FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
+  }
+  const farebox = `'${process.execPath}' '${join(root, 'src/cli.ts')}'`
+  const sh = (script: string) =>
+    run('bash', ['-euo', 'pipefail', '-c', script.replaceAll('npx farebox', farebox)], {
+      cwd: directory,
+      env,
+    })
+  for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text)
+
+  const made = await sh('npx farebox accounts create --email anna@example.com --json')
+  const account = `--account ${JSON.parse(made.stdout).accountId}`
+  await sh(`npx farebox wallet credit ${account} --cents 2500 --reference gift
+    npx farebox wallet adjust ${account} --cents -500 --reason chargeback --gateway stripe --reference 'stripe dp_1'
+    npx farebox wallet adjust ${account} --cents -100 --reason chargeback --gateway btcpay --reference other`)
+
+  const page = await readFile(join(root, 'docs/reconcile.md'), 'utf8')
+  const [, script = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(page) ?? []
+  const { stdout } = await sh(script)
+  assert.equal(stdout.match(/everything agrees/g)?.length, 2)
+  assert.equal(stdout.match(/"agrees":\s?true/g)?.length, 1)
+  assert.equal(stdout.match(/^matched +dispute +USD +1 +-5\.00/gm)?.length, 2)
+
+  await writeFile(
+    join(directory, 'balance.csv'),
+    files['balance.csv'].replace('-5.00,15.00,-20.00', '-6.00,15.00,-21.00'),
+  )
+  const differs = await sh(script).then(
+    () => null,
+    (error) => error,
+  )
+  assert.equal(differs?.code, 1)
+  assert.match(differs.stdout, /^other amount +dispute +-6\.00 +-5\.00/m)
+})
