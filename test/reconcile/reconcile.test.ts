@@ -128,10 +128,10 @@ test('statements that agree with the books, with fees and payouts', async (t) =>
 WHAT                KIND             CURRENCY  LINES   THERE   FEES    HERE
 matched             dispute          USD           1  -25.00  15.00  -25.00
 matched             payment          USD           3   75.00   3.08   75.00
-outside the time    payout           USD           1   -5.00   0.00       -
 the provider's own  fee              USD           1   -0.30   0.00       -
 the provider's own  payout           USD           2  -25.00   0.25       -
 the provider's own  payout reversal  USD           1    5.00   0.00       -
+outside the time    payout           USD           1   -5.00   0.00       -
 
 there USD: fees 18.63, paid out 20.00, the balance moved by 11.37
 here USD: 0.00 before, moved by 50.00, 50.00 after
@@ -206,7 +206,7 @@ test('every way in which both sides differ is found, with both amounts', async (
     out,
     /^missing here {4}payment +10\.00 +- +USD +2026-11-21T02:29:40\.000Z +txn_3 +1\.csv:5 +-$/m,
   )
-  assert.match(out, /^other amount {3}payment +24\.00 +25\.00 +USD .* txn_1 +1\.csv:2 +pos_0_\d+ dep_1$/m)
+  assert.match(out, /^other amount {4}payment +24\.00 +25\.00 +USD .* txn_1 +1\.csv:2 +pos_0_\d+ dep_1$/m)
   assert.match(out, /^missing there {2}- +- +-25\.00 +USD .* - +- +pos_0_\d+ dep_1$/m)
   assert.match(out, /\n4 more; --most lists more\n\n9 differences$/)
 })
