@@ -207,7 +207,7 @@ test('every way in which both sides differ is found, with both amounts', async (
     /^missing here {4}payment +10\.00 +- +USD +2026-11-21T02:29:40\.000Z +txn_3 +1\.csv:5 +-$/m,
   )
   assert.match(out, /^other amount {4}payment +24\.00 +25\.00 +USD .* txn_1 +1\.csv:2 +pos_0_\d+ dep_1$/m)
-  assert.match(out, /^missing there {2}- +- +-25\.00 +USD .* - +- +pos_0_\d+ dep_1$/m)
+  assert.match(out, /^missing there {3}- +- +-25\.00 +USD .* - +- +pos_0_\d+ dep_1$/m)
   assert.match(out, /\n4 more; --most lists more\n\n9 differences$/)
 })
 
