@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import {
   type AccountId,
   heldPlanId,
@@ -7,13 +8,26 @@ import {
   orderIdOf,
   proxyIdOf,
 } from '../src/kernel/ids.ts'
+import type { CatalogImported } from '../src/market/catalog/events.ts'
+import { parseCatalog } from '../src/market/catalog/file.ts'
+import { quote } from '../src/market/catalog/pricing.ts'
+import { type Sale, saleOf } from '../src/market/catalog/sale.ts'
+import { manualStream } from '../src/money/ledger/decide-manual.ts'
 import { type ProgressBar, stepsOf } from '../src/platform/cli/progress-bar.ts'
 import { createCodec } from '../src/platform/eventstore/codec.ts'
 import type { DomainEvent, EventMetadata } from '../src/platform/eventstore/event.ts'
 import type { AppendItem, EventLog } from '../src/platform/eventstore/port.ts'
 import type { OrderDetails } from '../src/terms/order-details.ts'
 import type { StreamName } from '../src/terms/streams.ts'
-import { addressStream, ledgerStream, orderStream, planStream, stockStream } from '../src/terms/streams.ts'
+import {
+  accountStream,
+  addressStream,
+  catalogStream,
+  ledgerStream,
+  orderStream,
+  planStream,
+  stockStream,
+} from '../src/terms/streams.ts'
 
 const codec = createCodec()
 const accounts = 1000
@@ -21,6 +35,34 @@ const accounts = 1000
 const openingMicros = 9e14
 const startMs = Date.parse('2026-11-21T00:00:00.000Z')
 const digest = 'c0ffee'.repeat(10)
+
+const parsed = parseCatalog(
+  readFileSync(new URL('../src/market/catalog/demo/catalog.json', import.meta.url), 'utf8'),
+)
+if (!parsed.ok) throw new Error('the catalogue of the demo is refused')
+const since = new Date(startMs).toISOString()
+const imported: CatalogImported = {
+  type: 'CatalogImported',
+  data: {
+    digest: parsed.file.digest,
+    importedAt: since,
+    products: parsed.file.products.map((product) => ({ ...product, since })),
+  },
+}
+const usa = { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null }
+
+/** What an order of a product says of it and of its price. */
+const saleBy = (productId: string, quantity: number, wanted: typeof usa | null): Sale => {
+  const product = imported.data.products.find(({ id }) => id === productId)
+  if (product === undefined) throw new Error(`the catalogue of the demo has no ${productId}`)
+  const quoted = quote(product, { quantity, wanted, terms: null })
+  if (!quoted.ok) throw new Error(quoted.refusal.message)
+  return saleOf(product, quoted.value, { terms: null, isForCustomer: false })
+}
+const sales = {
+  rents: saleBy('isp-static', 2, usa),
+  tops: saleBy('residential-premium', 5, null),
+}
 
 type Shop = {
   /** One order of four events: three of four top a plan up; one rents two addresses, which are stocked first. */
@@ -58,38 +100,24 @@ const createShop = (): Shop => {
     }
     const rents = n % 4 === 3
     const planId = rents ? null : heldPlanId(accountId, null, 'residential-premium', 1)
+    const sale = rents ? sales.rents : sales.tops
+    const amountMicros = sale.amountCents * 10_000
     const order: OrderDetails = {
       orderId,
       accountId,
       keyId,
       customerId: null,
       kind: 'order',
-      productId: rents ? 'isp-static' : 'residential-premium',
-      family: rents ? 'isp' : 'residential',
-      shape: rents ? 'addresses' : 'gateway_gb',
-      delivery: rents ? 'addresses' : 'lines',
-      renewal: rents ? 'extend' : 'topup',
-      unit: rents ? 'IP' : 'GB',
-      quantity: rents ? 2 : 5,
-      target: rents
-        ? { country: 'USA', periodDays: 30, carrierId: null, service: null, rotationMinutes: null }
-        : null,
-      bytes: rents ? null : 5_000_000_000,
-      periodDays: null,
+      ...sale,
       planId,
       proxyIds: [],
-      unitPriceCents: 300,
-      amountCents: 1500,
-      listCents: 1500,
-      currency: 'USD',
-      billingType: 'PAYG',
       method: 'wallet',
-      catalogDigest: digest,
+      catalogDigest: imported.data.digest,
       fingerprint: digest,
       createdAt: at,
     }
     const fresh = !available.has(accountId)
-    const availableAfterMicros = (available.get(accountId) ?? openingMicros) - 15_000_000
+    const availableAfterMicros = (available.get(accountId) ?? openingMicros) - amountMicros
     available.set(accountId, availableAfterMicros)
     const bare = { city: 'Dallas', asn: 7922, asnOrg: 'Example', carrierId: null, service: null }
     const allocations = [0, 1].map((part) => {
@@ -127,7 +155,7 @@ const createShop = (): Shop => {
       plans.add(planId)
       return { type: 'PlanActivated', data: activation }
     }
-    const debit = { order, amountMicros: 15_000_000, availableAfterMicros }
+    const debit = { order, amountMicros, availableAfterMicros }
     const proxyIds = rents ? allocations.map(({ proxyId }) => proxyId) : []
     const balanceCents = Math.floor(availableAfterMicros / 10_000)
     const arbiter = planId === null ? stockStream('isp-static', 'USA') : planStream(planId)
@@ -148,8 +176,20 @@ const createShop = (): Shop => {
     const place = { productId: 'isp-static', country: 'USA' }
     const addresses = rents ? allocations.map(({ ip }) => ({ ip, ...bare })) : []
     const stocked: DomainEvent = { type: 'AddressesStocked', data: { ...place, addresses } }
+    const opening = { kind: 'credit', accountId, reference: 'bench', amountMicros: openingMicros } as const
+    const issued = { keyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_benc' }
     return {
       appends: [
+        ...(n === 0 ? [append(metadata, catalogStream, [imported])] : []),
+        ...(fresh
+          ? [
+              append(metadata, accountStream(accountId), [
+                { type: 'AccountCreated', data: { accountId, reseller: false } },
+                { type: 'KeyIssued', data: issued },
+              ]),
+              append(metadata, manualStream(opening), [{ type: 'ManualMovementRecorded', data: opening }]),
+            ]
+          : []),
         ...addresses.map(({ ip }) =>
           append(metadata, addressStream(ip), [{ type: 'AddressStocked', data: { ip, ...place } }]),
         ),

@@ -1,31 +1,7 @@
-import assert from 'node:assert/strict'
-import { describe, type TestContext, test } from 'node:test'
-import { findingText } from '../../src/books/audit/verify/finding.ts'
-import { verifyLog } from '../../src/books/audit/verify/verify.ts'
-import { newEventId } from '../../src/kernel/ids.ts'
+import { describe, test } from 'node:test'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
-import { allEvents, appendEach, auditWorld, everyKind, tamper } from './world.ts'
+import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log } from './deeds.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: facts of many shapes
-type Facts = any
-
-/** What somebody does to the log, past the service: an event with other data, one that is gone, or one more at the end. */
-type Deed =
-  | { readonly change: StoredEvent; readonly data: Facts }
-  | { readonly remove: StoredEvent }
-  | { readonly add: StoredEvent; readonly stream?: string; readonly data: Facts }
-
-type Log = {
-  readonly first: (type: string, where?: (data: Facts) => boolean) => StoredEvent
-  readonly last: (stream: string) => StoredEvent
-  readonly after: (event: StoredEvent, type: string) => StoredEvent
-}
-
-const dataOf = ({ data }: StoredEvent): Facts => JSON.parse(data)
-const changed = (event: StoredEvent, data: Facts): Deed => ({
-  change: event,
-  data: { ...dataOf(event), ...data },
-})
 const credited = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'deposit')
 const manual = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'manual')
 
@@ -36,7 +12,7 @@ const more = (log: Log, event: StoredEvent, data: Facts): Deed => {
   return { add: event, data: { ...facts, availableAfterMicros: before + facts.amountMicros } }
 }
 
-const cases: Readonly<Record<string, readonly [deed: (log: Log) => Deed, finding: RegExp]>> = {
+const cases: Cases = {
   'a credit of a payment that no deposit received': [
     (log) => more(log, credited(log), { reference: 'pay_none', amountMicros: 5_000_000_000 }),
     /no deposit dep_\w+ received the payment pay_none/,
@@ -161,68 +137,6 @@ const cases: Readonly<Record<string, readonly [deed: (log: Log) => Deed, finding
   ],
 }
 
-const verified = async ({
-  pool,
-  log,
-}: Awaited<ReturnType<typeof auditWorld>>): Promise<readonly string[]> => {
-  const { findings } = await verifyLog(
-    { pool, log, groups: [], logInPostgres: true },
-    { runId: newEventId(), publicKey: '', exported: null },
-  )
-  return findings.map(findingText)
-}
-
-const restore = [
-  ['delete from log.events'],
-  ['insert into log.events select * from log.kept'],
-  ['update log.head set last_position = (select max(position) from log.events)'],
-] as const
-
-const statementOf = (deed: Deed, head: number): readonly [string, unknown[]] => {
-  if ('change' in deed)
-    return [
-      'update log.events set data = $2 where position = $1',
-      [deed.change.position, JSON.stringify(deed.data)],
-    ]
-  if ('remove' in deed) return ['delete from log.events where position = $1', [deed.remove.position]]
-  const { stream, type } = deed.add
-  return [
-    `insert into log.events
-       select $1::bigint, $2::text, 1 + coalesce((select max(revision) from log.events where stream = $2::text), -1), $3::uuid,
-              $4::text, $5::text, (select metadata from log.events order by position desc limit 1)`,
-    [head + 1, deed.stream ?? stream, newEventId(), type, JSON.stringify(deed.data)],
-  ]
-}
-
 describe('every movement of money has its reason', () => {
-  const openWorld = async (t: TestContext) => {
-    const world = await auditWorld(t)
-    await appendEach(world.log, await everyKind())
-    await world.pool.query('create table log.kept as select * from log.events')
-    return world
-  }
-
-  test('a verification finds what is moved without one', async (t) => {
-    const world = await openWorld(t)
-    assert.deepEqual(await verified(world), [])
-    const events = await allEvents(world.log)
-    const found = (event: StoredEvent | undefined): StoredEvent => event ?? assert.fail('no such event')
-    const log: Log = {
-      first: (type, where = () => true) =>
-        found(events.find((event) => event.type === type && where(dataOf(event)))),
-      last: (stream) => found(events.findLast((event) => event.stream === stream)),
-      after: (event, type) => found(events.find((one) => one.position > event.position && one.type === type)),
-    }
-    for (const [what, [deed, finding]] of Object.entries(cases))
-      await t.test(what, async () => {
-        const [sql, values] = statementOf(deed(log), events.length)
-        await tamper(
-          world.pool,
-          ...restore,
-          [sql, values],
-          ['update log.head set last_position = (select max(position) from log.events)'],
-        )
-        assert.match((await verified(world)).join('\n'), finding)
-      })
-  })
+  test('a verification finds what is moved without one', (t) => findsEach(t, cases))
 })

@@ -11,6 +11,7 @@ import { manualFold } from '../../src/money/ledger/manual-fold.ts'
 import type { OrderDetails } from '../../src/terms/order-details.ts'
 import { accountStream, ledgerStream } from '../../src/terms/streams.ts'
 import type { createHistory } from './history.ts'
+import { priced } from './priced.ts'
 
 export type History = ReturnType<typeof createHistory>
 
@@ -30,7 +31,8 @@ export const createActs = (history: History) => {
       }
       write(decideManual(found, movement).appends, limit)
     },
-    place: (order: OrderDetails, limit?: number): void => {
+    place: (asked: OrderDetails, limit?: number): void => {
+      const order = priced(history, asked)
       const { createdAt: _, ...draft } = order
       const { appends, answer } = decidePlacement(states(order), { draft, capCents: null }, now())
       if (answer.kind !== 'placed') throw new Error(`${order.orderId}: ${JSON.stringify(answer)}`)

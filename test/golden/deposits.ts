@@ -17,6 +17,7 @@ import { ledgerFold } from '../../src/money/ledger/fold.ts'
 import { accountStream, depositStream, ledgerStream } from '../../src/terms/streams.ts'
 import { planOrder } from '../support/world.ts'
 import type { History } from './acts.ts'
+import { priced } from './priced.ts'
 
 const hourMs = 3_600_000
 
@@ -75,7 +76,10 @@ export const makeDeposits = (history: History, accountId: AccountId): void => {
   })
 
   const awaited = (orderId: string, depositId: string): DepositDetails => {
-    const order = planOrder(orderId, { accountId, method: 'card', createdAt: isoTime(now()) })
+    const order = priced(
+      history,
+      planOrder(orderId, { accountId, method: 'card', createdAt: isoTime(now()) }),
+    )
     const details = openDeposit(history, depositId, { accountId, pending: { order } })
     write(decideAwaiting(states(order), { order, depositId }).appends)
     return details

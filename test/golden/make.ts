@@ -55,7 +55,8 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   if (!parsed.ok) throw new Error('catalog.json is refused')
   fact(catalogStream, ...factsOf(decideImport(state(catalogStream, catalogFold), parsed.file, now())))
   const parked = { productId: 'residential-premium', state: 'parked', successorId: null } as const
-  fact(catalogStream, ...factsOf(decideState(state(catalogStream, catalogFold), parked, now())))
+  for (const to of [parked, { ...parked, state: 'active' }] as const)
+    fact(catalogStream, ...factsOf(decideState(state(catalogStream, catalogFold), to, now())))
 
   const onAccount = (id: AccountId, decide: (state: AccountState) => accounts.AccountDecision): void => {
     const decision = decide(state(accountStream(id), accountFold))

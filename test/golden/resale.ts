@@ -11,6 +11,7 @@ import { accountStream, catalogStream, ledgerStream, termsStream } from '../../s
 import { forCustomer, planOrder } from '../support/world.ts'
 import type { Acts, History } from './acts.ts'
 import { openDeposit, report } from './deposits.ts'
+import { priced } from './priced.ts'
 
 const shop = 'acc_golden_shop' as AccountId
 const customerId = 'cus_golden' as CustomerId
@@ -42,7 +43,7 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   change({
     retail: { productId: 'residential-unlimited', countries: [], periods: [], unitPriceMicros: 5_000_000 },
   })
-  change({ sellable: ['isp-static', 'residential-unlimited'] })
+  change({ sellable: ['isp-static', 'residential-premium', 'residential-unlimited'] })
   change({ shop: { merchantName: 'Golden proxies', website: 'https://golden.example' } })
   change({ gateway: { rail: 'card', to: { provider: 'stripe', reference: 'gw_golden_card' } } })
   change({ gateway: { rail: 'crypto', to: { provider: 'btcpay', reference: 'gw_golden_crypto' } } })
@@ -55,7 +56,7 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   const paid = openDeposit(history, 'dep_golden_customer', own)
   report(history, paid, { status: 'paid', payments: [{ paymentId: 'pi_golden', amountMicros: 30_000_000 }] })
   const sold = (orderId: string, over: Partial<OrderDetails> = {}): OrderDetails => ({
-    ...forCustomer(planOrder(orderId, { accountId: shop }), 1_950, 1_500),
+    ...forCustomer(planOrder(orderId, { accountId: shop })),
     customerId,
     ...over,
   })
@@ -72,12 +73,7 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   move({ ...adjustment, reference: 'cash', reason: 'payment', gateway: null, amountMicros: 60_000_000 })
 
   // Paid by the customer, and more than the reseller's wallet holds: it waits for a day.
-  const order = sold('ord_golden_held', {
-    amountCents: 4_000,
-    costCents: 3_000,
-    quantity: 10,
-    method: 'card',
-  })
+  const order = priced(history, sold('ord_golden_held', { quantity: 10, method: 'card' }))
   const depositId = 'dep_golden_held' as DepositId
   write(decideAwaiting(states(order), { order, depositId }).appends)
   const found = { ...states(order), account: state(accountStream(shop), accountFold) }

@@ -1,23 +1,21 @@
 import { type CustomerId, type OrderId, type PlanId, type ProxyId, planIdOfOrder } from '../../kernel/ids.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import type { OrderMethod } from '../../terms/methods.ts'
-import { shareOfCents } from '../../terms/money.ts'
 import { type OrderDetails, orderedBy, type Target } from '../../terms/order-details.ts'
 import { accepted } from '../catalog/api-error.ts'
 import type { LiveStock } from '../catalog/availability.ts'
 import { lineInStock } from '../catalog/availability.ts'
 import { type Catalog, orderable, productOfOrder } from '../catalog/catalog.ts'
 import { type Quote, quantityOf, quote, type ResellerTerms } from '../catalog/pricing.ts'
-import { deliveryOf, isDedicated, type Product } from '../catalog/product.ts'
+import { isDedicated, type Product } from '../catalog/product.ts'
 import type { Wanted } from '../catalog/rates.ts'
+import { saleOf } from '../catalog/sale.ts'
 import { parseMeta, parseTargeting } from '../catalog/targeting.ts'
 import type { Payer } from './payer.ts'
 import type { OrderDraft } from './place.ts'
 
 /** Everything of an order but what names the request. */
 export type Prepared = Omit<OrderDraft, 'fingerprint'>
-
-const bytesPerGb = 1_000_000_000
 
 /** What every kind of order says besides its product. */
 export type Buyer = {
@@ -31,23 +29,6 @@ export type Buyer = {
   readonly payableBy: readonly OrderMethod[]
   readonly expectedAmountCents: number | undefined
   readonly catalog: Catalog
-}
-
-/**
- * What is charged: the service's price; a reseller's cost for itself; for its customer the customer's price, and the
- * cost beside it.
- */
-const chargesOf = (
-  { amountCents, reseller }: Quote,
-  customerId: CustomerId | null,
-  terms: ResellerTerms | null,
-): Pick<OrderDetails, 'amountCents' | 'costCents' | 'termsRevision'> => {
-  if (reseller === null) return { amountCents }
-  const { yourCostCents } = reseller
-  const charges =
-    customerId === null ? { amountCents: yourCostCents } : { amountCents, costCents: yourCostCents }
-  const revision = terms?.revision ?? null
-  return revision === null ? charges : { ...charges, termsRevision: revision }
 }
 
 /**
@@ -68,10 +49,8 @@ const draftOf = (
       'deposits_not_available',
       `no live payment gateway serves "${method}" here; method must be one of ${payableBy.join(', ')}`,
     )
-  const charges = chargesOf(figures, customerId, terms)
-  const { amountCents } = charges
-  const { quantity, target, listCents } = figures
-  const unitPriceCents = shareOfCents(amountCents, 1, quantity)
+  const sale = saleOf(product, figures, { terms, isForCustomer: customerId !== null })
+  const { amountCents, unitPriceCents, quantity } = sale
   if (expectedAmountCents !== undefined && expectedAmountCents !== amountCents)
     throw refuse('price_changed', `the price is ${amountCents} cents, not ${expectedAmountCents}`, {
       amountCents,
@@ -84,21 +63,7 @@ const draftOf = (
     ...orderedBy(caller),
     customerId,
     ...rest,
-    productId: product.id,
-    family: product.family,
-    shape: product.shape,
-    delivery: deliveryOf(product.shape),
-    renewal: product.renewal,
-    unit: product.unit,
-    quantity,
-    target,
-    bytes: product.shape === 'gateway_gb' ? quantity * bytesPerGb : null,
-    periodDays: product.shape === 'gateway_time' ? product.periodDays : null,
-    unitPriceCents,
-    ...charges,
-    listCents,
-    currency: 'USD',
-    billingType: 'PAYG',
+    ...sale,
     method,
     catalogDigest: catalog.digest ?? '',
   }

@@ -7,6 +7,7 @@ import { orderRules } from './orders.ts'
 import { payerRules } from './payers.ts'
 import { periodRules } from './periods.ts'
 import { planRules } from './plans.ts'
+import { priceRules } from './prices.ts'
 import { reasonRules } from './reasons.ts'
 import { scrapeRules } from './scrapes.ts'
 import { stockRules } from './stock.ts'
@@ -37,4 +38,5 @@ export const rules: readonly ReadModel[] = [
   periodRules,
   scrapeRules,
   commitmentRules,
+  priceRules,
 ]
