@@ -52,7 +52,7 @@ test('whatever is put into the fields of whatever event, verification ends, and 
   const engine = await startEngine(t, pool, log, groups)
   await caughtUp(engine, log)
   await engine.stop()
-  await pool.query('create table log.kept as select * from log.events')
+  await pool.query('create table public.kept as select * from log.events')
   const verified = () =>
     verifyLog(
       { pool, log, groups, logInPostgres: true },
@@ -72,7 +72,7 @@ test('whatever is put into the fields of whatever event, verification ends, and 
     await tamper(
       pool,
       [
-        'update log.events e set data = k.data from log.kept k where k.position = e.position and k.data <> e.data',
+        'update log.events e set data = k.data from public.kept k where k.position = e.position and k.data <> e.data',
       ],
       ...damaged.map(
         ({ ordinal, data }) =>

@@ -13,7 +13,7 @@ const iso = (ms: number): string => new Date(ms).toISOString()
 const openWorld = async (t: TestContext) => {
   const { pool, ...world } = await auditWorld(t)
   await sealedHistory({ ...world })
-  await pool.query('create table log.kept as select * from log.events')
+  await pool.query('create table public.kept as select * from log.events')
   const events = await allEvents(world.log)
   const verified = async (nowMs: number) => {
     const { findings } = await verifyLog(
@@ -26,7 +26,7 @@ const openWorld = async (t: TestContext) => {
     tamper(
       pool,
       ['delete from log.events'],
-      ['insert into log.events select * from log.kept'],
+      ['insert into log.events select * from public.kept'],
       [
         `update log.events set ${column} = (${column}::jsonb || $2::jsonb)::text where position = $1`,
         [position, JSON.stringify(patch)],

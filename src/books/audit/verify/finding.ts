@@ -14,6 +14,7 @@ export type Check =
   | 'periods'
   | 'vault'
   | 'append-only'
+  | 'guards'
   | 'projections'
 
 /** The place of an event: its ordinal (1 for the first of the log), its position in this log, its id. */
@@ -56,6 +57,19 @@ export type Finding =
       readonly group: string
       readonly problem: string
     }
+  /** What keeps the log as it is: a function, key, index, trigger, owner or right beside what the migrations made. */
+  | {
+      readonly where: 'guard'
+      readonly check: 'guards'
+      /** E.g. `table log.events`. */
+      readonly object: string
+      /** E.g. `trigger append_only`; null: the object itself. */
+      readonly fact: string | null
+      /** Null: there is to be none. */
+      readonly expected: string | null
+      /** Null: there is none. */
+      readonly found: string | null
+    }
   /** The log as a whole. */
   | { readonly where: 'log'; readonly check: Check; readonly problem: string }
 
@@ -77,6 +91,11 @@ const cellText = (finding: Extract<Finding, { where: 'cell' }>): string => {
   return `${row}: the log has no such row, the table has ${JSON.stringify(live)}`
 }
 
+const guardText = ({ object, fact, expected, found }: Extract<Finding, { where: 'guard' }>): string => {
+  const shown = (value: string | null): string => (value === null ? 'none' : JSON.stringify(value))
+  return `${object}${fact === null ? '' : `, ${fact}`}: expected ${shown(expected)}, found ${shown(found)}`
+}
+
 /** One line that says what and where. */
 export const findingText = (finding: Finding): string => {
   switch (finding.where) {
@@ -90,6 +109,8 @@ export const findingText = (finding: Finding): string => {
       return `${finding.check}: ${cellText(finding)}`
     case 'group':
       return `${finding.check}: group ${finding.group}: ${finding.problem}`
+    case 'guard':
+      return `${finding.check}: ${guardText(finding)}`
     case 'log':
       return `${finding.check}: ${finding.problem}`
     default:
@@ -116,6 +137,7 @@ const checks: readonly Check[] = [
   'periods',
   'vault',
   'append-only',
+  'guards',
   'projections',
 ]
 
@@ -125,6 +147,8 @@ const ordinalOf = (finding: Finding): number => {
       return finding.event.ordinal
     case 'events':
       return finding.throughOrdinal
+    case 'guard':
+      return 0
     case 'log':
       return finding.check === 'seals' ? 0 : Number.POSITIVE_INFINITY
     case 'cell':
@@ -135,7 +159,7 @@ const ordinalOf = (finding: Finding): number => {
   }
 }
 
-/** What the seals say of the log as a whole, then events in their order, then the read tables. */
+/** What the seals say of the log as a whole, then its guards, events in their order, then the read tables. */
 export const inOrder = (findings: readonly Finding[]): Finding[] =>
   findings.toSorted((one, other) => {
     const [a, b] = [ordinalOf(one), ordinalOf(other)]

@@ -9,6 +9,7 @@ import { checkAppendOnly } from './append-only-check.ts'
 import { createDerivation } from './derive.ts'
 import { createEventReader, readable } from './event-reader.ts'
 import { createFindings, type Finding, placeOf } from './finding.ts'
+import { checkGuards } from './guard-check.ts'
 import { createPeriodCheck } from './period-check.ts'
 import { createPoisons } from './poisons.ts'
 import { createRederivation, type GroupSummary, type Rederivation } from './rederive.ts'
@@ -168,6 +169,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     await readViolations(placesSession.client, schema, findings)
     const vault = await checkVault(placesSession.client, schema, findings)
     if (logInPostgres) await checkAppendOnly(pool, findings)
+    await checkGuards(pool, findings)
     report('projections', 0, 0, tables)
     const compared: GroupSummary[] = []
     for (const group of rederived) compared.push(await group.compare(reportTable))

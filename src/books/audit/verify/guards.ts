@@ -1,0 +1,143 @@
+import type pg from 'pg'
+import { inTransaction } from '../../../platform/postgres/transaction.ts'
+
+/**
+ * What keeps the log as it is, by object (`table log.events`, `function log.refuse_change()`) and fact (`owner`,
+ * `key events_pkey`, `body`): what a fresh database has stands in guards.json. Roles go by what they are here.
+ */
+export type Guards = Readonly<Record<string, Readonly<Record<string, string>>>>
+
+/** Beside the schema `log`: the tables that tell whether the log was changed. */
+const auditTables = ['work.event_digests', 'work.verifications']
+
+/**
+ * Every fact in the words of Postgres. The owner is who owns the record of the migrations, for that is who made the rest.
+ * What an owner may do to its own objects is no fact: it can grant itself anything. `not null` stands with its column,
+ * since only Postgres 18 and later name it as a constraint.
+ */
+const facts = `
+  with known as (
+    select (select relowner from pg_class where oid = to_regclass('public.farebox_migration')) as owner
+  ), role as (
+    select r.oid, case when r.oid = k.owner then '<owner>' else r.rolname::text end as name from pg_roles r, known k
+    union all select 0, '<everybody>'
+  ), schema as (
+    select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname = 'log'
+  ), relation as (
+    select c.*, case c.relkind when 'r' then 'table ' when 'S' then 'sequence ' when 'v' then 'view '
+        else 'relation of kind ' || c.relkind::text || ' ' end || n.nspname || '.' || c.relname as object
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind not in ('i', 'I', 'c', 't') and (n.nspname = 'log' or n.nspname || '.' || c.relname = any ($1::text[]))
+  ), routine as (
+    select p.*, case p.prokind when 'f' then 'function ' else 'routine of kind ' || p.prokind::text || ' ' end
+        || p.oid::regprocedure as object
+      from pg_proc p join schema s on s.oid = p.pronamespace
+  ), type as (
+    select t.*, 'type log.' || t.typname as object
+      from pg_type t join schema s on s.oid = t.typnamespace left join pg_class c on c.oid = t.typrelid
+     where coalesce(c.relkind, 'c') = 'c' and not exists (select from pg_type e where e.typarray = t.oid)
+  ), owned as (
+    select 'schema log' as object, nspowner as owner, nspacl as acl, 'n' as kind from schema
+    union all select object, relowner, relacl, case relkind when 'S' then 's' else 'r' end from relation
+    union all select object, proowner, proacl, 'f' from routine
+    union all select object, typowner, typacl, 'T' from type
+  ), granted as (
+    select o.object, 'rights' as fact, a.grantee, a.privilege_type, a.is_grantable
+      from owned o, aclexplode(coalesce(o.acl, acldefault(o.kind::"char", o.owner))) a where a.grantee <> o.owner
+    union all
+    select r.object, 'rights on column ' || c.attname, a.grantee, a.privilege_type, a.is_grantable
+      from relation r join pg_attribute c on c.attrelid = r.oid, aclexplode(c.attacl) a where a.grantee <> r.relowner
+    union all
+    select 'schema log', 'rights on what is made there, kind ' || d.defaclobjtype::text, a.grantee, a.privilege_type, a.is_grantable
+      from pg_default_acl d join schema s on s.oid = d.defaclnamespace, aclexplode(d.defaclacl) a where a.grantee <> d.defaclrole
+  )
+  select o.object, 'owner' as fact, r.name as value from owned o join role r on r.oid = o.owner
+  union all
+  select g.object, g.fact || ' of ' || coalesce(r.name, g.grantee::text),
+      string_agg(g.privilege_type || case when g.is_grantable then ' with grant option' else '' end, ', '
+        order by g.privilege_type collate "C")
+    from granted g left join role r on r.oid = g.grantee group by g.object, g.fact, coalesce(r.name, g.grantee::text)
+  union all
+  select object, 'form', concat_ws(', ',
+      case relpersistence when 'p' then 'permanent' when 'u' then 'unlogged' else 'temporary' end,
+      array_to_string(reloptions, ', '), case when relrowsecurity then 'row security' end)
+    from relation
+  union all
+  select r.object, 'column ' || c.attname, concat_ws(' ', format_type(c.atttypid, c.atttypmod),
+      case when c.attcollation <> t.typcollation then 'collate ' || l.collname end,
+      case when c.attnotnull then 'not null' end,
+      case when c.attgenerated = '' then 'default ' else 'generated ' end || pg_get_expr(d.adbin, d.adrelid),
+      case when c.attidentity <> '' then 'identity ' || c.attidentity::text end)
+    from relation r join pg_attribute c on c.attrelid = r.oid and c.attnum > 0 and not c.attisdropped
+    join pg_type t on t.oid = c.atttypid left join pg_collation l on l.oid = c.attcollation
+    left join pg_attrdef d on d.adrelid = c.attrelid and d.adnum = c.attnum
+   where r.relkind <> 'S'
+  union all
+  select r.object, case when k.contype in ('p', 'u', 'x') then 'key ' else 'constraint ' end || k.conname,
+      concat_ws(', ', pg_get_constraintdef(k.oid), case when not k.convalidated then 'not validated' end,
+        pg_get_indexdef(nullif(k.conindid, 0)), case when not i.indisvalid then 'not valid' end)
+    from relation r join pg_constraint k on k.conrelid = r.oid and k.contype not in ('n', 't')
+    left join pg_index i on i.indexrelid = k.conindid and i.indrelid = r.oid
+  union all
+  select r.object, 'index ' || c.relname,
+      concat_ws(', ', pg_get_indexdef(i.indexrelid), case when not i.indisvalid then 'not valid' end)
+    from relation r join pg_index i on i.indrelid = r.oid join pg_class c on c.oid = i.indexrelid
+   where not exists (select from pg_constraint k where k.conindid = i.indexrelid and k.conrelid = r.oid)
+  union all
+  select r.object, 'trigger ' || g.tgname, concat_ws(', ', pg_get_triggerdef(g.oid),
+      case g.tgenabled when 'O' then null when 'D' then 'disabled' when 'R' then 'on replicas only' else 'always' end)
+    from relation r join pg_trigger g on g.tgrelid = r.oid and not g.tgisinternal
+  union all
+  select r.object, 'rule ' || w.rulename, concat_ws(', ', pg_get_ruledef(w.oid),
+      case w.ev_enabled when 'O' then null else 'enabled: ' || w.ev_enabled::text end)
+    from relation r join pg_rewrite w on w.ev_class = r.oid
+  union all
+  select r.object, 'policy ' || p.polname, concat_ws(', ', p.polcmd::text, pg_get_expr(p.polqual, p.polrelid),
+      pg_get_expr(p.polwithcheck, p.polrelid))
+    from relation r join pg_policy p on p.polrelid = r.oid
+  union all
+  select r.object, 'rows of', h.inhrelid::regclass::text from relation r join pg_inherits h on h.inhparent = r.oid
+  union all
+  select r.object, 'numbers', concat_ws(' ', format_type(s.seqtypid, null), 'from', s.seqmin, 'to', s.seqmax, 'by',
+      s.seqincrement, 'cache', s.seqcache, case when s.seqcycle then 'cycle' end)
+    from relation r join pg_sequence s on s.seqrelid = r.oid
+  union all
+  select object, 'body', coalesce(pg_get_function_sqlbody(oid), prosrc) from routine
+  union all
+  select f.object, 'form', concat_ws(', ', l.lanname, 'returns ' || pg_get_function_result(f.oid),
+      'takes (' || pg_get_function_arguments(f.oid) || ')', 'volatility ' || f.provolatile::text,
+      case when f.prosecdef then 'as its owner' end, case when f.proisstrict then 'strict' end,
+      case when f.proleakproof then 'leakproof' end, array_to_string(f.proconfig, ', '), nullif(f.probin, ''))
+    from routine f join pg_language l on l.oid = f.prolang
+  union all
+  select object, 'form', typtype::text from type
+  union all
+  select 'sessions', 'setting of ' || coalesce(r.name, d.setrole::text), s
+    from pg_db_role_setting d left join role r on r.oid = d.setrole, unnest(d.setconfig) s
+   where d.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+     and s like 'session_replication_role=%'`
+
+type Row = { readonly object: string; readonly fact: string; readonly value: string }
+
+const guardsOf = (rows: readonly Row[]): Guards => {
+  const guards: Record<string, Record<string, string>> = {}
+  for (const { object, fact, value } of rows) {
+    guards[object] ??= {}
+    const known = guards[object][fact]
+    guards[object][fact] = known === undefined ? value : [known, value].sort().join('; ')
+  }
+  return guards
+}
+
+/** What this database has, as of one moment. */
+export const readGuards = (pool: pg.Pool): Promise<Guards> =>
+  inTransaction(
+    pool,
+    async (client) => {
+      // Names are written whole, whatever this session would find without their schema.
+      await client.query(`set local search_path = ''`)
+      const { rows } = await client.query<Row>(facts, [auditTables])
+      return guardsOf(rows)
+    },
+    'isolation level repeatable read read only',
+  )
