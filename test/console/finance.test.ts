@@ -170,6 +170,13 @@ test('the pages of finance', async (t) => {
     assert.match(differs.html, /1 finding/)
     assert.match(differs.html, /plans.*total_bytes/s)
     assert.equal((await finance.get('/console/finance/verifications/ver_none')).status, 404)
+    assert.match(after.html, /2 runs chained.*<code>[0-9a-f]{64}</s)
+    await pool.query(`update work.verifications set outcome = 'clean' where link = 2`)
+    assert.match(
+      (await finance.open('/console/finance/verifications')).html,
+      /role="alert"><p>The chain of runs is broken.*run vrf_\w+ \(link 2\) does not fit/s,
+    )
+    await pool.query(`update work.verifications set outcome = 'differs' where link = 2`)
   })
 
   await t.test('seals are listed, and their file proves the log without the service', async () => {

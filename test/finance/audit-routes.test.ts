@@ -27,4 +27,12 @@ test('seals and verifications are read over HTTP as they stand, newest first', a
   const { verifications } = (await client.get('/finance/v1/verifications?limit=1', { key })).body
   assert.equal(verifications[0].outcome, 'differs')
   assert.match(verifications[0].result.findings.join('\n'), /read\.journal_postings .*amount_micros/)
+  const { chain } = (await client.get('/finance/v1/verifications?limit=1', { key })).body
+  assert.equal(chain.links, 2)
+  assert.match(chain.digest, /^[0-9a-f]{64}$/)
+  assert.deepEqual(chain.findings, [])
+  await service.core.pool.query(`update work.verifications set outcome = 'clean' where link = 2`)
+  const broken = (await client.get('/finance/v1/verifications?limit=1&offset=1', { key })).body.chain
+  assert.deepEqual([broken.links, broken.findings.length], [2, 1])
+  assert.match(broken.findings[0], new RegExp(`^run ${verifications[0].runId} \\(link 2\\) does not fit`))
 })

@@ -7,6 +7,7 @@ import { type Route, route } from '../../platform/http/route.ts'
 import { positionToken } from '../../terms/position.ts'
 import { listSeals } from './queries.ts'
 import { listVerifications, type Verification } from './runs.ts'
+import { checkRuns } from './runs-chain.ts'
 import { findingText } from './verify/finding.ts'
 
 const hex = (bytes: number, description: string) =>
@@ -75,6 +76,16 @@ const Verifications = z
         })
         .meta({ id: 'Verification' }),
     ),
+    chain: z
+      .object({
+        links: z.int().min(0).meta({ description: 'How many runs are chained, on this page or not.' }),
+        digest: hex(32, 'The digest after the last of them: keep it elsewhere. Null without one.').nullable(),
+        findings: z.array(z.string()).meta({
+          description:
+            'Where the chain breaks: runs that were changed, removed or inserted, the first twenty. Empty: none was.',
+        }),
+      })
+      .meta({ id: 'VerificationChain' }),
     ...pageShape,
   })
   .meta({ id: 'VerificationList' })
@@ -161,19 +172,27 @@ export const auditRoutes = ({
     path: '/finance/v1/verifications',
     operationId: 'listVerifications',
     summary: 'List the verifications of the log',
-    description: 'Runs of `farebox ledger verify` with what they found, newest first.',
+    description:
+      'Runs of `farebox ledger verify` with what they found, newest first. Each is chained to the one before it; `chain` says whether all of them still fit.',
     query: z.object(pagingQuery),
     codes: { query: pagingCodes },
     responses: {
       200: {
         description: 'A page of verifications.',
         body: Verifications,
-        example: { verifications: [verificationExample], ...page },
+        example: {
+          verifications: [verificationExample],
+          chain: { links: 1, digest, findings: [] },
+          ...page,
+        },
       },
     },
     handler: async ({ query }) => {
-      const { verifications, total } = await listVerifications(pool, query)
-      return { status: 200, body: { verifications: verifications.map(shown), total, ...query } }
+      const [{ verifications, total }, chain] = await Promise.all([
+        listVerifications(pool, query),
+        checkRuns(pool),
+      ])
+      return { status: 200, body: { verifications: verifications.map(shown), chain, total, ...query } }
     },
   }),
 ]

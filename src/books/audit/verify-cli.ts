@@ -37,6 +37,7 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
           `${table}: ${counted(checked, 'row')} as committed to, ${uncommitted} of before there were commitments and not checked, ${erased} erased`,
       )
       .join('; '),
+    'runs before': `${result.runs.links} chained`,
     'read tables': compared
       .map(
         ({ group, tables, position }) => `${group}: ${tables} tables at position ${positionToken(position)}`,

@@ -1,5 +1,6 @@
 import { sealsBefore, sealsFileOf } from '../../books/audit/queries.ts'
 import { findVerification, type Verification, verificationsAfter } from '../../books/audit/runs.ts'
+import { checkRuns, type RunsChain } from '../../books/audit/runs-chain.ts'
 import { publicKeyPem } from '../../books/audit/seal-key.ts'
 import { findingText } from '../../books/audit/verify/finding.ts'
 import { isoTime } from '../../kernel/clock.ts'
@@ -23,14 +24,28 @@ const outcomes: Readonly<Record<Verification['outcome'], readonly [string, Look]
 
 const runs = '/console/finance/verifications'
 
+/** Whether the kept runs still fit each other; every page says it, not only the one with the run that does not. */
+const chainText = ({ links, digest, findings }: RunsChain): Html => {
+  if (findings.length > 0)
+    return html`<div class="said bad" role="alert"><p>The chain of runs is broken: what is listed here is not what was kept.</p>
+<ul>${findings.map((finding) => html`<li>${finding}</li>\n`)}</ul></div>`
+  return links === 0
+    ? nothing
+    : html`<p>${countText(links, 'run')} chained, and each fits the one before it. Digest after the last, to be kept elsewhere: <code>${digest}</code></p>`
+}
+
 const verifications = async ({ pool }: FinanceDeps, { query }: PersonVisit) => {
   const before = textOf(query, 'before')
   const after = afterOf(before)
-  const found = await verificationsAfter(pool, { after, limit: pageRows + 1 })
+  const [found, chain] = await Promise.all([
+    verificationsAfter(pool, { after, limit: pageRows + 1 }),
+    checkRuns(pool),
+  ])
   const { rows, next } = pagedOf(found, ({ startedAt, runId }) => afterText(startedAt, runId))
   return show({
     title: 'Verifications',
     body: html`<p>A verification folds the whole log anew, compares what the tables hold, checks every seal and every law of the books.</p>
+${chainText(chain)}
 ${tableOf({
   caption: 'Verifications, newest first',
   rows,
@@ -48,6 +63,7 @@ ${pagerOf(runs, {}, { before: after === null ? null : before, next })}`,
     same: [
       'curl "$FINANCE/verifications?limit=50" -H "Authorization: Bearer $TOKEN"',
       'npx farebox ledger verify',
+      'npx farebox ledger verifications',
     ],
   })
 }

@@ -13,6 +13,7 @@ export type Check =
   | 'invariants'
   | 'periods'
   | 'vault'
+  | 'verifications'
   | 'append-only'
   | 'guards'
   | 'projections'
@@ -136,6 +137,7 @@ const checks: readonly Check[] = [
   'invariants',
   'periods',
   'vault',
+  'verifications',
   'append-only',
   'guards',
   'projections',

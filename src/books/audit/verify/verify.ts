@@ -5,6 +5,7 @@ import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts
 import { createDigestStore } from '../digest-store.ts'
 import type { LogSealed } from '../events.ts'
 import { rules } from '../invariants/rules.ts'
+import { checkRuns, type RunsChain } from '../runs-chain.ts'
 import { checkAppendOnly } from './append-only-check.ts'
 import { createDerivation } from './derive.ts'
 import { createEventReader, readable } from './event-reader.ts'
@@ -38,6 +39,8 @@ export type VerifyResult = {
   readonly streams: number
   readonly seals: SealSummary
   readonly vault: readonly VaultSummary[]
+  /** The verifications before this one. */
+  readonly runs: RunsChain
   readonly groups: readonly GroupSummary[]
   /** In the order of the log, at most a hundred of each check; empty when nothing is wrong. */
   readonly findings: readonly Finding[]
@@ -168,6 +171,8 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     await kept.written()
     await readViolations(placesSession.client, schema, findings)
     const vault = await checkVault(placesSession.client, schema, findings)
+    const runs = await checkRuns(pool)
+    for (const problem of runs.findings) findings.add({ where: 'log', check: 'verifications', problem })
     if (logInPostgres) await checkAppendOnly(pool, findings)
     await checkGuards(pool, findings)
     report('projections', 0, 0, tables)
@@ -182,6 +187,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       streams,
       seals: sealed,
       vault,
+      runs,
       groups: compared,
       findings: findings.list(),
       findingCount: findings.count,
