@@ -91,6 +91,7 @@ import type { Scrapers } from './open-scraping.ts'
 import type { Projecting } from './projecting.ts'
 import { readinessProbes } from './readiness.ts'
 import { serviceParts } from './service-parts.ts'
+import { sealTargetProbes } from './start-seal-delivery.ts'
 
 export type ApiParts = {
   readonly core: Core
@@ -302,7 +303,7 @@ export const createApi = (parts: ApiParts): Api => {
     ...scraperListRoutes({ ...parts.scrapers, monotonicMs, limited: config.rates !== null }),
     ...tools.routes,
   ]
-  const probes = readinessProbes(core, projecting, prices, parts.starting)
+  const probes = [...readinessProbes(core, projecting, prices, parts.starting), ...sealTargetProbes(core)]
   const liveScrapers = (): number =>
     scrapers.filter((row) => parts.scrapers.scraping.stateOf(row) === 'live').length
   const console = openConsole({

@@ -10,6 +10,7 @@ import { registerReplay } from '../books/finance/replay-cli.ts'
 import { registerFinanceTokens } from '../books/finance/tokens-cli.ts'
 import { registerPeriods } from '../books/periods/cli.ts'
 import { registerReconcile } from '../books/reconcile/cli.ts'
+import { registerDeliver } from '../books/witness/deliver-cli.ts'
 import { registerSignInLinks } from '../console/session/cli.ts'
 import { registerStaff } from '../console/staff/cli.ts'
 import { registerExits } from '../gateway/exits/cli.ts'
@@ -63,6 +64,7 @@ export const rooms = [
   registerReconcile,
   registerPeriods,
   registerSeals,
+  registerDeliver,
   registerVerify,
   (program: Command, cli: Cli) => registerBackup(program, cli, allMigrations),
   registerProjections,

@@ -27,6 +27,7 @@ import { openScrapers } from './open-scraping.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
 import { startConsole } from './start-console.ts'
+import { startSealDelivery } from './start-seal-delivery.ts'
 import { warmFolds } from './warm-folds.ts'
 
 export const roles = ['http', 'projections', 'reactors'] as const
@@ -126,8 +127,11 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     : null
   if (reactors) {
     closing.add(reactors.stop)
+    const delivery = startSealDelivery(core, registry, systemClock)
+    if (delivery !== null) closing.add(delivery.stop)
     const sealer = startSealer({
       ...core,
+      onSeal: () => delivery?.wake(),
       feed: projecting.feed,
       key: sealKeyOf(core.keys.seal),
       every: config.seal,

@@ -1,6 +1,12 @@
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import {
+  sealTargetConfigOf,
+  sealTargetProblems,
+  sealTargetSecrets,
+  sealTargetSettings,
+} from '../books/witness/settings.ts'
+import {
   type ConsoleConfig,
   consoleConfigOf,
   consoleProblems,
@@ -18,6 +24,7 @@ import {
 import type { TrustedProxies } from '../platform/http/client-address.ts'
 import type { ConnectionLimits } from '../platform/http/connections.ts'
 import type { Rate } from '../platform/http/rate-limit.ts'
+import type { StoreSettings } from '../platform/outgoing/store/open.ts'
 import {
   hasScraperKey,
   type ScraperConfig,
@@ -115,6 +122,7 @@ export const settings = {
   FAREBOX_SEAL_SECONDS: whole(1, 86_400)
     .prefault('300')
     .describe('New events are sealed after this time at the latest.'),
+  ...sealTargetSettings,
   ...freeToolSettings,
   ...gatewaySettings,
   ...freelistSettings,
@@ -152,6 +160,7 @@ export const hiddenSettings: ReadonlySet<string> = new Set([
   'FAREBOX_MASTER_KEY',
   'FAREBOX_SEAL_KEY',
   'FAREBOX_METRICS_TOKEN',
+  ...sealTargetSecrets,
   ...paymentSecrets,
   ...scraperSecrets,
   ...consoleSecrets,
@@ -183,6 +192,8 @@ export type Config = {
   readonly sealKey: Buffer | null
   /** New events are sealed when there are this many, or this many seconds after the first of them. */
   readonly seal: { readonly events: number; readonly seconds: number }
+  /** Where each seal is brought, and what opens that place. */
+  readonly sealTarget: StoreSettings
   readonly freeTools: FreeToolConfig
   readonly gateway: GatewayConfig
   readonly freelist: FreelistConfig
@@ -234,6 +245,7 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
   const problems = [
     ...wrong,
     ...requiredKeys(env),
+    ...sealTargetProblems(env),
     ...paymentProblems(env, hasScraperKey(env)),
     ...scraperProblems(env),
     ...gatewayProblems(env),
@@ -266,6 +278,7 @@ const configOf = (values: Values): Config => ({
   masterKey: values.FAREBOX_MASTER_KEY ?? null,
   sealKey: values.FAREBOX_SEAL_KEY ?? null,
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
+  sealTarget: sealTargetConfigOf(values),
   freeTools: freeToolConfigOf(values),
   gateway: gatewayConfigOf(values),
   freelist: freelistConfigOf(values),

@@ -2,6 +2,7 @@ import { migrations as accountTouches } from '../../projections/account-touches.
 import { migrations as checkpoints } from '../../projections/migrations.ts'
 import { migrations as audit } from '../books/audit/migrations.ts'
 import { migrations as finance } from '../books/finance/migrations.ts'
+import { migrations as sealDelivery } from '../books/witness/cursor.ts'
 import { migrations as consoleSessions } from '../console/session/migrations.ts'
 import { migrations as freeProxies } from '../freelist/record/migrations.ts'
 import { migrations as proxySources } from '../freelist/sources/migrations.ts'
@@ -81,6 +82,7 @@ const rooms: readonly Migrations[] = [
   customers,
   messages,
   audit,
+  sealDelivery,
   finance,
   resellers,
   noticeReads,

@@ -9,6 +9,7 @@ import {
   lookAtHead,
   lookAtReadModels,
   lookAtSeals,
+  lookAtSealTarget,
   lookAtVerification,
 } from './log.ts'
 import { lookAtData, lookAtScrapers, lookAtServer } from './places.ts'
@@ -43,6 +44,7 @@ const inside = async (context: Looked, serverRuns: boolean): Promise<readonly Fi
   ...(await guarded('log', () => lookAtHead(context))),
   ...(await guarded('read models', () => lookAtReadModels(context, serverRuns))),
   ...(await guarded('last seal', () => lookAtSeals(context, serverRuns))),
+  ...(await guarded('seal target', () => lookAtSealTarget(context, serverRuns))),
   ...(await guarded('last verification', () => lookAtVerification(context))),
 ]
 
@@ -72,7 +74,7 @@ export const registerDoctor = (program: Command, cli: Cli<Config>): void => {
   program
     .command('doctor')
     .description(
-      'look whether all is well: data, server, scrapers, clock, log, read models, seals, verification; exit code 1 when something is wrong',
+      'look whether all is well: data, server, scrapers, clock, log, read models, seals and where they go, verification; exit code 1 when something is wrong',
     )
     .action(cli.openingAction(examine))
 }

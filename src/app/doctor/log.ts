@@ -4,11 +4,13 @@ import { followers } from '../../../projections/groups.ts'
 import { listVerifications } from '../../books/audit/runs.ts'
 import { sealKeyOf } from '../../books/audit/seal-key.ts'
 import { readSeals } from '../../books/audit/sealing.ts'
+import { readDeliveryLag } from '../../books/witness/delivery.ts'
 import { counted } from '../../kernel/counted.ts'
 import type { CliContext } from '../../platform/cli/cli.ts'
 import { sealStream } from '../../terms/streams.ts'
 import { aheadOfPostgres, skewProblem } from '../clock-guard.ts'
 import type { Config } from '../config.ts'
+import { lagText } from '../start-seal-delivery.ts'
 import { type Finding, note, ok, wrong } from './finding.ts'
 
 /** A command's context with all settings. */
@@ -74,6 +76,24 @@ export const lookAtSeals = async (context: Looked, serverRuns: boolean): Promise
   return serverRuns
     ? wrong(check, waits, 'run "ledger verify": a server stops sealing a log that is not what was sealed')
     : note(check, waits, 'a running server seals by itself; "ledger seal" does it now')
+}
+
+/** Whether seals reach the place they go to. Orders never wait for it. */
+export const lookAtSealTarget = async (context: Looked, serverRuns: boolean): Promise<Finding> => {
+  const check = 'seal target'
+  const { place } = context.config.sealTarget
+  if (place === null)
+    return note(check, 'none is set: seals stay in the log', 'set FAREBOX_SEAL_TARGET: docs/seals.md')
+  const lag = await readDeliveryLag(context, place)
+  if (lag.problem === null && lag.seals === 0) return ok(check, `${lag.target} has every seal`)
+  const found = `${lag.target} is ${lagText(lag, context.clock())}`
+  if (lag.problem !== null)
+    return wrong(check, found, 'mend that; "ledger seals deliver" tries at once, a server goes on trying')
+  const waitsMs = lag.since === null ? 0 : context.clock() - Date.parse(lag.since)
+  if (waitsMs <= sealGraceMs) return ok(check, found)
+  return serverRuns
+    ? wrong(check, found, 'start the server with the same FAREBOX_SEAL_TARGET')
+    : note(check, found, 'a running server brings them; "ledger seals deliver" does it now')
 }
 
 const dayMs = 86_400_000

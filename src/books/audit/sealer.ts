@@ -24,6 +24,8 @@ export type SealerDeps = {
   readonly logger: Logger
   /** A seal is due after this many new events, or this many seconds after the first of them. */
   readonly every: { readonly events: number; readonly seconds: number }
+  /** Told of each seal that this process made. */
+  readonly onSeal?: () => void
   /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
 }
@@ -57,6 +59,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     lulls,
     logger,
     every,
+    onSeal = () => undefined,
     answerTimeoutMs = sessionAnswerMs,
   } = deps
   const stopping = new AbortController()
@@ -89,7 +92,9 @@ export const startSealer = (deps: SealerDeps): Sealer => {
       const seal = await sealing.seal(cause())
       problem = null
       backoffMs = firstBackoffMs
-      if (seal !== null) logger.info({ throughOrdinal: seal.throughOrdinal }, 'sealed the log')
+      if (seal === null) continue
+      logger.info({ throughOrdinal: seal.throughOrdinal }, 'sealed the log')
+      onSeal()
     }
   }
 

@@ -23,6 +23,12 @@ const Rotated = z.strictObject({
   signature: hex(64),
 })
 
+/** An event of the `seal` stream, in every field. */
+export const sealEventForm = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('LogSealed'), data: Sealed }),
+  z.strictObject({ type: z.literal('SealKeyRotated'), data: Rotated }),
+])
+
 const File = z.strictObject({
   format: z.literal('farebox-seals'),
   version: z.literal(1),
@@ -30,14 +36,7 @@ const File = z.strictObject({
   /** Of the first event of the log: with it a file of another log is told from one of a log that was changed. */
   firstEventId: z.uuid(),
   exportedAt: z.string(),
-  seals: z
-    .array(
-      z.discriminatedUnion('type', [
-        z.strictObject({ type: z.literal('LogSealed'), data: Sealed }),
-        z.strictObject({ type: z.literal('SealKeyRotated'), data: Rotated }),
-      ]),
-    )
-    .min(1),
+  seals: z.array(sealEventForm).min(1),
 })
 
 /** What is kept elsewhere: seals of a log in their order, and every change of the key (docs/seals.md). */

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { AccountId } from '../../kernel/ids.ts'
+import { fileSink, type Sink, streamSink, UnwritableFile } from '../../kernel/sink.ts'
 import { serviceBook } from '../../money/ledger/postings.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli.ts'
 import { ledgerCommand } from '../../platform/cli/group.ts'
@@ -16,7 +17,6 @@ import { type Exported, exportLedger } from './export.ts'
 import { type Format, formats } from './format.ts'
 import { ImportBrokeOff, type Imported, importLog, LogNotEmpty } from './import.ts'
 import { NoExport } from './jsonl-file.ts'
-import { fileSink, type Sink, streamSink, UnwritableFile } from './sink.ts'
 
 const bookOption = (text: string): string => {
   if (text === serviceBook || /^reseller:acc_[A-Za-z0-9]+$/.test(text)) return text

@@ -1,4 +1,5 @@
 import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Sink } from '../../kernel/sink.ts'
 import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { RecordedEvent } from '../../platform/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
@@ -11,7 +12,6 @@ import { csvWriter } from './csv.ts'
 import type { ExportHead, Format, JournalFormat, JournalWriter } from './format.ts'
 import { hledgerWriter } from './hledger.ts'
 import { createJsonlWriter } from './jsonl.ts'
-import type { Sink } from './sink.ts'
 
 export type ExportOptions = {
   readonly format: Format

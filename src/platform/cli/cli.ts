@@ -6,6 +6,7 @@ import type { EventCodec } from '../eventstore/codec.ts'
 import type { CommandRunner } from '../eventstore/commands/command.ts'
 import type { Actor } from '../eventstore/event.ts'
 import type { EventLog } from '../eventstore/port.ts'
+import type { StoreSettings } from '../outgoing/store/open.ts'
 import type { KeySettings, Keys } from '../vault/keys.ts'
 import type { CliOutput } from './output.ts'
 
@@ -15,6 +16,8 @@ export type CliSettings = KeySettings & {
   readonly databaseUrl: string | null
   /** Null: the log lives in Postgres. */
   readonly eventStoreUrl: string | null
+  /** Where seals go; commands that read such a place use the same access. */
+  readonly sealTarget: StoreSettings
   /** Where people reach the console; null: wherever the server listens. */
   readonly console: { readonly url: string | null }
   /** The port of the server. */

@@ -11,6 +11,8 @@ export type Probe = {
   readonly name: string
   /** Null when it holds, else what is wrong. It may throw: that is wrong, too. */
   check(): Promise<string | null>
+  /** What is told beside the answer and keeps nobody from placing orders: `notes` of `/readyz`. Left out: it must hold. */
+  readonly note?: true
 }
 
 /** A probe that does not answer in this time fails. */
@@ -75,17 +77,24 @@ const readyz = (probes: readonly Probe[], mayRead: OperatorAccess): Route => {
     responses: {
       200: {
         description: 'Orders can be placed.',
-        body: z.object({ status: z.literal('ready'), checks: Checks.optional() }),
+        body: z.object({ status: z.literal('ready'), checks: Checks.optional(), notes: Checks.optional() }),
         example: { status: 'ready' },
       },
     },
     errors: ['overloaded'],
     async handler({ headers }) {
       const outcomes = await ask()
-      const checks = Object.fromEntries(probes.map(({ name }, at) => [name, outcomes[at] ?? '']))
+      const told = (notes: boolean): Record<string, string> =>
+        Object.fromEntries(
+          probes.flatMap(({ name, note }, at) =>
+            (note ?? false) === notes ? [[name, outcomes[at] ?? '']] : [],
+          ),
+        )
+      const [checks, notes] = [told(false), told(true)]
       const failing = Object.keys(checks).filter((name) => checks[name] !== 'ok')
       // What is wrong names hosts and ports of the inside.
-      const detail = mayRead(headers) ? { checks } : {}
+      const noted = Object.keys(notes).length > 0 ? { notes } : {}
+      const detail = mayRead(headers) ? { checks, ...noted } : {}
       if (failing.length > 0)
         throw new ApiError(
           'overloaded',

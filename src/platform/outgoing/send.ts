@@ -91,10 +91,17 @@ export const publicOutgoing = ({
     (url) => parseTarget(url, rules),
   )
 
-/** To the stand-ins of this installation, and nowhere else. */
-export const sandboxOutgoing = (baseUrl: string, limits: SendLimits = usual): Outgoing => {
+/** To one origin that the operator chose, in a private network too, and nowhere else. */
+export const originOutgoing = (
+  baseUrl: string,
+  { limits = usual, called = 'the server' }: { readonly limits?: SendLimits; readonly called?: string } = {},
+): Outgoing => {
   const { origin } = new URL(baseUrl)
   return sender(new Agent({ connect: { timeout: limits.connectMs } }), limits, (url) => {
-    if (new URL(url).origin !== origin) throw new Error(`${url} is not the sandbox at ${origin}`)
+    if (new URL(url).origin !== origin) throw new Error(`${url} is not ${called} at ${origin}`)
   })
 }
+
+/** To the stand-ins of this installation, and nowhere else. */
+export const sandboxOutgoing = (baseUrl: string, limits: SendLimits = usual): Outgoing =>
+  originOutgoing(baseUrl, { limits, called: 'the sandbox' })

@@ -26,16 +26,16 @@ const syncDirectory = async (path: string): Promise<void> => {
 }
 
 /**
- * A file that is replaced whole or not at all: written beside its place under another name, synced, then renamed. Only its
- * owner may read it.
+ * A file that is replaced whole or not at all: written beside its place under another name, synced, then renamed.
+ * @param mode who may read it; left out: its owner alone
  * @throws UnwritableFile before anything is written
  */
-export const fileSink = async (path: string): Promise<Sink> => {
+export const fileSink = async (path: string, mode = 0o600): Promise<Sink> => {
   const directory = dirname(path)
   const half = join(directory, `.${basename(path)}.${process.pid}.part`)
   // One that a killed process left would keep its mode.
   await rm(half, { force: true }).catch(() => undefined)
-  const file = await open(half, 'wx', 0o600).catch((cause: NodeJS.ErrnoException) => {
+  const file = await open(half, 'wx', mode).catch((cause: NodeJS.ErrnoException) => {
     throw new UnwritableFile(`${path} cannot be written: ${cause.message}`, { cause })
   })
   return {
@@ -52,6 +52,18 @@ export const fileSink = async (path: string): Promise<Sink> => {
       await file.close().catch(() => undefined)
       await rm(half, { force: true })
     },
+  }
+}
+
+/** @throws UnwritableFile, or what the disk says; then the file is as it was */
+export const writeWhole = async (path: string, data: string, mode?: number): Promise<void> => {
+  const sink = await fileSink(path, mode)
+  try {
+    await sink.write(data)
+    await sink.finish()
+  } catch (error) {
+    await sink.abandon()
+    throw error
   }
 }
 
