@@ -127,7 +127,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     : null
   if (reactors) {
     closing.add(reactors.stop)
-    const delivery = startSealDelivery(core, registry, systemClock)
+    const delivery = await startSealDelivery(core, registry, systemClock)
     if (delivery !== null) closing.add(delivery.stop)
     const sealer = startSealer({
       ...core,

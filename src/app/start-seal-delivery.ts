@@ -1,17 +1,16 @@
 import { Gauge, type Registry } from 'prom-client'
-import { type DeliveryLag, readDeliveryLag, startDelivery } from '../books/witness/delivery.ts'
+import {
+  type Delivery,
+  type DeliveryLag,
+  lagText,
+  readDeliveryLag,
+  startDelivery,
+} from '../books/witness/delivery.ts'
 import type { Clock } from '../kernel/clock.ts'
-import { counted } from '../kernel/counted.ts'
 import { asked } from '../platform/http/asked-gauges.ts'
 import type { Probe } from '../platform/http/health.ts'
 import { openStore } from '../platform/outgoing/store/open.ts'
 import type { Core } from './core.ts'
-
-/** E.g. `3 seals behind for 120 seconds: it answered 503`. */
-export const lagText = ({ seals, since, problem }: DeliveryLag, nowMs: number): string => {
-  const waitsS = since === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(since)) / 1000))
-  return `${counted(seals, 'seal')} behind for ${counted(waitsS, 'second')}${problem === null ? '' : `: ${problem.text}`}`
-}
 
 /** What `/readyz` notes of the place that seals go to; none where none was set. Orders never wait for it. */
 export const sealTargetProbes = (core: Core): readonly Probe[] => {
@@ -56,13 +55,13 @@ const registerLag = (core: Core, registry: Registry, lagNow: () => Promise<Deliv
 }
 
 /** Brings seals to where the settings say; null where they say nothing. */
-export const startSealDelivery = (
+export const startSealDelivery = async (
   core: Core,
   registry: Registry,
   systemClock: Clock,
-): { wake(): void; stop(): Promise<void> } | null => {
+): Promise<Delivery | null> => {
   const { place, access } = core.config.sealTarget
   if (place === null) return null
   registerLag(core, registry, () => readDeliveryLag(core, place))
-  return startDelivery({ ...core, place, store: openStore(place, access, systemClock) })
+  return startDelivery({ ...core, place, store: await openStore(place, access, systemClock) })
 }

@@ -42,7 +42,7 @@ const withKeeper = async (t: TestContext) => {
   const world = await auditWorld(t)
   const server = await startKeeper(t, token)
   const place = parsePlace(server.url)!
-  const store = openStore(place, access, clock)
+  const store = await openStore(place, access, clock)
   t.after(() => store.close())
   return { world, server, place, store, parts: await partsOf(world, place, store) }
 }
@@ -118,19 +118,19 @@ describe('seals leave the house', () => {
     await sealedHistory(world)
     const made = await recordsIn(world)
     const logger = pino({ level: 'silent' })
-    const start = () => {
-      const store = openStore(place, access, clock)
+    const start = async () => {
+      const store = await openStore(place, access, clock)
       const delivery = startDelivery({ ...world, place, store, clock, logger, pollMs: 50 })
       t.after(() => delivery.stop())
       return delivery
     }
-    const [first, second] = [start(), start()]
+    const [first, second] = [await start(), await start()]
     await until(() => server.files.size === made.length, { what: 'all seals' })
     const lag = () => readDeliveryLag({ ...world, clock }, place)
     await until(async () => (await lag()).seals === 0, { what: 'a cursor at the end' })
     await Promise.all([first.stop(), second.stop()])
     assert.equal(server.asked.length, made.length, server.asked.join(', '))
-    start()
+    await start()
     await appendEach(world.log, [
       { ...(await everyKind())[0]!, id: crypto.randomUUID(), stream: 'another' as never },
     ])

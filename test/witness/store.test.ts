@@ -17,8 +17,8 @@ const owner = {
 }
 const none: StoreAccess = { token: null, s3: null, allowPrivate: true }
 
-const opened = (t: TestContext, place: StorePlace, access: StoreAccess = none): Store => {
-  const store = openStore(place, access, Date.now)
+const opened = async (t: TestContext, place: StorePlace, access: StoreAccess = none): Promise<Store> => {
+  const store = await openStore(place, access, Date.now)
   t.after(() => store.close())
   return store
 }
@@ -44,7 +44,7 @@ const served: Readonly<Record<string, (t: TestContext) => Promise<Served>>> = Ob
       `S3, conditional writes: ${conditions}`,
       async (t: TestContext): Promise<Served> => {
         const server = await startS3(t, owner, conditions)
-        return { store: opened(t, s3Place, s3Access(`${server.url}/`)), server, path: '/seals/shop.1/' }
+        return { store: await opened(t, s3Place, s3Access(`${server.url}/`)), server, path: '/seals/shop.1/' }
       },
     ],
     [
@@ -52,7 +52,7 @@ const served: Readonly<Record<string, (t: TestContext) => Promise<Served>>> = Ob
       async (t: TestContext): Promise<Served> => {
         const server = await startKeeper(t, 'letmein', conditions)
         const place = parsePlace(`${server.url}/box`)!
-        return { store: opened(t, place, { ...none, token: 'letmein' }), server, path: '/box/' }
+        return { store: await opened(t, place, { ...none, token: 'letmein' }), server, path: '/box/' }
       },
     ],
   ]),
@@ -81,31 +81,31 @@ describe('a place for seals', () => {
 
   test('a wrong secret, token or bucket is told by its code, and no secret stands in the message', async (t) => {
     const s3 = await startS3(t, owner)
-    const wrong = opened(t, s3Place, s3Access(s3.url, 'not-the-secret'))
+    const wrong = await opened(t, s3Place, s3Access(s3.url, 'not-the-secret'))
     await assert.rejects(wrong.put('1', '1'), (error: Error) => {
       assert.equal(error.message, 'it answered 403 (SignatureDoesNotMatch)')
       return !JSON.stringify([error.message, error.stack]).includes('not-the-secret')
     })
-    const elsewhere = opened(t, { ...s3Place, bucket: 'another' }, s3Access(s3.url))
+    const elsewhere = await opened(t, { ...s3Place, bucket: 'another' }, s3Access(s3.url))
     await assert.rejects(elsewhere.get('1'), /it answered 404 \(NoSuchBucket\)/)
     const keeper = await startKeeper(t, 'letmein')
-    const stranger = opened(t, parsePlace(keeper.url)!, { ...none, token: 'stranger' })
+    const stranger = await opened(t, parsePlace(keeper.url)!, { ...none, token: 'stranger' })
     await assert.rejects(stranger.put('1', '1'), /^StoreFailed: it answered 401$/)
   })
 
   test('only public addresses over https are called, unless the settings allow others', async (t) => {
     const keeper = await startKeeper(t, 'letmein')
     const access = { ...none, token: 'letmein', allowPrivate: false }
-    const plain = opened(t, parsePlace(keeper.url)!, access)
+    const plain = await opened(t, parsePlace(keeper.url)!, access)
     await assert.rejects(plain.put('1', '1'), /not called: must start with https/)
-    const inside = opened(t, parsePlace('https://10.0.0.1/seals')!, access)
+    const inside = await opened(t, parsePlace('https://10.0.0.1/seals')!, access)
     await assert.rejects(inside.put('1', '1'), /not called: must not point to a private or reserved address/)
     assert.deepEqual(keeper.asked, [])
   })
 
   test('a folder: whole files, never over another, never a folder made by itself', async (t) => {
     const path = await folder(t)
-    const store = opened(t, { kind: 'folder', path })
+    const store = await opened(t, { kind: 'folder', path })
     assert.equal(await store.get('1.json'), null)
     assert.equal(await store.put('1.json', 'one\n'), 'stored')
     assert.equal(await store.put('1.json', 'one\n'), 'stored')
@@ -119,7 +119,7 @@ describe('a place for seals', () => {
     ])
     await writeFile(join(path, '3.json'), 'x'.repeat(70_000))
     await assert.rejects(store.get('3.json'), /holds more than 65536 bytes/)
-    const absent = opened(t, { kind: 'folder', path: join(path, 'unmounted') })
+    const absent = await opened(t, { kind: 'folder', path: join(path, 'unmounted') })
     await assert.rejects(
       absent.put('1.json', '1'),
       /^StoreFailed: the folder .*unmounted cannot be found \(ENOENT\)$/,

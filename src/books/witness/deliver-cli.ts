@@ -16,7 +16,7 @@ const deliver = async (context: CliContext, { again }: { readonly again?: boolea
   const target = placeName(place)
   const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
   if (again) await cursor.forget()
-  const store = openStore(place, access, clock)
+  const store = await openStore(place, access, clock)
   try {
     const count = await deliverSeals({ log, store, cursor, target })
     return {

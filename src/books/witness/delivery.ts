@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Clock } from '../../kernel/clock.ts'
+import { counted } from '../../kernel/counted.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { placeName, type StorePlace } from '../../platform/outgoing/store/place.ts'
 import { type Store, StoreFailed } from '../../platform/outgoing/store/store.ts'
@@ -96,6 +97,12 @@ export const readDeliveryLag = async (
       break
     }
   return { target, seals, since, problem: delivered.problem }
+}
+
+/** E.g. `3 seals behind for 120 seconds: it answered 503`. */
+export const lagText = ({ seals, since, problem }: DeliveryLag, nowMs: number): string => {
+  const waitsS = since === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(since)) / 1000))
+  return `${counted(seals, 'seal')} behind for ${counted(waitsS, 'second')}${problem === null ? '' : `: ${problem.text}`}`
 }
 
 export type Delivery = {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../kernel/clock.ts'
 import { trimEnd } from '../../../kernel/trim-end.ts'
-import { originOutgoing, publicOutgoing, type SendLimits } from '../send.ts'
+import type { Outgoing, SendLimits } from '../send.ts'
 import { folderStore } from './folder.ts'
 import { httpStore } from './http.ts'
 import type { StorePlace } from './place.ts'
@@ -33,9 +33,11 @@ export type StoreSettings = {
 const limits: SendLimits = { connectMs: 5_000, requestMs: 15_000, responseBytes: maxFileBytes }
 
 /** @throws Error when it is a bucket and no access to one was set */
-export const openStore = (place: StorePlace, access: StoreAccess, clock: Clock): Store => {
-  const outgoingTo = (url: string) =>
-    access.allowPrivate ? originOutgoing(url, { limits }) : publicOutgoing({ limits })
+export const openStore = async (place: StorePlace, access: StoreAccess, clock: Clock): Promise<Store> => {
+  const outgoingTo = async (url: string): Promise<Outgoing> => {
+    const { originOutgoing, publicOutgoing } = await import('../send.ts') // its client takes longer than most commands
+    return access.allowPrivate ? originOutgoing(url, { limits }) : publicOutgoing({ limits })
+  }
   switch (place.kind) {
     case 'folder':
       return folderStore(place.path)
@@ -43,7 +45,7 @@ export const openStore = (place: StorePlace, access: StoreAccess, clock: Clock):
       const { token } = access
       const credentials = token === null ? {} : { authorization: `Bearer ${token}` }
       return httpStore({
-        outgoing: outgoingTo(place.url),
+        outgoing: await outgoingTo(place.url),
         urlOf: (name) => `${place.url}${name}`,
         headersOf: ({ headers }) => ({ ...headers, ...credentials }),
       })
@@ -53,7 +55,7 @@ export const openStore = (place: StorePlace, access: StoreAccess, clock: Clock):
       if (s3 === null) throw new Error('a bucket needs an access key and a secret key')
       const endpoint = trimEnd(s3.endpoint ?? `https://s3.${s3.region}.amazonaws.com`, '/')
       return httpStore({
-        outgoing: outgoingTo(endpoint),
+        outgoing: await outgoingTo(endpoint),
         urlOf: (name) => `${endpoint}/${place.bucket}/${place.prefix}${name}`,
         headersOf: (request) => signedHeaders({ ...s3, service: 's3' }, request, clock()),
       })
