@@ -49,7 +49,7 @@ const mutations: readonly (readonly [sql: string, ...findings: RegExp[]])[] = [
     `create function log.helper() returns int language sql as 'select 1'`,
     /^guards: function log\.helper\(\): expected none, found ".*sql, returns integer.*"$/,
   ],
-  ['create table public.kept as select * from log.events', /^guards: table log\.kept: expected none, found /],
+  ['create table log.kept as select * from log.events', /^guards: table log\.kept: expected none, found /],
   [
     'drop index work.verifications_started_at_run_id_idx',
     /^guards: table work\.verifications, index verifications_started_at_run_id_idx: expected "CREATE INDEX .*", found none$/,
