@@ -17,6 +17,7 @@ import { freelist } from './freelist.ts'
 import { gateway } from './gateway.ts'
 import { idle } from './idle.ts'
 import { lag } from './lag.ts'
+import { lawChecks } from './laws.ts'
 import { lines } from './lines.ts'
 import { margins } from './margins.ts'
 import { metering } from './metering.ts'
@@ -36,6 +37,7 @@ const all = [
   exportsAndImport,
   finance,
   verification,
+  lawChecks,
   webhooks,
   fanOut,
   metering,

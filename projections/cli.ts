@@ -6,6 +6,7 @@ import { createCodec } from '../src/platform/eventstore/codec.ts'
 import { positionToken } from '../src/terms/position.ts'
 import { ProjectionsRefused } from './engine/checkpoint.ts'
 import type { Difference } from './engine/compare.ts'
+import type { ReadModelGroup } from './engine/read-model.ts'
 import {
   type RebuildProgress,
   type RebuildResult,
@@ -53,9 +54,17 @@ const refusalOf = (error: unknown): CliRefusal | null => {
   return null
 }
 
-/** `projections rebuild NAME…|all [--check]`: safe beside a running server, which goes on reading and folding. */
-export const registerProjections = (program: Command, cli: Cli): void => {
-  const names = followers.flatMap((group) => group.models.map(({ name }) => name))
+/**
+ * `projections rebuild NAME…|all [--check]`: safe beside a running server, which goes on reading and folding.
+ * @param more groups of rooms above this one
+ */
+export const registerProjections = (
+  program: Command,
+  cli: Cli,
+  more: readonly ReadModelGroup[] = [],
+): void => {
+  const groups = [...followers, ...more]
+  const names = groups.flatMap((group) => group.models.map(({ name }) => name))
   const projections = program.command('projections').description('make read models anew from the log')
 
   projections
@@ -71,7 +80,7 @@ export const registerProjections = (program: Command, cli: Cli): void => {
         const compareOnly = options.check === true
         try {
           const results = await rebuild(
-            { pool, log, decode: createCodec().decode, groups: followers },
+            { pool, log, decode: createCodec().decode, groups },
             given.includes('all') ? 'all' : given,
             { onProgress: (step) => bar.show(stepOf(step)), compareOnly },
           )

@@ -153,6 +153,13 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     if (row === null && former?.inserted) changes.delete(text)
     else changes.set(text, { key, row, inserted: former?.inserted ?? isNew })
   }
+  /** Takes back what the event at hand changed since a mark. */
+  const undoTo = (mark: number): void => {
+    for (const entry of journal.splice(mark).reverse())
+      if ('list' in entry) entry.list.pop()
+      else if (entry.former) entry.changes.set(entry.text, entry.former)
+      else entry.changes.delete(entry.text)
+  }
   const rows: Rows = {
     get: <R extends object>(typed: Table<R>, key: Key): R | undefined => {
       const table = typed as Table
@@ -176,6 +183,18 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
       }
       list.push(row as Row)
       journal.push({ list })
+    },
+    attempt: (part) => {
+      const since = journal.length
+      try {
+        part()
+        return null
+      } catch (error) {
+        // Its turn comes again once the row is there.
+        if (error instanceof RowNotLoaded) throw error
+        undoTo(since)
+        return error instanceof Error ? error.message : String(error)
+      }
     },
   }
   return {
@@ -202,13 +221,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     },
     /** How much the event at hand has changed so far. */
     mark: (): number => journal.length,
-    /** Takes back what the event at hand changed since a mark. */
-    undoTo: (mark: number): void => {
-      for (const entry of journal.splice(mark).reverse())
-        if ('list' in entry) entry.list.pop()
-        else if (entry.former) entry.changes.set(entry.text, entry.former)
-        else entry.changes.delete(entry.text)
-    },
+    undoTo,
   }
 }
 
@@ -218,7 +231,7 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
  * Which rows an event reads is therefore not asked while every row is known.
  */
 export const startFold = ({ models, cache, load, onPoison }: FoldOptions): Fold => {
-  const overlay = createOverlay(cache, onPoison !== undefined)
+  const overlay = createOverlay(cache, onPoison !== undefined || models.some(({ attempts }) => attempts))
   const { holds, before, rows, keepLoaded, changed, added, beginEvent, mark, undoTo } = overlay
   let taken = 0
   let last: RecordedEvent | null = null

@@ -49,6 +49,11 @@ export type Rows = {
   remove<Row extends object>(table: Table<Row>, key: readonly (string | number)[]): void
   /** Inserts a row into a table that is `appendOnly`. Its key must be new: the position of the event is part of it. */
   add<Row extends object>(table: Table<Row>, row: Row): void
+  /**
+   * Does a part of what an event says. What that part cannot take is taken back, whole, and its reason given; null when it
+   * was taken. Only for models that state `attempts`.
+   */
+  attempt(part: () => void): string | null
 }
 
 /**
@@ -63,6 +68,8 @@ export type ReadModel = {
   readonly tables: readonly Table<any>[]
   /** Names of tables that earlier versions had: they go when the tables of this version come. */
   readonly formerTables?: readonly string[]
+  /** It takes events in parts (`Rows.attempt`): each row is looked at before it is taken, which Postgres would refuse. */
+  readonly attempts?: true
   /** The rows that `apply` will look at, as far as the event alone tells; none for events that only insert. */
   reads(event: RecordedEvent): Iterable<RowKey>
   apply(event: RecordedEvent, rows: Rows): void

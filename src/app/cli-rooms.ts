@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 import { registerProjections } from '../../projections/cli.ts'
+import { registerBreaches } from '../books/audit/breaches-cli.ts'
+import { lawGroup } from '../books/audit/laws.ts'
 import { registerSeals } from '../books/audit/seals-cli.ts'
 import { registerVerify } from '../books/audit/verify-cli.ts'
 import { registerBackup } from '../books/backup/cli.ts'
@@ -66,8 +68,9 @@ export const rooms = [
   registerSeals,
   registerDeliver,
   registerVerify,
+  registerBreaches,
   (program: Command, cli: Cli) => registerBackup(program, cli, allMigrations),
-  registerProjections,
+  (program: Command, cli: Cli) => registerProjections(program, cli, [lawGroup]),
   registerScrapers,
   registerWork,
   registerDemo,

@@ -2,12 +2,10 @@ import type { Logger } from 'pino'
 import type { Registry } from 'prom-client'
 import { createReads, type Reads } from '../../projections/engine/reads.ts'
 import { hot } from '../../projections/groups.ts'
-import { sealKeyOf } from '../books/audit/seal-key.ts'
-import { startSealer } from '../books/audit/sealer.ts'
 import type { Clock, MonotonicClock } from '../kernel/clock.ts'
 import { type Closing, opening } from '../kernel/closing.ts'
 import { crashHooks } from '../kernel/crash.ts'
-import { registerGauge, registerRuntimeMetrics } from '../platform/http/runtime-metrics.ts'
+import { registerRuntimeMetrics } from '../platform/http/runtime-metrics.ts'
 import { shutDown } from '../platform/http/shutdown.ts'
 import { withFilesIn } from '../platform/postgres/start-refused.ts'
 import { type Api, createApi } from './api.ts'
@@ -26,6 +24,7 @@ import { openProviders } from './open-providers.ts'
 import { openScrapers } from './open-scraping.ts'
 import { type Projecting, startProjecting } from './projecting.ts'
 import { startReactors } from './reactors.ts'
+import { startAuditing } from './start-auditing.ts'
 import { startConsole } from './start-console.ts'
 import { startSealDelivery } from './start-seal-delivery.ts'
 import { warmFolds } from './warm-folds.ts'
@@ -129,19 +128,7 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
     closing.add(reactors.stop)
     const delivery = await startSealDelivery(core, registry, systemClock)
     if (delivery !== null) closing.add(delivery.stop)
-    const sealer = startSealer({
-      ...core,
-      onSeal: () => delivery?.wake(),
-      feed: projecting.feed,
-      key: sealKeyOf(core.keys.seal),
-      every: config.seal,
-    })
-    closing.add(sealer.stop)
-    registerGauge(registry, {
-      name: 'farebox_seal_problem',
-      help: '1 while the log is not sealed because of a problem, which the log lines name.',
-      read: () => (sealer.problem() === null ? 0 : 1),
-    })
+    startAuditing(core, closing, projecting, { registry, onSeal: () => delivery?.wake() })
   }
 
   const failed = Promise.withResolvers<Error>()

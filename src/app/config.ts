@@ -123,6 +123,11 @@ export const settings = {
     .prefault('300')
     .describe('New events are sealed after this time at the latest.'),
   ...sealTargetSettings,
+  FAREBOX_LAWS: onOff
+    .prefault('on')
+    .describe(
+      'on: events are held against the laws of "ledger verify" before they are sealed. off: only by it.',
+    ),
   ...freeToolSettings,
   ...gatewaySettings,
   ...freelistSettings,
@@ -194,6 +199,8 @@ export type Config = {
   readonly seal: { readonly events: number; readonly seconds: number }
   /** Where each seal is brought, and what opens that place. */
   readonly sealTarget: StoreSettings
+  /** Whether events are held against the laws before they are sealed. */
+  readonly laws: boolean
   readonly freeTools: FreeToolConfig
   readonly gateway: GatewayConfig
   readonly freelist: FreelistConfig
@@ -279,6 +286,7 @@ const configOf = (values: Values): Config => ({
   sealKey: values.FAREBOX_SEAL_KEY ?? null,
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
   sealTarget: sealTargetConfigOf(values),
+  laws: values.FAREBOX_LAWS,
   freeTools: freeToolConfigOf(values),
   gateway: gatewayConfigOf(values),
   freelist: freelistConfigOf(values),

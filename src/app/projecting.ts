@@ -4,11 +4,12 @@ import { createLogFeed, type LogFeed } from '../../projections/engine/feed.ts'
 import { outdatedModels } from '../../projections/engine/group-loop.ts'
 import { hearHints } from '../../projections/engine/hints.ts'
 import { createProjectionRunner, type ProjectionRunner } from '../../projections/engine/runner.ts'
-import { followers, hot } from '../../projections/groups.ts'
+import { hot } from '../../projections/groups.ts'
 import type { CrashHooks } from '../kernel/crash.ts'
 import { openSession, type Session } from '../platform/postgres/session.ts'
 import { type Poller, startPoller } from '../platform/work/poller.ts'
 import type { Core } from './core.ts'
+import { groupsOf } from './groups.ts'
 
 /** The projections as this process sees them: it folds them, or follows those that another process folds. */
 export type Projecting = Pick<
@@ -41,14 +42,15 @@ const follow = async (
   logger: Logger,
 ): Promise<Pick<Poller, 'stop'>> => {
   let hearing: Session | null = null
+  const groups = groupsOf(core.config)
   const hear = async (): Promise<void> => {
     if (hearing !== null && !hearing.ended.aborted) return
     hearing = await openSession(core.pool, 'farebox hints')
-    for (const { name, held } of followers) if (held) await hearHints(hearing.client, name, runner.progress)
+    for (const { name, held } of groups) if (held) await hearHints(hearing.client, name, runner.progress)
   }
   const look = async (): Promise<void> => {
     await hear().catch((error) => logger.warn({ err: error }, 'hints of changes are not heard'))
-    for (const group of followers) {
+    for (const group of groups) {
       const checkpoint = await readCheckpoint(core.pool, group.name)
       const standing = checkpoint && (await outdatedModels(core.pool, group, checkpoint))
       const usable =
@@ -57,7 +59,7 @@ const follow = async (
       runner.progress.setUsable(group.name, usable)
     }
   }
-  for (const { name } of followers) {
+  for (const { name } of groups) {
     const checkpoint = await readCheckpoint(core.pool, name)
     if (checkpoint) await refuseForeignLog(name, checkpoint, core.log)
   }
@@ -91,7 +93,7 @@ export const startProjecting = async (
     log,
     feed,
     decode: codec.decode,
-    groups: followers,
+    groups: groupsOf(core.config),
     logger,
     clock,
     giveWay: lulls.giveWay,

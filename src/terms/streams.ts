@@ -45,6 +45,8 @@ export const scrapeBatchStream = (batch: ScrapeBatchId): StreamName => named(`ba
 export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${notice}`)
 /** The seals of the whole log and the keys that sign them. */
 export const sealStream: StreamName = named('seal')
+/** What was decided about an event that breaks a law. */
+export const breachStream = (eventId: string): StreamName => named(`breach-${eventId}`)
 /** The books of a month, `yyyy-mm`: it is closed once for ever. */
 export const periodStream = (period: Period): StreamName => named(`period-${period}`)
 /** The ways out of the proxy gateway. */
@@ -87,6 +89,7 @@ const homes: Readonly<Record<string, Home['of']>> = {
   finance: 'control',
   exits: 'control',
   seal: 'each',
+  'breach-': 'each',
 }
 
 /** The prefixes that are ours: the filter of a subscription on a server that holds other streams too. */

@@ -96,6 +96,7 @@ test('law: rows that only come stand as they were added, once each, and a rebuil
           put: () => undefined,
           remove: () => undefined,
           get: () => ({ count }) as never,
+          attempt: () => null,
         }
         lines.apply(event, rows)
       }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { isDeepStrictEqual } from 'node:util'
 import type pg from 'pg'
 import { readCheckpoint } from '../../projections/engine/checkpoint.ts'
@@ -43,6 +44,7 @@ const createMemoryRows = () => {
     },
     put: (table, row) => void rowsOf(table.name).set(keyOf(table as Table, row as Row), row as Row),
     remove: (table, key) => void rowsOf(table.name).delete(text(key)),
+    attempt: () => assert.fail('no model here takes events in parts'),
     add: (table, row) => {
       const key = keyOf(table as Table, row as Row)
       if (rowsOf(table.name).has(key)) throw new Error(`a row of ${table.name} was added twice: ${key}`)

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readCheckpoint } from '../../../projections/engine/checkpoint.ts'
-import { followers } from '../../../projections/groups.ts'
 import { listVerifications } from '../../books/audit/runs.ts'
 import { sealKeyOf } from '../../books/audit/seal-key.ts'
 import { readSeals } from '../../books/audit/sealing.ts'
@@ -10,6 +9,7 @@ import type { CliContext } from '../../platform/cli/cli.ts'
 import { sealStream } from '../../terms/streams.ts'
 import { aheadOfPostgres, skewProblem } from '../clock-guard.ts'
 import type { Config } from '../config.ts'
+import { groupsOf } from '../groups.ts'
 import { type Finding, note, ok, wrong } from './finding.ts'
 
 /** A command's context with all settings. */
@@ -54,7 +54,7 @@ const lookAtGroup = async ({ pool, log }: Looked, group: string, serverRuns: boo
 }
 
 export const lookAtReadModels = (context: Looked, serverRuns: boolean): Promise<readonly Finding[]> =>
-  Promise.all(followers.map(({ name }) => lookAtGroup(context, name, serverRuns)))
+  Promise.all(groupsOf(context.config).map(({ name }) => lookAtGroup(context, name, serverRuns)))
 
 /** A running server seals after its own delay; longer than this on top of it and it does not. */
 const sealGraceMs = 60_000

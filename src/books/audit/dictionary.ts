@@ -17,7 +17,7 @@ import { scrapeBatchFacts } from '../../scrapers/batches/events.ts'
 import { scrapeFacts } from '../../scrapers/calls/events.ts'
 import { financeTokenFacts } from '../finance/token-events.ts'
 import { periodFacts } from '../periods/events.ts'
-import { sealFacts } from './events.ts'
+import { breachFacts, sealFacts } from './events.ts'
 
 /** Every kind of event that a log of ours holds, money first. */
 export const facts: readonly Fact[] = [
@@ -42,6 +42,7 @@ export const facts: readonly Fact[] = [
   ...financeTokenFacts,
   ...periodFacts,
   ...sealFacts,
+  ...breachFacts,
 ]
 
 const byType: ReadonlyMap<string, Fact> = new Map(facts.map((fact) => [fact.type, fact]))

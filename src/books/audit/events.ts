@@ -1,5 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { anyId, hex, pastTime, whole } from '../../terms/fields.ts'
+import { anyId, hex, pastTime, text, whole } from '../../terms/fields.ts'
 
 /** The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex. */
 const stream = 'seal'
@@ -42,3 +42,19 @@ export type SealKeyRotated = EventOf<typeof sealKeyRotated>
 
 export const sealFacts = [logSealed, sealKeyRotated] as const
 export type SealEvent = EventOf<(typeof sealFacts)[number]>
+
+/** `breach-{event id}`: what was decided about an event that breaks a law. */
+export const lawBreachDecided = fact('LawBreachDecided', {
+  stream: 'breach-{eventId}',
+  means:
+    'An operator knows that this event breaks this law, and says why it stands. Sealing goes on; a verification still finds it.',
+  fields: {
+    eventId: anyId('the event'),
+    rule: text('the law, as `ledger breaches` names it'),
+    reason: text('why it stands'),
+  },
+})
+export type LawBreachDecided = EventOf<typeof lawBreachDecided>
+
+export const breachFacts = [lawBreachDecided] as const
+export type BreachEvent = EventOf<(typeof breachFacts)[number]>

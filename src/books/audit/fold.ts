@@ -1,5 +1,5 @@
 import type { Fold } from '../../platform/eventstore/fold.ts'
-import type { LogSealed, SealEvent } from './events.ts'
+import type { BreachEvent, LogSealed, SealEvent } from './events.ts'
 
 /** Where the seals of the log stand. */
 export type SealState = {
@@ -33,4 +33,15 @@ export const sealFold: Fold<SealState, SealEvent> = {
     fromText: (text) => JSON.parse(text) as SealState,
     entries: () => 1,
   },
+}
+
+/** The laws about which it was decided, of one event. */
+export type BreachState = readonly string[]
+
+/** The state of `breach-{event id}`. */
+export const breachFold: Fold<BreachState, BreachEvent> = {
+  name: 'breach',
+  version: 1,
+  initial: [],
+  evolve: (state, { data }) => [...state, data.rule],
 }

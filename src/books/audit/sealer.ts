@@ -26,6 +26,8 @@ export type SealerDeps = {
   readonly every: { readonly events: number; readonly seconds: number }
   /** Told of each seal that this process made. */
   readonly onSeal?: () => void
+  /** Resolves when the events up to a position may be sealed; throws why not. Left out: all may be. */
+  readonly cleared?: (position: number, signal: AbortSignal) => Promise<void>
   /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
 }
@@ -89,6 +91,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     const sealing = await openSealing({ log, runner, store, key, clock, giveWay: lulls.giveWay }, cause())
     while (!signal.aborted) {
       await gather(sealing, reader, signal)
+      await deps.cleared?.(sealing.chain.end().position, signal)
       const seal = await sealing.seal(cause())
       problem = null
       backoffMs = firstBackoffMs

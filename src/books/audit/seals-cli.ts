@@ -6,6 +6,7 @@ import { ledgerCommand } from '../../platform/cli/group.ts'
 import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { replaceSealKey } from '../../platform/vault/keys.ts'
+import { refuseBroken } from './breaches-cli.ts'
 import { createDigestStore } from './digest-store.ts'
 import { listSeals, sealsFileOf } from './queries.ts'
 import { readSealKey } from './read-files.ts'
@@ -14,8 +15,14 @@ import { publicKeyPem, sealKeyOf } from './seal-key.ts'
 import { openSealing, readSeals, SealRefused, takeToHead } from './sealing.ts'
 import type { SealsFile } from './seals-file.ts'
 
-/** Seals everything that is new. Null: nothing was. */
-const sealNow = async (context: CliContext, remake: boolean): Promise<number | null> => {
+/**
+ * Seals everything that is new. Null: nothing was.
+ * @throws CliRefusal `law_broken`, `seal_refused`
+ */
+const sealNow = async (
+  context: CliContext,
+  { remake, laws }: { readonly remake: boolean; readonly laws: boolean },
+): Promise<number | null> => {
   const { pool, log, runner, keys, clock } = context
   const store = createDigestStore(pool, await log.logId())
   if (remake) await store.clear()
@@ -23,6 +30,8 @@ const sealNow = async (context: CliContext, remake: boolean): Promise<number | n
   try {
     const sealing = await openSealing({ log, runner, store, key: sealKeyOf(keys.seal), clock }, context)
     await takeToHead(log, sealing.chain, stepsOf(bar, 'digests', await log.head()))
+    bar.end()
+    if (laws) await refuseBroken(context)
     return (await sealing.seal(context))?.throughOrdinal ?? null
   } catch (error) {
     if (error instanceof SealRefused) throw new CliRefusal('seal_refused', error.message)
@@ -40,9 +49,11 @@ const registerSeal = (ledger: Command, cli: Cli): void => {
       '--remake-digests',
       'first compute the digests of all events anew, e.g. after a log was restored to an earlier point',
     )
+    .option('--without-laws', 'do not hold the new events against the laws of "ledger verify" first')
     .action(
-      cli.action(async (context, options: { remakeDigests?: boolean }) => {
-        const throughOrdinal = await sealNow(context, options.remakeDigests === true)
+      cli.action(async (context, options: { remakeDigests?: boolean; withoutLaws?: boolean }) => {
+        const { remakeDigests: remake = false, withoutLaws = false } = options
+        const throughOrdinal = await sealNow(context, { remake, laws: !withoutLaws })
         return {
           json: { sealed: throughOrdinal !== null, throughOrdinal },
           text:
@@ -135,7 +146,7 @@ const registerKeyCommands = (seals: Command, cli: Cli): void => {
         if (key.publicKey === next.publicKey)
           throw new CliMisuse(`${newKeyFile} holds the key that signs now`)
         const standing = await readSeals(runner, context)
-        if (standing.publicKey !== next.publicKey) await sealNow(context, false)
+        if (standing.publicKey !== next.publicKey) await sealNow(context, { remake: false, laws: true })
         try {
           await rotateSealKey({ runner, clock, key, next }, context)
         } catch (error) {

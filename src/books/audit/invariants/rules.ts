@@ -1,6 +1,7 @@
 import type { ReadModel } from '../../../../projections/engine/read-model.ts'
 import { capRules } from './caps.ts'
 import { commitmentRules } from './commitments.ts'
+import { decidedRules } from './decided.ts'
 import { marginRules } from './margins.ts'
 import { movementRules } from './movements.ts'
 import { orderRules } from './orders.ts'
@@ -39,4 +40,5 @@ export const rules: readonly ReadModel[] = [
   scrapeRules,
   commitmentRules,
   priceRules,
+  decidedRules,
 ]

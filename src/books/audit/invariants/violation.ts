@@ -7,18 +7,52 @@ import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
  * verification, so that a log of any length is checked in bounded memory. They look at what events claim, not at the
  * states that decisions were made on.
  */
-export type ViolationRow = { position: number; rule: string; problem: string }
+export type ViolationRow = {
+  position: number
+  rule: string
+  problem: string
+  event_id: string
+  event_type: string
+  stream: string
+  /** Whose event it is, where it says so. */
+  account_id: string | null
+}
 
 export const violationsTable: Table<ViolationRow> = {
   name: 'violations',
-  columns: { position: { type: 'bigint' }, rule: { type: 'text' }, problem: { type: 'text' } },
+  columns: {
+    position: { type: 'bigint' },
+    rule: { type: 'text' },
+    problem: { type: 'text' },
+    event_id: { type: 'text' },
+    event_type: { type: 'text' },
+    stream: { type: 'text' },
+    account_id: { type: 'text', nullable: true },
+  },
   key: ['position', 'rule'],
   indexes: [],
 }
 
+const accountId = /^acc_[0-9a-f]{32}$/
+
+/** The account that a stream is named after, or that the event names. */
+const accountOf = ({ stream, data }: RecordedEvent): string | null => {
+  const named = [stream.slice(stream.indexOf('-') + 1), (data as { accountId?: unknown } | null)?.accountId]
+  const found = named.find((text) => typeof text === 'string' && accountId.test(text))
+  return (found as string | undefined) ?? null
+}
+
 /** `rule` names one law, e.g. `wallet-below-zero`; an event breaks each at most once. */
 export const violate = (rows: Rows, event: RecordedEvent, rule: string, problem: string): void =>
-  rows.put(violationsTable, { position: event.position, rule, problem })
+  rows.put(violationsTable, {
+    position: event.position,
+    rule,
+    problem,
+    event_id: event.id,
+    event_type: event.type,
+    stream: event.stream,
+    account_id: accountOf(event),
+  })
 
 /** Micro-dollars as dollars, exactly: `$12.3456`. */
 export const inDollars = (micros: number): string => {

@@ -1,0 +1,16 @@
+import { lawGroup, laws } from '../src/books/audit/laws.ts'
+import type { Bench } from './bench.ts'
+import { withLog } from './database.ts'
+import { costOfModel } from './finance/model-cost.ts'
+import { appendHistory } from './history.ts'
+
+/** What it costs an order that a running server holds every event against the laws before it seals it. */
+export const lawChecks: Bench = {
+  name: 'laws',
+  what: 'what checking the laws before a seal costs an order',
+  run: async ({ url, print, bar, sizes }) =>
+    withLog(url, async (place) => {
+      await appendHistory(place.log, sizes.events, bar)
+      await costOfModel(place, { model: laws, batchEvents: lawGroup.maxBatch ?? 4_000 }, print)
+    }),
+}

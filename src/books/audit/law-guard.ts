@@ -1,0 +1,81 @@
+import type pg from 'pg'
+import type { Logger } from 'pino'
+import type { Progress } from '../../../projections/engine/progress.ts'
+import { newId } from '../../kernel/ids.ts'
+import type { Accounts } from '../../market/accounts/service.ts'
+import { type Poller, startPoller } from '../../platform/work/poller.ts'
+import { type Breach, breachText, readBreaches } from './breaches.ts'
+import { lawGroup } from './laws.ts'
+
+/** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
+export class LawBroken extends Error {
+  override readonly name = 'LawBroken'
+}
+
+const mostShown = 20
+const waitMs = 1_000
+/** After so long without the laws an alarm is due. */
+const mostWaits = 60
+
+export const brokenText = (breaches: readonly Breach[]): string => {
+  const [first] = breaches
+  if (first === undefined) return ''
+  const more = breaches.length === 1 ? '' : `, and ${breaches.length - 1} more`
+  return `${breachText(first)}${more}; "farebox ledger breaches" lists them, "farebox ledger decide" says why one stands`
+}
+
+/**
+ * Resolves when every event up to a position was held against the laws and none breaks one.
+ * @throws LawBroken; Error when the laws do not follow the log
+ */
+export const lawsHold = async (
+  { pool, progress }: { readonly pool: pg.Pool; readonly progress: Pick<Progress, 'reached'> },
+  position: number,
+  signal: AbortSignal,
+): Promise<void> => {
+  for (let waits = 0; !(await progress.reached(lawGroup.name, position, waitMs)); waits += 1) {
+    signal.throwIfAborted()
+    if (waits === mostWaits)
+      throw new Error(
+        `the laws are not checked up to position ${position}: see what stops the projection "${lawGroup.name}"`,
+      )
+  }
+  const breaches = await readBreaches(pool, { open: true, limit: mostShown })
+  if (breaches.length > 0) throw new LawBroken(brokenText(breaches))
+}
+
+export type LawGuard = Pick<Poller, 'stop'> & {
+  /** What is open, for `/readyz` and alarms; null while every law holds. */
+  problem(): string | null
+}
+
+/** Stops what accounts do whose events break a law, until an operator decided about them and unblocks the account. */
+export const startLawGuard = (deps: {
+  readonly pool: pg.Pool
+  readonly accounts: Pick<Accounts, 'block'>
+  readonly progress: Pick<Progress, 'reached'>
+  readonly logger: Logger
+  readonly intervalMs?: number
+}): LawGuard => {
+  const { pool, accounts, progress, logger } = deps
+  let open: readonly Breach[] = []
+  const told = new Set<string>()
+  const look = async (): Promise<void> => {
+    // Before the tables are made there is nothing to look at.
+    if (!(await progress.reached(lawGroup.name, 0, 0))) return
+    open = await readBreaches(pool, { open: true, limit: mostShown })
+    for (const breach of open) {
+      const { eventId, rule, accountId } = breach
+      const key = `${eventId} ${rule}`
+      if (!told.has(key)) logger.fatal({ eventId, rule, accountId }, breachText(breach))
+      told.add(key)
+      if (accountId !== null)
+        await accounts.block(accountId, `an event of it breaks the law ${rule}: ${eventId}`, {
+          actor: { kind: 'system', name: 'law-guard' },
+          correlationId: newId('run'),
+        })
+    }
+  }
+  const poller = startPoller({ name: 'law-guard', intervalMs: deps.intervalMs ?? 1_000, work: look, logger })
+  return { problem: () => (open.length === 0 ? null : brokenText(open)), stop: poller.stop }
+}

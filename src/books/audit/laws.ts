@@ -1,0 +1,34 @@
+import type { ReadModel, ReadModelGroup, RowKey } from '../../../projections/engine/read-model.ts'
+import type { RecordedEvent } from '../../platform/eventstore/event.ts'
+import { rules } from './invariants/rules.ts'
+import { violate } from './invariants/violation.ts'
+
+/** What a rule names of an event that it can read; another one is looked up row by row when it is applied. */
+const namedBy = (rule: ReadModel, event: RecordedEvent): readonly RowKey[] => {
+  try {
+    return [...rule.reads(event)]
+  } catch {
+    return []
+  }
+}
+
+/**
+ * All laws as one read model, which the running server folds. An event that a law cannot read breaks it, and passes it by: a
+ * foreign event stops nothing. A change of any of them makes all their tables anew, for what they found stands in one.
+ */
+export const laws: ReadModel = {
+  name: 'laws',
+  version: rules.reduce((sum, { version }) => sum + version, 0),
+  tables: rules.flatMap(({ tables }) => tables),
+  attempts: true,
+  reads: (event) => rules.flatMap((rule) => namedBy(rule, event)),
+  apply: (event, rows) => {
+    for (const rule of rules) {
+      const problem = rows.attempt(() => rule.apply(event, rows))
+      if (problem !== null) violate(rows, event, rule.name, `the rule cannot read it: ${problem}`)
+    }
+  },
+}
+
+/** Nobody reads it on a request: large batches cost least, and a seal waits for it. */
+export const lawGroup: ReadModelGroup = { name: 'laws', models: [laws], gatherMs: 500, maxBatch: 10_000 }
