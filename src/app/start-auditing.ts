@@ -3,7 +3,6 @@ import { lawsHold, startLawGuard } from '../books/audit/law-guard.ts'
 import { sealKeyOf } from '../books/audit/seal-key.ts'
 import { startSealer } from '../books/audit/sealer.ts'
 import type { Closing } from '../kernel/closing.ts'
-import { createAccounts } from '../market/accounts/service.ts'
 import { registerGauge } from '../platform/http/runtime-metrics.ts'
 import type { Core } from './core.ts'
 import type { Projecting } from './projecting.ts'
@@ -31,7 +30,7 @@ export const startAuditing = (
     read: () => (sealer.problem() === null ? 0 : 1),
   })
   if (!config.laws) return
-  const guard = startLawGuard({ ...core, accounts: createAccounts(core), progress })
+  const guard = startLawGuard({ ...core, progress })
   closing.add(guard.stop)
   registerGauge(registry, {
     name: 'farebox_law_problem',

@@ -16,6 +16,7 @@ import { decideExpiration, decidePublication } from '../../src/outbound/notices/
 import { noticeFold } from '../../src/outbound/notices/fold.ts'
 import type { Period } from '../../src/terms/month.ts'
 import {
+  breachStream,
   exitsStream,
   financeStream,
   noticeStream,
@@ -47,6 +48,12 @@ export const makeOperations = ({ written, write, fact, state, now }: History): v
   const over = noticeStream('ntc_golden_over' as NoticeId)
   const expiration = decideExpiration(state(over, noticeFold), now())
   if (expiration.outcome === 'decided') fact(over, ...expiration.events)
+
+  const [first] = written
+  if (first) {
+    const breach = { eventId: first.id, rule: 'movement-unrecorded', reason: 'moved by hand, see ticket 12' }
+    fact(breachStream(first.id), { type: 'LawBreachDecided', data: breach })
+  }
 
   const tokens = () => state(financeStream, financeTokenFold)
   const issue = (tokenId: string, expiresAtMs: number | null): void => {

@@ -1,10 +1,14 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { Progress } from '../../../projections/engine/progress.ts'
-import { newId } from '../../kernel/ids.ts'
-import type { Accounts } from '../../market/accounts/service.ts'
+import { type AccountId, newId } from '../../kernel/ids.ts'
+import { decideBlock } from '../../market/accounts/decide.ts'
+import { accountRef } from '../../market/accounts/fold.ts'
+import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { type Poller, startPoller } from '../../platform/work/poller.ts'
+import { accountStream, breachStream } from '../../terms/streams.ts'
 import { type Breach, breachText, readBreaches } from './breaches.ts'
+import { breachFold } from './fold.ts'
 import { lawGroup } from './laws.ts'
 
 /** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
@@ -49,15 +53,42 @@ export type LawGuard = Pick<Poller, 'stop'> & {
   problem(): string | null
 }
 
+/** Blocks the account, unless somebody has decided by now: a look that lags must not undo what an operator did since. */
+const stopAccount = async (
+  runner: CommandRunner,
+  accountId: AccountId,
+  { eventId, rule }: Breach,
+): Promise<void> => {
+  await runner.run({
+    name: 'block-for-breach',
+    account: accountId,
+    streams: {
+      account: accountRef(accountId),
+      breach: { stream: breachStream(eventId), fold: breachFold },
+    },
+    decide: ({ account, breach }) => {
+      const reason = `an event of it breaks the law ${rule}: ${eventId}`
+      const decision = breach.includes(rule) ? null : decideBlock(account, { reason })
+      const events = decision?.outcome === 'decided' ? decision.events : []
+      return {
+        appends: events.length === 0 ? [] : [{ stream: accountStream(accountId), events }],
+        answer: null,
+      }
+    },
+    actor: { kind: 'system', name: 'law-guard' },
+    correlationId: newId('run'),
+  })
+}
+
 /** Stops what accounts do whose events break a law, until an operator decided about them and unblocks the account. */
 export const startLawGuard = (deps: {
   readonly pool: pg.Pool
-  readonly accounts: Pick<Accounts, 'block'>
+  readonly runner: CommandRunner
   readonly progress: Pick<Progress, 'reached'>
   readonly logger: Logger
   readonly intervalMs?: number
 }): LawGuard => {
-  const { pool, accounts, progress, logger } = deps
+  const { pool, runner, progress, logger } = deps
   let open: readonly Breach[] = []
   const told = new Set<string>()
   const look = async (): Promise<void> => {
@@ -69,11 +100,7 @@ export const startLawGuard = (deps: {
       const key = `${eventId} ${rule}`
       if (!told.has(key)) logger.fatal({ eventId, rule, accountId }, breachText(breach))
       told.add(key)
-      if (accountId !== null)
-        await accounts.block(accountId, `an event of it breaks the law ${rule}: ${eventId}`, {
-          actor: { kind: 'system', name: 'law-guard' },
-          correlationId: newId('run'),
-        })
+      if (accountId !== null) await stopAccount(runner, accountId, breach)
     }
   }
   const poller = startPoller({ name: 'law-guard', intervalMs: deps.intervalMs ?? 1_000, work: look, logger })
