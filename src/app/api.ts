@@ -44,9 +44,11 @@ import { createReplaceAddress } from '../market/proxies/replace.ts'
 import { proxyReplaceRoutes } from '../market/proxies/replace-routes.ts'
 import { proxyRotateRoutes } from '../market/proxies/rotate-routes.ts'
 import { proxyRoutes } from '../market/proxies/routes.ts'
+import { createResellerCredentials } from '../market/resellers/credentials.ts'
 import { resellerFinanceRoutes } from '../market/resellers/finance-routes.ts'
 import { readTerms } from '../market/resellers/gateways.ts'
 import { resellerCustomerRoutes } from '../market/resellers/routes.ts'
+import { createResellers } from '../market/resellers/service.ts'
 import type { RenewalDatabase } from '../market/subscriptions/migrations.ts'
 import { subscriptionRoutes } from '../market/subscriptions/routes.ts'
 import { createSubscriptions } from '../market/subscriptions/service.ts'
@@ -318,7 +320,15 @@ export const createApi = (parts: ApiParts): Api => {
       exitsRecent: recent,
       tryUrl: isSandboxed(config) ? 'http://whoami.sandbox/' : 'https://example.com/',
     },
-    reseller: { bookReads: booksReads },
+    reseller: {
+      bookReads: booksReads,
+      resellers: createResellers({
+        runner: core.runner,
+        credentials: createResellerCredentials({ pool, vault: createVault(core.keys.master) }),
+      }),
+      callbackUrl: payments.callbackUrl,
+      sandboxed: payments.sandboxUrl !== null,
+    },
     webhooks: { desk: webhookDesk, pool },
     scrapers: { ...parts.scrapers, pool, bookReads: booksReads },
     open: {

@@ -30,6 +30,8 @@ export type Payments = {
   readonly sandboxSmtp: string | null
   /** Where the world reaches this service. */
   readonly publicUrl: () => string
+  /** The address that callbacks of a gateway are sent to. */
+  readonly callbackUrl: (gatewayId: string) => string
   readonly hooks: CrashHooks
 }
 
@@ -127,6 +129,7 @@ export const openPayments = async (
     sandboxUrl,
     sandboxSmtp: own?.smtpUrl ?? null,
     publicUrl,
+    callbackUrl,
     hooks,
   }
 }

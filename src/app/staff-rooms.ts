@@ -1,10 +1,12 @@
 import { hot } from '../../projections/groups.ts'
+import { exportLedger } from '../books/exports/export.ts'
 import { createJournalHead } from '../books/finance/journal-head.ts'
 import { createMoments } from '../books/finance/moment.ts'
 import { createFinanceReader } from '../books/finance/reader.ts'
 import { createPeriods } from '../books/periods/service.ts'
 import type { CustomerDeps } from '../console/customer/deps.ts'
 import type { FinanceDeps } from '../console/finance/deps.ts'
+import { createExportRuns } from '../console/finance/export-runs.ts'
 import type { OperatorDeps } from '../console/operator/deps.ts'
 import { createExitService } from '../gateway/exits/service.ts'
 import { createExitLogins } from '../gateway/exits/vault.ts'
@@ -39,9 +41,11 @@ export const openStaffRooms = ({
   const meter = createMeter(core)
   const { progress } = projecting
   const headOfJournal = createJournalHead({ log, progress })
+  const moments = createMoments({ pool, log, clock })
   const trail = {
     pool,
     log,
+    moments,
     /** Things are found in the tables that customers read, what they booked in the journal: both have come so far. */
     journalHead: async () => {
       const head = await headOfJournal()
@@ -52,7 +56,10 @@ export const openStaffRooms = ({
   const finance: FinanceDeps = {
     ...trail,
     clock,
-    reader: createFinanceReader({ pool, log, moments: createMoments({ pool, log, clock }) }),
+    reader: createFinanceReader({ pool, log, moments }),
+    exports: createExportRuns((sink, asked) =>
+      exportLedger({ log, decode: codec.decode, clock }, sink, asked),
+    ),
     periods: createPeriods({ log, runner, decode: codec.decode }),
   }
   const operator: OperatorDeps = {

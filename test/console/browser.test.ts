@@ -5,8 +5,9 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { verificationsAfter } from '../../src/books/audit/runs.ts'
 import { record } from '../freelist/support/recorded.ts'
-import { shopsOf } from '../resellers/shop.ts'
+import { cause, shopsOf } from '../resellers/shop.ts'
 import { launchBrowser, openPage, pictureOf, type Visit } from '../support/browser.ts'
 import {
   consoleOrigin,
@@ -129,9 +130,12 @@ const pathsOf = ({ orderId, planId, proxyId, webhookId, subscriptionId }: Filled
 const staffPathsOf = ({
   accountId,
   orderId,
+  runId,
 }: {
   readonly accountId: string
   readonly orderId: string
+  /** Of a verification. */
+  readonly runId: string
 }): readonly string[] => [
   '/console/finance/money',
   '/console/finance/balance',
@@ -140,6 +144,9 @@ const staffPathsOf = ({
   '/console/finance/account?name=nothing',
   '/console/finance/periods',
   '/console/finance/verifications',
+  `/console/finance/verifications/${runId}`,
+  '/console/finance/exports?format=beancount&to=never',
+  `/console/finance/account?name=${accountId}&to=2020-01-01`,
   '/console/finance/seals',
   '/console/operator/search?q=nothing',
   '/console/operator/accounts',
@@ -166,6 +173,10 @@ const resellerPathsOf = ({ customerId }: { readonly customerId: string }): reado
   `/console/reseller/customers/${customerId}`,
   '/console/reseller/statement',
   '/console/reseller/terms',
+  '/console/reseller/shop',
+  '/console/reseller/gateways',
+  '/console/reseller/gateways/card',
+  '/console/reseller/gateways/crypto/set/btcpay',
 ]
 
 /** A reseller who sold something and took a part of it back. */
@@ -177,6 +188,7 @@ const filledReseller = async (service: Service) => {
   await shop.order('alice-17', { product_id: 'residential-premium', quantity: 3 })
   const { body } = await shop.order('bob', { product_id: 'residential-premium', quantity: 2 })
   await shops.refund(body.orderId)
+  await shops.resellers.setGateway(shop.accountId, 'card', { provider: 'stripe', sandbox: true }, cause)
   return { customerId, ...(await signedIn(service, shop.accountId)) }
 }
 
@@ -200,6 +212,8 @@ test('the console in a browser', async (t) => {
   const reseller = await filledReseller(service)
   for (const command of ['seal', 'verify'])
     assert.equal((await operate(['ledger', command], service.env)).code, 0)
+  const [verified] = await verificationsAfter(service.farebox.core.pool, { after: null, limit: 1 })
+  const runId = verified?.runId ?? ''
   const origin = consoleOrigin(service)
 
   for (const { name, options } of looks)
@@ -236,7 +250,7 @@ test('the console in a browser', async (t) => {
       await become(reseller)
       await see(resellerPathsOf(reseller))
       await become(staff)
-      await see(staffPathsOf(account))
+      await see(staffPathsOf({ ...account, runId }))
       assert.deepEqual(complaints, [])
       await context.close()
     })

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
+import { hash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { positionToken } from '../../src/terms/position.ts'
 import { freshAccount, staffBrowser } from '../support/console.ts'
 import { dataDirectory } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
@@ -195,4 +197,55 @@ test('the pages of finance', async (t) => {
     const { html } = await finance.open('/console/finance/periods')
     assert.match(html, />under way</)
   })
+
+  await t.test('a moment that was asked for stays through every link, and says so', async () => {
+    const to = String(beforeOrders)
+    const { html } = await lines({ ...wallet, to })
+    assert.match(html, /You see the books as of/)
+    const trails = [...html.matchAll(/href="(\/console\/trail\/[^"]+)"/g)].map(([, href]) => href!)
+    assert.ok(trails.length > 0)
+    for (const href of trails) assert.match(href, new RegExp(`\\?to=${to}$`))
+    const [, event = ''] = /<caption>[\s\S]*?href="(\/console\/trail\/pos_[^"]+)"/.exec(html) ?? []
+    const trail = await finance.open(event)
+    assert.match(trail.html, /You see the books as of/)
+    const accounts = [...trail.html.matchAll(/href="(\/console\/finance\/account\?[^"]+)"/g)]
+    assert.ok(accounts.length > 0)
+    for (const [, href = ''] of accounts) assert.match(href, new RegExp(`&amp;to=${to}$`))
+    const order = `/console/trail/${orders[0]!.orderId}`
+    assert.equal((await finance.get(`${order}?to=${to}`)).status, 404, 'it was not there then')
+    assert.equal((await finance.get(`${order}?to=never`)).status, 400)
+    const now = await finance.open(order)
+    assert.equal(now.status, 200)
+    assert.doesNotMatch(now.html, /You see the books as of|[?;]to=/)
+    assert.doesNotMatch((await finance.open('/console/finance/balance')).html, /as of <strong>/)
+  })
+
+  await t.test(
+    'what is exported is what the command writes, with its lines and digest after it',
+    async () => {
+      const page = '/console/finance/exports'
+      const file = join(await dataDirectory(t), 'ledger.csv')
+      const until = positionToken(beforeOrders)
+      for (const format of ['csv', 'jsonl']) {
+        const sent = await finance.get(`${page}/file?${new URLSearchParams({ format, to: until })}`)
+        assert.equal(sent.status, 200)
+        const command = ['ledger', 'export', '--format', format, '--until', until, '--out', file]
+        assert.equal((await operate(command, service.env)).code, 0)
+        assert.equal(sent.html, await readFile(file, 'utf8'))
+        const { html } = await finance.open(page)
+        const [what = '', state, through, events, lineCount, , digest] = rowsOf(html)[1] ?? []
+        assert.match(what, new RegExp(`^${format}`))
+        assert.deepEqual([state, through], ['whole', until])
+        assert.equal(Number(events), beforeOrders)
+        assert.equal(Number(lineCount), sent.html.split('\n').length - 1)
+        assert.equal(digest, hash('sha256', sent.html, 'hex'))
+        assert.match(html, new RegExp(`ledger export --format ${format} --until ${until}`))
+      }
+      const wrong = new URLSearchParams({ format: 'jsonl', book: 'service', to: 'tomorrow' })
+      const refused = await finance.open(`${page}/file?${wrong}`)
+      assert.match(refused.html, /id="book-problem"/)
+      assert.match(refused.html, /id="to-problem"/)
+      assert.match(refused.html, /value="tomorrow"/)
+    },
+  )
 })

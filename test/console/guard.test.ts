@@ -209,12 +209,12 @@ test('pages and who they are for', async (t) => {
   await t.test(
     'what an act asks to be confirmed for is not done without; a sign-in that is fresh is enough',
     async () => {
-      const account = await freshAccount(service, 'pia@example.com')
+      const account = await freshAccount(service, 'pia@example.com', { reseller: true })
       const browser = await signedIn(service, account.accountId)
       const staff = await staffBrowser(service, ['finance', 'operator'])
       const { pool } = service.farebox.core
       const confirmed = pages.filter((page) => page.confirmed)
-      const whose = (page: ConsolePage): Browser => (expected(page, 'customer') ? browser : staff)
+      const whose = (page: ConsolePage): Browser => (expected(page, 'reseller') ? browser : staff)
       assert.ok(confirmed.some((page) => whose(page) === staff))
       for (const page of confirmed) {
         const { status, to } = await whose(page).get(pathOf(page))

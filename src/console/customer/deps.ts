@@ -32,7 +32,7 @@ export type CustomerDeps = {
   readonly customers: Customers
   readonly orders: OrderService
   readonly deposits: Pick<Deposits, 'open'>
-  readonly gateways: Pick<Gateways, 'liveRails'>
+  readonly gateways: Pick<Gateways, 'liveRails' | 'forRail'>
   /** Where people reach the console. */
   readonly origin: () => string
   /** The path of an island. */

@@ -2,9 +2,8 @@ import { findDeposit, listDeposits } from '../../../projections/deposits.read.ts
 import { type DepositId, depositIdOf } from '../../kernel/ids.ts'
 import { fingerprintOf } from '../../market/orders/fingerprint.ts'
 import type { DepositEvent } from '../../money/deposits/events.ts'
-import type { DepositStatus } from '../../money/deposits/fold.ts'
 import { depositRecord } from '../../money/deposits/record.ts'
-import { floorCents, maxDepositCents, type Rail } from '../../money/payments/rails.ts'
+import { floorCents, maxDepositCents } from '../../money/payments/rails.ts'
 import { decode } from '../../platform/eventstore/codec.ts'
 import type { RecordedEvent } from '../../platform/eventstore/event.ts'
 import { refuse } from '../../platform/http/errors.ts'
@@ -25,35 +24,17 @@ import { tableOf } from '../frame/table.ts'
 import { amountText, dollarText, idText, microsText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
 import { problemOfRefusal, wholeCentsOf } from './buying.ts'
+import { depositState, railName } from './deposit-words.ts'
 import type { CustomerDeps } from './deps.ts'
-import { stateText } from './words.ts'
 
 const path = '/console/top-up'
 const shown = 20
-
-const railNamesOfPeople: Partial<Record<Rail, string>> = {
-  card: 'Card',
-  crypto: 'Crypto',
-  alipay: 'Alipay',
-  wechat: 'WeChat Pay',
-}
-const nameOf = (rail: string): string => railNamesOfPeople[rail as Rail] ?? rail
-
-const looks: Readonly<Record<DepositStatus, readonly [string, 'good' | 'warn' | 'bad' | 'off']>> = {
-  awaiting_payment: ['awaits payment', 'warn'],
-  processing: ['being confirmed', 'warn'],
-  paid: ['paid', 'good'],
-  partially_paid: ['paid in part', 'warn'],
-  expired: ['expired', 'off'],
-  failed: ['failed', 'bad'],
-}
-const stateOf = (status: DepositStatus): Html => stateText(...looks[status])
 
 /** What an event of a deposit says to whoever pays. */
 const told = (event: DepositEvent): { readonly what: string; readonly more: string | null } => {
   switch (event.type) {
     case 'DepositOpened':
-      return { what: 'Opened', more: `${dollarText(event.data.amountCents)} by ${nameOf(event.data.rail)}` }
+      return { what: 'Opened', more: `${dollarText(event.data.amountCents)} by ${railName(event.data.rail)}` }
     case 'DepositInvoiceCreated':
       return { what: 'The invoice is made', more: `it can be paid until ${event.data.expiresAt}` }
     case 'DepositProcessing':
@@ -61,7 +42,7 @@ const told = (event: DepositEvent): { readonly what: string; readonly more: stri
     case 'DepositPaymentReceived':
       return { what: 'Money arrived', more: `$${microsText(event.data.amountMicros)}` }
     case 'DepositPaymentCredited':
-      return { what: 'The wallet has it', more: `$${microsText(event.data.amountMicros)}` }
+      return { what: 'It is credited', more: `$${microsText(event.data.amountMicros)}` }
     case 'DepositSettled':
       return {
         what: event.data.status === 'paid' ? 'Paid' : 'Closed, paid in part',
@@ -111,7 +92,7 @@ ${choicesOf(
     legend: 'Pay by',
     choices: rails.map((rail) => ({
       value: rail,
-      label: nameOf(rail),
+      label: railName(rail),
       hint: `from ${dollarText(floorCents(rail))}`,
     })),
     chosen: rails.slice(0, 1),
@@ -134,9 +115,9 @@ ${tableOf({
     {
       title: 'Deposit',
       head: true,
-      cell: ({ deposit_id: id, method }) => html`<a href="/console/deposits/${id}">${nameOf(method)}</a>`,
+      cell: ({ deposit_id: id, method }) => html`<a href="/console/deposits/${id}">${railName(method)}</a>`,
     },
-    { title: 'State', cell: ({ status }) => stateOf(status) },
+    { title: 'State', cell: ({ status }) => depositState(status) },
     { title: 'Invoiced, USD', number: true, cell: ({ amount_cents: each }) => amountText(each) },
     { title: 'Credited, USD', number: true, cell: ({ credited_cents: each }) => amountText(each) },
     { title: 'Opened', cell: ({ created_at: at }) => timeText(String(at)) },
@@ -207,12 +188,17 @@ ${tableOf({
       acts:
         payUrl === null
           ? html`<a href="${path}">Top up</a>`
-          : html`<a class="button first" href="${payUrl}" rel="noreferrer">Pay ${dollarText(deposit.amount_cents)}</a>`,
-      body: html`${waits ? html`<p>Pay on the page of the payment provider. The money is in the wallet as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Look again</a></p>` : null}
+          : html`<a class="button first" href="${payUrl}" rel="noreferrer">${row.customer_id === null ? html`Pay ${dollarText(deposit.amount_cents)}` : 'Open its pay page'}</a>`,
+      body: html`${waits ? html`<p>${row.customer_id === null ? 'Pay on the page of the payment provider. The money is in the wallet' : 'Your customer pays on the page of your payment provider. It has the credit'} as soon as the provider reports it, mostly within a minute. <a href="/console/deposits/${deposit.deposit_id}">Look again</a></p>` : null}
 <dl class="facts">
-<dt>State</dt><dd>${stateOf(status)}</dd>
+<dt>State</dt><dd>${depositState(status)}</dd>
 <dt>Deposit</dt><dd>${idText(deposit.deposit_id)}</dd>
-<dt>Paid by</dt><dd>${nameOf(deposit.method)}</dd>
+${
+  row.customer_id === null
+    ? nothing
+    : html`<dt>Of</dt><dd><a href="/console/reseller/customers/${row.customer_id}">${row.customer_ref ?? idText(row.customer_id)}</a></dd>
+`
+}<dt>Paid by</dt><dd>${railName(deposit.method)}</dd>
 <dt>Invoiced</dt><dd>${dollarText(deposit.amount_cents)}</dd>
 <dt>Credited</dt><dd>${dollarText(deposit.credited_cents)}</dd>
 ${deposit.charged_back_cents === 0 ? nothing : html`<dt>Charged back</dt><dd>${dollarText(deposit.charged_back_cents)}</dd>\n`}${orderId === null ? nothing : html`<dt>For order</dt><dd><a href="/console/orders/${orderId}">${idText(orderId)}</a></dd>\n`}${deposit.expires_at === null ? nothing : html`<dt>Can be paid until</dt><dd>${timeText(String(deposit.expires_at))}</dd>\n`}</dl>

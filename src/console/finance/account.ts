@@ -13,8 +13,8 @@ import { fieldOf, problemsOf, untyped } from '../frame/form.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
 import { timeText } from '../frame/text.ts'
 import { type ConsolePage, type Outcome, type PersonVisit, personPage, show } from '../pages/page.ts'
-import { linkedText } from '../staff/trail.ts'
-import { kept, namedAccount, problemOf, questionOf, refuseProblems, textOf } from './asked.ts'
+import { asOfBanner, linkedText } from '../staff/trail.ts'
+import { asOfIn, kept, namedAccount, problemOf, questionOf, refuseProblems, textOf } from './asked.ts'
 import type { FinanceDeps } from './deps.ts'
 import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
@@ -42,6 +42,7 @@ const linesOf = async (
   found: Found,
   span: Span,
   fields: Readonly<Record<string, string>>,
+  asOf: string,
 ): Promise<Html> => {
   const { roles } = visitor
   const before = textOf(query, 'before')
@@ -70,7 +71,7 @@ ${tableOf({
       title: 'Event',
       head: true,
       cell: (line) =>
-        html`${line.type} ${linkedText(positionToken(line.position), roles)}<br><small class="soft">${timeText(line.at)}</small>`,
+        html`${line.type} ${linkedText(positionToken(line.position), roles, asOf)}<br><small class="soft">${timeText(line.at)}</small>`,
     },
     {
       title: 'About',
@@ -80,6 +81,7 @@ ${tableOf({
             .filter((part) => part !== null)
             .join(' '),
           roles,
+          asOf,
         ),
     },
     { title: 'Against', cell: ({ against }) => against.join(', ') },
@@ -126,6 +128,7 @@ ${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', val
   const ranged = isRange(asked)
   const times = kept({ from: typed.from, to: typed.to })
   const fields = { name: found.account, book: found.book, ...times }
+  const asOf = asOfIn({ typed, problems })
   const below = accounts.filter((each) => each.account !== found.account)
   const own = accounts.find((each) => each.account === found.account)
   const before = textOf(query, 'before')
@@ -139,9 +142,9 @@ ${fieldOf({ name: 'to', label: 'As of, or before', hint: 'Left empty: now.', val
     ...(below.length === 0 && {
       acts: html`<a class="button" href="/console/finance/statement.csv?${new URLSearchParams(fields).toString()}">As CSV</a>`,
     }),
-    body: html`<p>Book ${found.book}</p>
+    body: html`${asOfBanner(asOf, `${path}?${new URLSearchParams({ ...fields, to: '' })}`)}<p>Book ${found.book}</p>
 <p class="figure">${amountWriter([closing])(closing).replace('-', '\u2212')}</p>
-${spanOf(span, ranged, visitor.roles)}
+${spanOf(span, ranged, visitor.roles, asOf)}
 ${
   below.length === 0
     ? nothing
@@ -161,7 +164,7 @@ ${sumsTable({
 })}
 ${pagerOf(path, fields, { before: before || null, next }, { first: 'From the start', next: 'More accounts' })}`
 }
-${below.length === 0 ? await linesOf(deps, visit, head, found, span, fields) : nothing}
+${below.length === 0 ? await linesOf(deps, visit, head, found, span, fields, asOf) : nothing}
 <h2>Another account, or another time</h2>
 ${form}`,
     same: [

@@ -47,6 +47,10 @@ export const questionOf = (query: URLSearchParams, head: number, nowMs: number):
   return { asked: { asOf: to }, problems: { from: 'It must not be after the other one.' }, typed }
 }
 
+/** Up to when is shown, as it was typed, for links and the banner; empty: now. */
+export const asOfIn = ({ typed, problems }: Pick<Question, 'typed' | 'problems'>): string =>
+  problems.to === undefined ? typed.to : ''
+
 /** A file has no field to answer beside: what was typed wrong is refused. @throws invalid_parameter */
 export const refuseProblems = (problems: Problems): void => {
   const [problem] = Object.values(problems)

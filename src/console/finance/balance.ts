@@ -8,7 +8,8 @@ import { createGathered } from '../../platform/postgres/gathered.ts'
 import { fieldOf, problemsOf, untyped } from '../frame/form.ts'
 import { pagedOf, pageRows, pagerOf } from '../frame/table.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../pages/page.ts'
-import { checkBook, kept, problemOf, questionOf, refuseProblems, textOf } from './asked.ts'
+import { asOfBanner } from '../staff/trail.ts'
+import { asOfIn, checkBook, kept, problemOf, questionOf, refuseProblems, textOf } from './asked.ts'
 import type { FinanceDeps } from './deps.ts'
 import { spanOf, sumsRow, sumsTable, totalRow } from './sums.ts'
 
@@ -55,6 +56,7 @@ const ask = async ({ balances, journalHead, pool }: BalanceDeps, { query, nowMs 
 
 const trialBalance = async (deps: BalanceDeps, visit: PersonVisit) => {
   const { span, books, depth, typed, problems, ranged } = await ask(deps, visit)
+  const asOf = asOfIn({ typed, problems })
   const before = textOf(visit.query, 'before') || null
   const all = books.flatMap(({ accounts }) => accounts)
   const { rows, next } = pagedOf(
@@ -70,7 +72,7 @@ const trialBalance = async (deps: BalanceDeps, visit: PersonVisit) => {
   return show({
     title: ranged ? 'What changed' : 'Trial balance',
     acts: html`<a class="button" href="/console/finance/balance.csv?${csv}">As CSV</a>`,
-    body: html`${problemsOf(problems)}
+    body: html`${asOfBanner(asOf, `${path}${asQuery(typed.from, '')}`)}${problemsOf(problems)}
 <form method="get" action="${path}" class="stack" role="search" novalidate>
 <div class="cards">
 ${fieldOf({ name: 'from', label: 'What changed since', hint: 'Left empty: balances.', value: typed.from }, untyped, problems)}
@@ -84,7 +86,7 @@ ${fieldOf({ name: 'book', label: 'Book', hint: `${bookForms}; left empty: all.`,
 <p class="hint">A moment is ${momentForms}.</p>
 <div class="acts"><button class="first">Show</button></div>
 </form>
-${spanOf(span, ranged, visit.visitor.roles)}
+${spanOf(span, ranged, visit.visitor.roles, asOf)}
 ${
   rows.length === 0
     ? html`<div class="empty"><p>Nothing was booked.</p></div>`

@@ -2,6 +2,7 @@ import type { ConsolePage } from '../pages/page.ts'
 import { bookAccountPages } from './account.ts'
 import { balancePages } from './balance.ts'
 import type { FinanceDeps } from './deps.ts'
+import { exportPages } from './exports.ts'
 import { moneyPages } from './money.ts'
 import { periodPages } from './periods.ts'
 import { proofPages } from './proof.ts'
@@ -12,5 +13,6 @@ export const financePages = (deps: FinanceDeps): readonly ConsolePage[] => [
   ...balancePages(deps),
   ...bookAccountPages(deps),
   ...periodPages(deps),
+  ...exportPages(deps),
   ...proofPages(deps),
 ]

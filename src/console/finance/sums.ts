@@ -20,12 +20,12 @@ export const writerOf = (all: readonly Sums[]): ((micros: bigint) => string) => 
 }
 
 /** What was shown, in words: where the range stands in the log and in time. */
-export const spanOf = (span: Span, ranged: boolean, roles: ReadonlySet<Role>): Html => {
-  const end = html`${linkedText(positionToken(span.position), roles)}${
+export const spanOf = (span: Span, ranged: boolean, roles: ReadonlySet<Role>, asOf: string): Html => {
+  const end = html`${linkedText(positionToken(span.position), roles, asOf)}${
     span.at === null ? null : html` (${timeText(span.at)})`
   }`
   return ranged
-    ? html`<p class="soft">After ${linkedText(positionToken(span.after), roles)} up to ${end}, in US dollars. A credit is negative.</p>`
+    ? html`<p class="soft">After ${linkedText(positionToken(span.after), roles, asOf)} up to ${end}, in US dollars. A credit is negative.</p>`
     : html`<p class="soft">As of ${end}, in US dollars. A credit is negative.</p>`
 }
 

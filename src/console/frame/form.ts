@@ -36,7 +36,8 @@ export type Field = {
   readonly name: string
   readonly label: string
   readonly hint?: string
-  readonly type?: 'text' | 'email' | 'number' | 'search'
+  /** What was typed into a `password` is never sent back: it stands empty again. */
+  readonly type?: 'text' | 'email' | 'number' | 'search' | 'password'
   readonly inputmode?: 'numeric' | 'decimal'
   readonly autocomplete?: string
   readonly required?: true
@@ -73,7 +74,8 @@ ${problem === undefined ? null : html`<p class="problem" id="${name}-problem">${
 export const fieldOf = (field: Field, typed: Typed, problems: Problems = {}): Html => {
   const { name, label, hint, type = 'text', inputmode, autocomplete, required, maxlength } = field
   const problem = problems[name]
-  const value = typed === untyped ? (field.value ?? '') : typed.text(name)
+  const kept = typed === untyped ? (field.value ?? '') : typed.text(name)
+  const value = type === 'password' ? '' : kept
   return around(
     name,
     label,

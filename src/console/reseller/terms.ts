@@ -20,7 +20,7 @@ const terms = async (deps: ResellerPagesDeps, { account }: AccountVisit) => {
   const nameOf = (productId: string): string => deps.catalog.current().resolve(productId)?.name ?? productId
   return show({
     title: 'Terms',
-    body: html`<p>What you pay, what your customers pay, and where their money goes. The service changes them for you.</p>
+    body: html`<p>What you pay, what your customers pay, and where their money goes. The service sets the discount, the prices and the bot; <a href="/console/reseller/gateways">gateways</a> and the <a href="/console/reseller/shop">name on pay pages</a> are yours to set.</p>
 <dl class="facts">
 ${fact('Your discount', `${own.discountPct} % off the list price`)}
 ${fact('Customers pay', own.markup === null ? 'the list price' : `${own.markup} × the list price`)}

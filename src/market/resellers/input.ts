@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { text as textOf } from 'node:stream/consumers'
 import { InvalidArgumentError } from 'commander'
 import type { z } from 'zod'
-import { isHttpsAddress } from '../../kernel/https-address.ts'
 import { CliMisuse } from '../../platform/cli/output.ts'
 import { parseDecimal, parseDollarsToMicros, parsePercentToBasisPoints } from '../../terms/money.ts'
 import { maxDiscountBp, maxMarkupMillionths, maxRetailMicros } from './decide.ts'
+import { isMerchantName, shopAddressOf } from './shop-forms.ts'
 
 /** `12.5` as basis points. */
 export const discount = (text: string): number => {
@@ -36,14 +36,15 @@ export const price = (text: string): number => {
 
 /** An address that customers are sent to. */
 export const httpsUrl = (text: string): string => {
-  if (text.length <= 2_000 && isHttpsAddress(text)) return new URL(text).href
+  const address = shopAddressOf(text)
+  if (address !== null) return address
   throw new InvalidArgumentError(
     'It must start with https:// and a host, without a user name, e.g. https://shop.example/.',
   )
 }
 
 export const merchantName = (text: string): string => {
-  if (/^[^\p{C}]{1,64}$/u.test(text) && text.trim() === text) return text
+  if (isMerchantName(text)) return text
   throw new InvalidArgumentError('It must be 1 to 64 printable characters without a space at its ends.')
 }
 
