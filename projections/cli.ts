@@ -5,7 +5,7 @@ import { createProgressBar, type ProgressStep } from '../src/platform/cli/progre
 import { createCodec } from '../src/platform/eventstore/codec.ts'
 import { positionToken } from '../src/terms/position.ts'
 import { ProjectionsRefused } from './engine/checkpoint.ts'
-import type { Difference } from './engine/compare.ts'
+import { differenceText } from './engine/compare.ts'
 import type { ReadModelGroup } from './engine/read-model.ts'
 import {
   type RebuildProgress,
@@ -25,13 +25,6 @@ const stepOf = (step: RebuildProgress): ProgressStep => ({
   perSecond: step.eventsPerSecond,
   secondsLeft: step.phase === 'fold' ? step.secondsLeft : null,
 })
-
-const differenceText = ({ table, key, column, live, rebuilt }: Difference): string => {
-  const row = `${table} ${JSON.stringify(key)}`
-  if (column === null)
-    return live === null ? `${row}: the row was missing` : `${row}: the row should not have been there`
-  return `${row}: ${column} was ${JSON.stringify(live)}, the log says ${JSON.stringify(rebuilt)}`
-}
 
 const resultText = (result: RebuildResult): string =>
   [

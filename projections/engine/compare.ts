@@ -52,3 +52,11 @@ export const compareTables = async (
   )
   return rows[0] ? describe(table, rows[0]) : null
 }
+
+/** A difference as an operator reads it. */
+export const differenceText = ({ table, key, column, live, rebuilt }: Difference): string => {
+  const row = `${table} ${JSON.stringify(key)}`
+  if (column === null)
+    return live === null ? `${row}: the row was missing` : `${row}: the row should not have been there`
+  return `${row}: ${column} was ${JSON.stringify(live)}, the log says ${JSON.stringify(rebuilt)}`
+}

@@ -118,6 +118,7 @@ export const openConsole = (
     }),
     refused: { under: ['/console', ...publicRoots], refused: refusalPage(surroundings({ assets, name })) },
     stop: async () => {
+      await staffRooms.operator.rebuilds.stop()
       await mailer?.close()
     },
   }

@@ -1,4 +1,5 @@
-import { hot } from '../../projections/groups.ts'
+import { rebuild } from '../../projections/engine/rebuild.ts'
+import { followers, hot } from '../../projections/groups.ts'
 import { exportLedger } from '../books/exports/export.ts'
 import { createJournalHead } from '../books/finance/journal-head.ts'
 import { createMoments } from '../books/finance/moment.ts'
@@ -8,10 +9,12 @@ import type { CustomerDeps } from '../console/customer/deps.ts'
 import type { FinanceDeps } from '../console/finance/deps.ts'
 import { createExportRuns } from '../console/finance/export-runs.ts'
 import type { OperatorDeps } from '../console/operator/deps.ts'
+import { createRebuildRuns } from '../console/operator/rebuild-runs.ts'
 import { createExitService } from '../gateway/exits/service.ts'
 import { createExitLogins } from '../gateway/exits/vault.ts'
 import { refundOrder } from '../market/orders/refund-service.ts'
 import { createMeter } from '../market/plans/metering.ts'
+import { createStockLogins } from '../market/stock/logins.ts'
 import { createWallets } from '../money/ledger/service.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { Core } from './core.ts'
@@ -37,7 +40,7 @@ export const openStaffRooms = ({
   people,
   findAccount,
 }: StaffParts): { readonly operator: OperatorDeps; readonly finance: FinanceDeps } => {
-  const { pool, log, runner, clock, codec } = core
+  const { pool, log, runner, clock, codec, lulls } = core
   const meter = createMeter(core)
   const { progress } = projecting
   const headOfJournal = createJournalHead({ log, progress })
@@ -62,8 +65,25 @@ export const openStaffRooms = ({
     ),
     periods: createPeriods({ log, runner, decode: codec.decode }),
   }
+  // A fold of the whole log beside the work of this process gives way to it after each page that it reads.
+  const givingWay = {
+    ...log,
+    readAll: async (...asked: Parameters<typeof log.readAll>) => {
+      await lulls.giveWay()
+      return log.readAll(...asked)
+    },
+  }
+  const modelsOf = (group: string): readonly string[] =>
+    followers.find(({ name }) => name === group)?.models.map(({ name }) => name) ?? []
+  const rebuilds = createRebuildRuns(async (group, options) => {
+    const context = { pool, log: givingWay, decode: codec.decode, groups: followers }
+    return (await rebuild(context, modelsOf(group), options))[0]
+  })
   const operator: OperatorDeps = {
     ...trail,
+    stockLogins: createStockLogins({ pool, master: core.keys.master }),
+    rebuilds,
+    modelsOf,
     db: customer.db,
     reads: customer.reads,
     accounts: customer.accounts,

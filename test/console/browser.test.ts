@@ -158,12 +158,14 @@ const staffPathsOf = ({
   `/console/trail/${orderId}`,
   '/console/operator/catalogue',
   '/console/operator/stock',
+  '/console/operator/stock/add',
   '/console/operator/exits',
   '/console/operator/notices',
   '/console/operator/notices/new',
   '/console/operator/queues',
   '/console/operator/queues/webhooks',
   '/console/operator/projections',
+  '/console/operator/projections/hot',
   '/console/operator/settings',
 ]
 

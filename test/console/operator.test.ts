@@ -426,4 +426,77 @@ test('the pages of an operator', async (t) => {
     assert.match(html, /FAREBOX_SMTP_URL/)
     assert.doesNotMatch(html, new RegExp(service.env.FAREBOX_MASTER_KEY ?? 'no such key'))
   })
+
+  await t.test('addresses are put in stock once, as by the command, and what is wrong is said', async () => {
+    const page = '/console/operator/stock/add'
+    const sent = async (form: Readonly<Record<string, string>>) =>
+      operator.post(page, { form: hiddenField(await operator.open(page), 'form'), ...form })
+    const isps = { product: 'isp-static', country: 'usa' }
+    const refused = await sent({ ...isps, text: '203.0.113.7\n<b>no address', asn: '0' })
+    assert.equal(refused.status, 400)
+    assert.match(refused.html, /id="asn-problem"/)
+    const wrong = await sent({ ...isps, text: '203.0.113.7\n<b>no address' })
+    assert.equal(wrong.status, 400)
+    assert.match(wrong.html, /id="text-problem"/)
+    assert.match(wrong.html, /203\.0\.113\.7\n&lt;b&gt;no address<\/textarea>/)
+    const file = [
+      { product: 'isp-static', country: 'USA', ip: '203.0.113.7' },
+      {
+        product: 'isp-static',
+        country: 'DEU',
+        ip: '203.0.113.8',
+        endpoint: {
+          protocol: 'socks5',
+          host: 'gw.acme.example',
+          port: 1080,
+          username: 'u',
+          password: 's3cret',
+        },
+      },
+    ]
+    const added = await sent({ text: JSON.stringify(file) })
+    assert.equal(added.status, 200, added.html)
+    assert.match(added.html, /1 address of isp-static in USA/)
+    assert.match(added.html, /1 address of isp-static in DEU/)
+    const again = await sent({ product: 'isp-static', country: 'FRA', text: '203.0.113.7' })
+    assert.match(again.html, /203\.0\.113\.7 \(isp-static in USA\)/)
+    const stored = await eventsOf(service, 'address-203.0.113.8')
+    assert.deepEqual(
+      stored.map(({ type, actor }) => [type, actor]),
+      [['AddressStocked', operator.staffId]],
+    )
+    const events = JSON.stringify(await eventsOf(service, 'stock-isp-static-DEU'))
+    assert.match(events, /203\.0\.113\.8/)
+    assert.doesNotMatch(events, /s3cret/)
+  })
+
+  await t.test('a group of read tables is compared and made anew from its page', async () => {
+    const page = '/console/operator/projections/hot'
+    const { pool } = service.farebox.core
+    const ends = async (what: string): Promise<string> => {
+      let html = ''
+      await until(
+        async () => {
+          html = (await operator.open(page)).html
+          return !/state warn|state bad">broke off/.test(html)
+        },
+        { what },
+      )
+      return html
+    }
+    const begin = async (act: string) =>
+      operator.post(page, { form: hiddenField(await operator.open(page), 'form'), do: act })
+    assert.equal((await begin('nothing')).status, 400)
+    await pool.query(`update read.notices set title = 'tampered'`)
+    assert.equal((await begin('compare')).to, page)
+    const compared = await ends('the comparison')
+    assert.match(compared, /state bad">1 difference</)
+    assert.match(compared, /title was &quot;tampered&quot;/)
+    assert.equal((await begin('replace')).to, page)
+    const made = await ends('the rebuild')
+    assert.match(made, /the new tables are in their place/)
+    assert.equal((await begin('compare')).to, page)
+    assert.match(await ends('another comparison'), /state good">the same</)
+    assert.equal((await operator.get('/console/operator/projections/nothing')).status, 404)
+  })
 })

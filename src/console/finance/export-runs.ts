@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Exported } from '../../books/exports/export.ts'
 import type { Format } from '../../books/exports/format.ts'
-import type { Sink } from '../../books/exports/sink.ts'
 import type { Moment } from '../../books/finance/moment.ts'
+import type { Sink } from '../../kernel/sink.ts'
 
 /** What is exported: a format, a book (null: every one) and until when (null: all that is there by now). */
 export type ExportAsked = {

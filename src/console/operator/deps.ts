@@ -5,6 +5,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import type { Catalog } from '../../market/catalog/catalog.ts'
 import type { RefundAnswer } from '../../market/orders/refund.ts'
 import type { refundOrder } from '../../market/orders/refund-service.ts'
+import type { StockLogins } from '../../market/stock/logins.ts'
 import type { Wallets } from '../../money/ledger/service.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
@@ -12,6 +13,7 @@ import type { QueueTable } from '../../platform/work/queue/table.ts'
 import type { CustomerDeps } from '../customer/deps.ts'
 import type { People } from '../people/service.ts'
 import type { TrailDeps } from '../staff/trail-pages.ts'
+import type { RebuildRuns } from './rebuild-runs.ts'
 
 /** A setting as it is listed: secrets are masked. */
 export type ListedSetting = {
@@ -41,6 +43,10 @@ export type OperatorDeps = TrailDeps &
       lag(): Promise<readonly GroupLag[]>
       health(): readonly GroupHealth[]
     }
+    readonly stockLogins: Pick<StockLogins, 'keep' | 'drop'>
+    readonly rebuilds: RebuildRuns
+    /** The read models of a group, by name. */
+    readonly modelsOf: (group: string) => readonly string[]
     /** Resolves once the read tables hold all that is in the log now, or the bound has passed. */
     readonly caughtUp: () => Promise<void>
     readonly settings: () => readonly ListedSetting[]

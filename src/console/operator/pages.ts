@@ -5,9 +5,11 @@ import type { OperatorDeps } from './deps.ts'
 import { exitPages } from './exits.ts'
 import { operatorNoticePages } from './notices.ts'
 import { orderPages } from './orders.ts'
+import { projectionPages } from './projections.ts'
 import { queuePages } from './queues.ts'
 import { searchPages } from './search.ts'
 import { stockPages } from './stock.ts'
+import { stockingPages } from './stocking.ts'
 import { systemPages } from './system.ts'
 
 /** The pages of operators, in the order of the navigation. */
@@ -17,8 +19,10 @@ export const operatorPages = (deps: OperatorDeps): readonly ConsolePage[] => [
   ...orderPages(deps),
   ...operatorCataloguePages(deps),
   ...stockPages(deps),
+  ...stockingPages(deps),
   ...exitPages(deps),
   ...operatorNoticePages(deps),
   ...queuePages(deps),
+  ...projectionPages(deps),
   ...systemPages(deps),
 ]

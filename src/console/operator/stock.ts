@@ -25,6 +25,7 @@ const stock = async (deps: OperatorDeps, { query }: PersonVisit) => {
   const { rows, next } = pagedOf(found, keyText)
   return show({
     title: 'Stock',
+    acts: html`<a class="button first" href="${path}/add">Add addresses</a>`,
     body: html`<p>Addresses that dedicated products are sold from. One that was given back rests for a quarter of an hour before it is sold again.</p>
 ${tableOf({
   caption: 'Pools of addresses, by product and country',
