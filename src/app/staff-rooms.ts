@@ -1,5 +1,5 @@
 import { rebuild } from '../../projections/engine/rebuild.ts'
-import { followers, hot } from '../../projections/groups.ts'
+import { hot } from '../../projections/groups.ts'
 import { exportLedger } from '../books/exports/export.ts'
 import { createJournalHead } from '../books/finance/journal-head.ts'
 import { createMoments } from '../books/finance/moment.ts'
@@ -18,6 +18,7 @@ import { createStockLogins } from '../market/stock/logins.ts'
 import { createWallets } from '../money/ledger/service.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { Core } from './core.ts'
+import { groupsOf } from './groups.ts'
 import type { Projecting } from './projecting.ts'
 import { queues } from './queues.ts'
 import { retryWork } from './retry-work.ts'
@@ -73,10 +74,11 @@ export const openStaffRooms = ({
       return log.readAll(...asked)
     },
   }
+  const groups = groupsOf(core.config)
   const modelsOf = (group: string): readonly string[] =>
-    followers.find(({ name }) => name === group)?.models.map(({ name }) => name) ?? []
+    groups.find(({ name }) => name === group)?.models.map(({ name }) => name) ?? []
   const rebuilds = createRebuildRuns(async (group, options) => {
-    const context = { pool, log: givingWay, decode: codec.decode, groups: followers }
+    const context = { pool, log: givingWay, decode: codec.decode, groups }
     return (await rebuild(context, modelsOf(group), options))[0]
   })
   const operator: OperatorDeps = {

@@ -103,29 +103,14 @@ ${runsOf(deps.rebuilds.list(), path)}`,
     ],
   })
 
-const oneView = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed, problems: Problems) => {
-  const row = (await rowsOf(deps)).find(({ group }) => group === visit.params.group)
-  if (row === undefined) throw refuse('not_found', 'no group of read tables has this name')
-  const { group, health, positions, seconds } = row
-  const here = `${path}/${group}`
-  const models = deps.modelsOf(group)
-  const stopped = health?.state === 'poisoned'
-  return {
-    title: `Read tables of ${group}`,
-    body: html`${problemsOf(problems)}<dl class="facts">
-<dt>State</dt><dd>${stateOf(health)}</dd>
-<dt>Behind</dt><dd>${countText(positions, 'event')}, ${seconds.toFixed(1)} s</dd>
-<dt>Read models</dt><dd>${models.join(', ')}</dd>
-</dl>
-${
-  health?.error
-    ? html`<p class="said bad" role="alert">${errorOf(health, visit)}</p>
-${stopped ? html`<p>The group stands before this event; what is later is not in its tables. It goes on by itself once a version of the program that can take the event runs. Making the tables anew with this version stops at the same event.</p>` : nothing}`
-    : nothing
-}
-<h2>Make them anew</h2>
+const rebuildForm = (
+  visit: PersonVisit,
+  group: string,
+  typed: Typed,
+  problems: Problems,
+): Html => html`<h2>Make them anew</h2>
 <p>The log is folded into new tables beside the live ones, the two are compared, and the new ones take their place in one moment. Pages and answers go on meanwhile, and nothing of what is true changes. It takes turns with the work of this process; for a log of many millions of events use the command on another machine.</p>
-<form method="post" action="${here}" class="stack">
+<form method="post" action="${path}/${group}" class="stack">
 ${keyField(visit.formKey)}
 ${choicesOf(
   {
@@ -142,15 +127,40 @@ ${choicesOf(
   problems,
 )}
 <div class="acts"><button class="first">Fold the log anew for ${group}</button> <a href="${path}">Back</a></div>
-</form>
+</form>`
+
+const oneView = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed, problems: Problems) => {
+  const row = (await rowsOf(deps)).find(({ group }) => group === visit.params.group)
+  if (row === undefined) throw refuse('not_found', 'no group of read tables has this name')
+  const { group, health, positions, seconds } = row
+  const here = `${path}/${group}`
+  const models = deps.modelsOf(group)
+  const stopped = health?.state === 'poisoned'
+  return {
+    title: `Read tables of ${group}`,
+    body: html`${problemsOf(problems)}<dl class="facts">
+<dt>State</dt><dd>${stateOf(health)}</dd>
+<dt>Behind</dt><dd>${countText(positions, 'event')}, ${seconds.toFixed(1)} s</dd>
+<dt>Read models</dt><dd>${models.join(', ') || 'none'}</dd>
+</dl>
+${
+  health?.error
+    ? html`<p class="said bad" role="alert">${errorOf(health, visit)}</p>
+${stopped ? html`<p>The group stands before this event; what is later is not in its tables. It goes on by itself once a version of the program that can take the event runs. Making the tables anew with this version stops at the same event.</p>` : nothing}`
+    : nothing
+}
+${models.length === 0 ? html`<p>It holds work beside what the log says, so it is not made anew.</p>` : rebuildForm(visit, group, typed, problems)}
 ${runsOf(
   deps.rebuilds.list().filter((run) => run.group === group),
   here,
 )}`,
-    same: [
-      `npx farebox projections rebuild ${models.join(' ')} --check`,
-      `npx farebox projections rebuild ${models.join(' ')}`,
-    ],
+    same:
+      models.length === 0
+        ? []
+        : [
+            `npx farebox projections rebuild ${models.join(' ')} --check`,
+            `npx farebox projections rebuild ${models.join(' ')}`,
+          ],
   }
 }
 
