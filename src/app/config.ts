@@ -71,6 +71,11 @@ export const settings = {
   DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@host:5432/database')
     .optional()
     .describe('A Postgres of yours in place of the embedded one. Several processes may share it.'),
+  DATABASE_OWNER_URL: url(['postgres:', 'postgresql:'], 'postgres://owner:password@host:5432/database')
+    .optional()
+    .describe(
+      'The same database as its owner, who migrates at a start; DATABASE_URL is then a role that can append to the log and not change it.',
+    ),
   EVENTSTORE_URL: eventStore
     .optional()
     .describe('The log lives in this EventStoreDB, or in this cluster, in place of Postgres.'),
@@ -161,6 +166,7 @@ type Values = z.output<typeof schema>
 /** Those whose values are never shown. */
 export const hiddenSettings: ReadonlySet<string> = new Set([
   'DATABASE_URL',
+  'DATABASE_OWNER_URL',
   'EVENTSTORE_URL',
   'FAREBOX_MASTER_KEY',
   'FAREBOX_SEAL_KEY',
@@ -178,6 +184,8 @@ export type Config = {
   readonly dataDir: string
   /** Null: the embedded Postgres. */
   readonly databaseUrl: string | null
+  /** Null: the role that serves migrates as well, or another process does. */
+  readonly databaseOwnerUrl: string | null
   /** Null: the log lives in Postgres. */
   readonly eventStoreUrl: string | null
   readonly logLevel: Values['LOG_LEVEL']
@@ -231,6 +239,11 @@ const shown = (name: string, value: string | undefined): string => {
   return hiddenSettings.has(name) ? 'a value that is not shown' : JSON.stringify(value)
 }
 
+const ownerProblems = (env: NodeJS.ProcessEnv): string[] =>
+  env.DATABASE_OWNER_URL === undefined || env.DATABASE_URL !== undefined
+    ? []
+    : ['DATABASE_OWNER_URL is for a Postgres of yours: expected DATABASE_URL beside it']
+
 const requiredKeys = (env: NodeJS.ProcessEnv): string[] =>
   env.DATABASE_URL === undefined
     ? []
@@ -253,6 +266,7 @@ export const readConfig = (environment: NodeJS.ProcessEnv): Config => {
     ...wrong,
     ...requiredKeys(env),
     ...sealTargetProblems(env),
+    ...ownerProblems(env),
     ...paymentProblems(env, hasScraperKey(env)),
     ...scraperProblems(env),
     ...gatewayProblems(env),
@@ -267,6 +281,7 @@ const configOf = (values: Values): Config => ({
   host: values.HOST,
   dataDir: values.FAREBOX_DATA,
   databaseUrl: values.DATABASE_URL ?? null,
+  databaseOwnerUrl: values.DATABASE_OWNER_URL ?? null,
   eventStoreUrl: values.EVENTSTORE_URL ?? null,
   logLevel: values.LOG_LEVEL,
   logFormat: values.FAREBOX_LOG_FORMAT,

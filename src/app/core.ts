@@ -24,14 +24,13 @@ import { createPatience, type Patience } from '../platform/eventstore/patient.ts
 import type { EventLog } from '../platform/eventstore/port.ts'
 import { openPostgresLog } from '../platform/eventstore/postgres/log.ts'
 import { refuseAbsent } from '../platform/postgres/absent.ts'
-import { migrate } from '../platform/postgres/migrate.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
 import { clientConfig, createPool, type PoolOptions } from '../platform/postgres/pool.ts'
 import { withFilesIn } from '../platform/postgres/start-refused.ts'
 import { checkKeys, type Keys, keysInUse, loadKeys } from '../platform/vault/keys.ts'
 import { type ClockGuard, startClockGuard } from './clock-guard.ts'
 import type { Config } from './config.ts'
-import { allMigrations } from './migrations.ts'
+import { migrateDatabase } from './migrate-database.ts'
 import { openPool } from './open-pool.ts'
 
 /** What the server and the command line share: database, keys, log and the command runner over them. */
@@ -146,11 +145,13 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
     { withinMs: databaseWaitMs, logger },
   )
   if (!makes) await refuseAbsent(pool, postgres.url)
-  const applied = await migrate(pool, allMigrations, {
+  await migrateDatabase({
+    pool,
+    ownerUrl: postgres.ownerUrl,
     ...(role === 'command' && { withinMs: databaseWaitMs }),
-    onWait: (holder) => logger.warn({ holder }, 'another process is migrating the database: waiting for it'),
+    waitMs: databaseWaitMs,
+    logger,
   })
-  if (applied.length > 0) logger.info({ applied }, 'migrated the database')
   const inUse = await keysInUse(pool)
   const keys = await withFilesIn(config.dataDir, () => loadKeys(config, inUse))
   await checkKeys(pool, keys)

@@ -12,7 +12,16 @@ import { waitForDatabase } from '../platform/postgres/reachable.ts'
 export const openPool = async (
   closing: Closing,
   options: Omit<PoolOptions, 'onError'>,
-  { withinMs, logger }: { readonly withinMs: number; readonly logger: Logger },
+  {
+    withinMs,
+    logger,
+    setting,
+  }: {
+    readonly withinMs: number
+    readonly logger: Logger
+    /** Where the address comes from, for messages; default `DATABASE_URL`. */
+    readonly setting?: string
+  },
 ): Promise<{ readonly pool: pg.Pool; readonly connection: PoolOptions }> => {
   let ending = false
   const connection: PoolOptions = {
@@ -30,6 +39,7 @@ export const openPool = async (
   await waitForDatabase(pool, {
     url: options.url,
     withinMs,
+    ...(setting !== undefined && { setting }),
     onWait: (reason) => logger.warn({ reason }, 'the database takes no connection yet: waiting for it'),
   })
   return { pool, connection }

@@ -30,7 +30,7 @@ const placeOf = (name: string, value: string): string => {
 }
 
 const shown = (name: string, value: string): string => {
-  if (name === 'DATABASE_URL' || name === 'EVENTSTORE_URL') return placeOf(name, value)
+  if (['DATABASE_URL', 'DATABASE_OWNER_URL', 'EVENTSTORE_URL'].includes(name)) return placeOf(name, value)
   return hiddenSettings.has(name) ? masked : value
 }
 

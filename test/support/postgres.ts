@@ -97,6 +97,27 @@ export const emptyDatabase = async (t: TestContext, from = 'template1'): Promise
 }
 
 /**
+ * Two users without any right, of whom the first is a member of the second: an owner and who serves. Both are gone with
+ * the test, so the databases that they have a part in are to be made after them.
+ * @returns `as` gives a database's address with another user
+ */
+export const twoUsers = async (t: TestContext) => {
+  const server = await serverUrl()
+  const [owner, service] = ['owner', 'service'].map(
+    (part) => `farebox_${part}_${randomBytes(6).toString('hex')}`,
+  )
+  await withClient(server, (admin) =>
+    admin.query(
+      `create role ${service} login password 'secret'; create role ${owner} login password 'secret' in role ${service}`,
+    ),
+  )
+  atEnd(t, () => withClient(server, (admin) => admin.query(`drop role ${owner}, ${service}`)))
+  const as = (url: string, user: string): string =>
+    Object.assign(new URL(url), { username: user, password: 'secret' }).toString()
+  return { owner: owner!, service: service!, as }
+}
+
+/**
  * A fresh, migrated database and a pool of 10 connections on it; both are gone with the test. Open more pools or start
  * processes on `url` as the test needs.
  */

@@ -14,6 +14,8 @@ import type { CliOutput } from './output.ts'
 export type CliSettings = KeySettings & {
   /** Null: the embedded Postgres. */
   readonly databaseUrl: string | null
+  /** Null: who serves is the owner of the database, or it is the embedded one. */
+  readonly databaseOwnerUrl: string | null
   /** Null: the log lives in Postgres. */
   readonly eventStoreUrl: string | null
   /** Where seals go; commands that read such a place use the same access. */

@@ -15,6 +15,8 @@ import { readOwnFile, StartRefused } from './start-refused.ts'
 export type EmbeddedPostgres = {
   /** Address with password; only this machine can reach it. */
   readonly url: string
+  /** The same database as its owner. */
+  readonly ownerUrl: string | null
   readonly pid: number
   /** Settles when Postgres ends by itself; never after `stop`. */
   readonly failed: Promise<Error>
@@ -138,6 +140,7 @@ const running = (child: ChildProcess, url: string, lock: DataLock, logFile: stri
   })
   return {
     url,
+    ownerUrl: null,
     pid: child.pid!,
     failed,
     stop: () => {

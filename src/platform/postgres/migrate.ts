@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { type TakeOptions, takeLock } from './advisory-lock.ts'
 import { lockKeys } from './lock-keys.ts'
+import { grantService } from './service-role.ts'
 import { waitInSilence } from './silence.ts'
 import { transact } from './transaction.ts'
 
@@ -40,9 +41,29 @@ const refusalOf = (error: unknown): unknown => {
   const { code, message } = error as { readonly code?: unknown; readonly message: string }
   if (code !== '42501') return error
   return new MigrationRefused(
-    `the user of DATABASE_URL may not do what Farebox needs there (${message}). Make it the owner of the database.`,
+    `the user of the database may not do what Farebox needs there (${message}). Make the user of DATABASE_URL the owner of the database, or set DATABASE_OWNER_URL to the address with which its owner migrates; the owner must be a member of the role that serves (docs/operations.md).`,
     { cause: error },
   )
+}
+
+const throwRefusal = (error: unknown): never => {
+  throw refusalOf(error)
+}
+
+/** Only asked for where it is missing: a role that may make no tables there is refused even if there is one. */
+const makeRecord = async (client: pg.ClientBase): Promise<void> => {
+  const { rows } = await client.query<{ made: boolean }>(
+    "select to_regclass('public.farebox_migration') is not null as made",
+  )
+  if (rows[0]?.made !== true)
+    await client
+      .query(`
+      create table if not exists public.farebox_migration (
+        name text primary key,
+        checksum text not null,
+        applied_at timestamptz not null default clock_timestamp()
+      )`)
+      .catch(throwRefusal)
 }
 
 const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promise<void> => {
@@ -68,6 +89,8 @@ const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promi
  * while an advisory lock keeps other processes out. Returns the names that were applied. A process that migrates already
  * is waited for: a new index on a large table may take it long.
  *
+ * With `service`, a role that is not the one that migrates, that role is then given what the service needs and no more.
+ *
  * Kysely's own migrator keeps no checksums and so cannot see an edited migration; hence this one.
  * @throws MigrationRefused when the database is newer than the code, or a landed migration was edited; LockHeld when
  * another process migrates for longer than `withinMs`
@@ -75,23 +98,15 @@ const applyOne = async (client: pg.ClientBase, name: string, sql: string): Promi
 export const migrate = async (
   pool: pg.Pool,
   migrations: Migrations,
-  waiting: Pick<TakeOptions, 'withinMs' | 'onWait'> = {},
+  options: Pick<TakeOptions, 'withinMs' | 'onWait'> & { readonly service?: string } = {},
 ): Promise<readonly string[]> => {
+  const { service, ...waiting } = options
   const client = await pool.connect()
   try {
     waitInSilence(client)
     await client.query("set lock_timeout = '60s'")
     await takeLock(client, lockKeys.migrating, { ...waiting, what: 'is migrating the database' })
-    await client
-      .query(`
-      create table if not exists public.farebox_migration (
-        name text primary key,
-        checksum text not null,
-        applied_at timestamptz not null default clock_timestamp()
-      )`)
-      .catch((error) => {
-        throw refusalOf(error)
-      })
+    await makeRecord(client)
     const { rows } = await client.query<Landed>('select name, checksum from public.farebox_migration')
     refuseMisfit(rows, migrations)
     const landed = new Set(rows.map(({ name }) => name))
@@ -99,6 +114,7 @@ export const migrate = async (
       .filter((name) => !landed.has(name))
       .sort()
     for (const name of missing) await applyOne(client, name, migrations[name] ?? '')
+    if (service !== undefined) await grantService(client, service).catch(throwRefusal)
     return missing
   } finally {
     // Ends the session, and with it the lock, whatever state an error left it in.

@@ -6,6 +6,8 @@ import { withFilesIn } from './start-refused.ts'
 /** A Postgres to work with. `failed` settles when it ended by itself and was ours. */
 export type OpenPostgres = {
   readonly url: string
+  /** The same database as its owner, who migrates; null: whoever serves owns it, or no owner is known. */
+  readonly ownerUrl: string | null
   readonly failed: Promise<Error>
   /** Stops it where this process started it. */
   stop(): Promise<void>
@@ -13,7 +15,12 @@ export type OpenPostgres = {
 
 const never = new Promise<Error>(() => {})
 
-const given = (url: string): OpenPostgres => ({ url, failed: never, stop: async () => undefined })
+const given = (url: string, ownerUrl: string | null): OpenPostgres => ({
+  url,
+  ownerUrl,
+  failed: never,
+  stop: async () => undefined,
+})
 
 /** How long to wait for another command to end, or for a server to come up. */
 const commandWaitMs = 60_000
@@ -28,17 +35,21 @@ const stoppingWaitMs = 5_000
  * @throws DataInUse, FareboxAbsent, StartRefused
  */
 export const openPostgres = async (
-  where: { readonly databaseUrl: string | null; readonly dataDir: string },
+  where: {
+    readonly databaseUrl: string | null
+    readonly databaseOwnerUrl: string | null
+    readonly dataDir: string
+  },
   role: 'server' | 'command',
   makes: boolean = role === 'server',
 ): Promise<OpenPostgres> => {
-  if (where.databaseUrl !== null) return given(where.databaseUrl)
+  if (where.databaseUrl !== null) return given(where.databaseUrl, where.databaseOwnerUrl)
   const startedMs = performance.now()
   for (;;) {
     const started = await tryStart(where.dataDir, role, makes)
     if (!(started instanceof DataInUse)) return started
     const { user } = started
-    if (role === 'command' && user?.role === 'server' && user.url !== null) return given(user.url)
+    if (role === 'command' && user?.role === 'server' && user.url !== null) return given(user.url, null)
     const waitMs = role === 'server' && user?.role === 'server' ? stoppingWaitMs : commandWaitMs
     if (performance.now() - startedMs > waitMs) throw started
     await sleep(50)

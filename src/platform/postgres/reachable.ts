@@ -23,11 +23,11 @@ const refused: Readonly<Record<string, (url: URL) => string>> = {
   '3D000': ({ pathname }) => `has no database "${pathname.slice(1)}"`,
 }
 
-const refusalOf = (error: unknown, url: URL): unknown => {
+const refusalOf = (error: unknown, url: URL, setting: string): unknown => {
   const code = String((error as { code?: unknown } | null)?.code)
   const says = Object.hasOwn(refused, code) ? refused[code] : undefined
   if (says === undefined) return error
-  return new StartRefused(`the Postgres on ${url.host} ${says(url)}. Is DATABASE_URL right?`, {
+  return new StartRefused(`the Postgres on ${url.host} ${says(url)}. Is ${setting} right?`, {
     cause: error,
   })
 }
@@ -36,6 +36,8 @@ export type WaitOptions = {
   /** Of the database; only its host, port and name are told. */
   readonly url: string
   readonly withinMs: number
+  /** Where the address comes from, for messages; default `DATABASE_URL`. */
+  readonly setting?: string
   /** Called once, before the first wait. */
   readonly onWait?: (reason: string) => void
 }
@@ -47,19 +49,19 @@ export type WaitOptions = {
  * wrong password
  */
 export const waitForDatabase = async (pool: pg.Pool, options: WaitOptions): Promise<void> => {
-  const { url, withinMs, onWait } = options
+  const { url, withinMs, onWait, setting = 'DATABASE_URL' } = options
   const endMs = performance.now() + withinMs
   for (let waited = false; ; waited = true) {
     try {
       await pool.query('select')
       return
     } catch (error) {
-      if (!isDatabaseOutage(error)) throw refusalOf(error, new URL(url))
+      if (!isDatabaseOutage(error)) throw refusalOf(error, new URL(url), setting)
       const reason = reasonOf(error)
       if (performance.now() + pauseMs >= endMs) {
         const { host, pathname } = new URL(url)
         throw new DatabaseUnreachable(
-          `the database ${pathname.slice(1)} on ${host} gave no connection within ${Math.round(withinMs / 1000)} s (${reason}). Is it running, and is DATABASE_URL right?`,
+          `the database ${pathname.slice(1)} on ${host} gave no connection within ${Math.round(withinMs / 1000)} s (${reason}). Is it running, and is ${setting} right?`,
           { cause: error },
         )
       }

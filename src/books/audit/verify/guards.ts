@@ -12,14 +12,17 @@ const auditTables = ['work.event_digests', 'work.verifications']
 
 /**
  * Every fact in the words of Postgres. The owner is who owns the record of the migrations, for that is who made the rest.
- * What an owner may do to its own objects is no fact: it can grant itself anything. `not null` stands with its column,
+ * What an owner may do to its own objects is no fact: it can grant itself anything. The service is who owns the read tables; it
+ * may be the owner of all. `not null` stands with its column,
  * since only Postgres 18 and later name it as a constraint.
  */
 const facts = `
   with known as (
-    select (select relowner from pg_class where oid = to_regclass('public.farebox_migration')) as owner
+    select (select relowner from pg_class where oid = to_regclass('public.farebox_migration')) as owner,
+      (select nspowner from pg_namespace where nspname = 'read') as service
   ), role as (
-    select r.oid, case when r.oid = k.owner then '<owner>' else r.rolname::text end as name from pg_roles r, known k
+    select r.oid, case r.oid when k.owner then '<owner>' when k.service then '<service>' else r.rolname::text end as name
+      from pg_roles r, known k
     union all select 0, '<everybody>'
   ), schema as (
     select n.oid, n.nspname, n.nspowner, n.nspacl from pg_namespace n where n.nspname = 'log'
@@ -111,6 +114,17 @@ const facts = `
     from routine f join pg_language l on l.oid = f.prolang
   union all
   select object, 'form', typtype::text from type
+  union all
+  select 'role <service>', 'may', string_agg(m.may, ', ')
+    from known k, unnest(array[
+      case when pg_has_role(k.service, k.owner, 'member') then 'act as <owner>' end,
+      case when (select rolsuper from pg_roles where oid = k.service) then 'everything, as a superuser' end,
+      case when has_table_privilege(k.service, 'log.events', 'update, delete, truncate, trigger')
+        then 'change the rows of log.events' end,
+      case when has_table_privilege(k.service, 'log.head', 'insert, update, delete, truncate, trigger')
+        then 'change the row of log.head' end,
+      case when has_schema_privilege(k.service, 'log', 'create') then 'make what it likes in the schema log' end
+    ]) m(may) where k.service <> k.owner and m.may is not null having count(*) > 0
   union all
   select 'sessions', 'setting of ' || coalesce(r.name, d.setrole::text), s
     from pg_db_role_setting d left join role r on r.oid = d.setrole, unnest(d.setconfig) s

@@ -270,4 +270,48 @@ export const migrations: Migrations = {
     end
     $$;
   `,
+  // A role that serves and owns nothing here appends through these as their owner, so that it needs no right to change
+  // the head or to set the sequence (src/platform/postgres/service-role.ts). What they name without a schema is found in
+  // Postgres's own, whatever the caller would find. A batch below zero would take the head back.
+  '4602_append_as_the_owner': `
+    create or replace function log.open_batch(
+      streams text[], expected bigint[], chained boolean[], events bigint, out base bigint
+    ) language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+    begin
+      if events is null or events < 0 then
+        raise exception 'a batch of % events is none', events using errcode = 'invalid_parameter_value';
+      end if;
+      select h.last_position into strict base from log.head h for update;
+      if exists (
+        select from (
+          select unnest(streams) as stream, unnest(expected) as expected, unnest(chained) as chained
+        ) a
+        where not a.chained and a.expected >= 0 and a.expected <> coalesce(
+          (select e.revision from log.events e
+           where e.stream = a.stream and e.revision >= a.expected order by e.revision desc limit 1), -1)
+      ) then
+        base := null;
+        perform setval('log.positions', -9223372036854775808, false);
+        return;
+      end if;
+      perform setval('log.positions', base + 1, false);
+      update log.head set last_position = base + events;
+    end
+    $$;
+    do $$
+    declare
+      routine regprocedure;
+    begin
+      for routine in
+        select p.oid from pg_proc p
+        where p.pronamespace = 'log'::regnamespace and p.proname in ('append', 'append_judged')
+      loop
+        execute format('alter function %s security definer set search_path = pg_catalog, pg_temp', routine);
+      end loop;
+      for routine in select p.oid from pg_proc p where p.pronamespace = 'log'::regnamespace loop
+        execute format('revoke execute on function %s from public', routine);
+      end loop;
+    end
+    $$;
+  `,
 }
