@@ -94,7 +94,9 @@ const restore = async (migrations: Migrations, config: CliSettings, path: string
     await assertKeys(config, head)
     const postgres = await openPostgres(config, 'command', true)
     try {
-      const client = new pg.Client(clientConfig({ url: postgres.ownerUrl ?? postgres.url, applicationName: 'farebox-restore' }))
+      const client = new pg.Client(
+        clientConfig({ url: postgres.ownerUrl ?? postgres.url, applicationName: 'farebox-restore' }),
+      )
       await client.connect()
       try {
         const step = stepsOf(bar, 'restore', rows, 'rows')
