@@ -30,6 +30,7 @@ process.exitCode = await runCli(process.argv.slice(2), rooms, {
   err: (text) => process.stderr.write(`${text}\n`),
   columns: process.stdout.columns,
   environment: process.env,
+  clock: Date.now,
   open: ({ makes }) =>
     openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now, makes),
 })

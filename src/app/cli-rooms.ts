@@ -13,6 +13,7 @@ import { registerFinanceTokens } from '../books/finance/tokens-cli.ts'
 import { registerPeriods } from '../books/periods/cli.ts'
 import { registerReconcile } from '../books/reconcile/cli.ts'
 import { registerDeliver } from '../books/witness/deliver-cli.ts'
+import { registerWitness } from '../books/witness/witness-cli.ts'
 import { registerSignInLinks } from '../console/session/cli.ts'
 import { registerStaff } from '../console/staff/cli.ts'
 import { registerExits } from '../gateway/exits/cli.ts'
@@ -67,6 +68,7 @@ export const rooms = [
   registerPeriods,
   registerSeals,
   registerDeliver,
+  registerWitness,
   registerVerify,
   registerBreaches,
   (program: Command, cli: Cli) => registerBackup(program, cli, allMigrations),

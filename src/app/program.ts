@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command, CommanderError } from 'commander'
+import type { Clock } from '../kernel/clock.ts'
 import type { Cli, CliContext } from '../platform/cli/cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from '../platform/cli/output.ts'
 import { requireAfterwards, requiredHelp } from '../platform/cli/required.ts'
@@ -15,6 +16,8 @@ import { unknownSettings } from './unknown-settings.ts'
 export type CliDeps = {
   out(text: string): void
   err(text: string): void
+  /** Milliseconds since the epoch; left out: commands that need the time and no context fail. */
+  readonly clock?: Clock
   /** How wide the terminal is; left out where there is none. */
   readonly columns?: number | undefined
   /** The settings; left out: none is given. */
@@ -134,6 +137,7 @@ export const runCli = async (
     }
   }
   const cli: Cli<Config> = {
+    clock: deps.clock ?? (() => Number.NaN),
     action:
       <Arguments extends readonly unknown[]>(
         work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,

@@ -10,6 +10,7 @@ import { runCli } from '../../src/app/program.ts'
 import { registerSeals } from '../../src/books/audit/seals-cli.ts'
 import { registerVerify } from '../../src/books/audit/verify-cli.ts'
 import { registerDeliver } from '../../src/books/witness/deliver-cli.ts'
+import { registerWitness } from '../../src/books/witness/witness-cli.ts'
 import { openLog } from '../eventstore/open-postgres.ts'
 import { caughtUp, startEngine } from '../projections/engine.ts'
 import { testDatabase } from '../support/postgres.ts'
@@ -33,8 +34,9 @@ export const commandLine = async (t: TestContext) => {
   const runWith = async (over: Record<string, string>, ...args: string[]) => {
     const out: string[] = []
     const err: string[] = []
-    const code = await runCli(args, [registerSeals, registerDeliver, registerVerify], {
+    const code = await runCli(args, [registerSeals, registerDeliver, registerWitness, registerVerify], {
       environment: { ...env, ...over },
+      clock: Date.now,
       out: (text) => out.push(text),
       err: (text) => err.push(text),
       open: () => openCliContext(readConfig({ ...env, ...over }), false, Date.now),

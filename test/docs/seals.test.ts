@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
@@ -22,6 +22,7 @@ test('the check of the page on seals runs as it stands, and finds what was chang
   const env = {
     ...surroundings(),
     FAREBOX_DATA: directory,
+    FAREBOX_SEAL_TARGET: `file:${join(directory, 'kept')}`,
     DATABASE_URL: url,
     FAREBOX_MASTER_KEY: randomBytes(32).toString('base64'),
     FAREBOX_SEAL_KEY: randomBytes(32).toString('base64'),
@@ -43,12 +44,23 @@ test('the check of the page on seals runs as it stands, and finds what was chang
     `${farebox} wallet credit --account ${accountId} --cents 2500 --reference gift && ${farebox} ledger seal`,
   )
   const page = await readFile(join(root, 'docs/seals.md'), 'utf8')
-  const [, script = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(page) ?? []
+  const [script = '', witnessing = ''] = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(
+    ([, block]) => block,
+  )
   const { stdout } = await sh(
     script.replaceAll('npx farebox', farebox).replaceAll('test/audit/check_seals.py', `'${checker}'`),
   )
   const { ok, events, seals, sealed } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '')
   assert.deepEqual({ ok, seals, sealed }, { ok: true, seals: 1, sealed: events - 1 })
+
+  await mkdir(join(directory, 'kept'))
+  const witnessed = await sh(
+    `${farebox} projections rebuild all > rebuilt.txt\n${witnessing.replaceAll('npx farebox', farebox)}`,
+  )
+  assert.match(
+    witnessed.stdout,
+    /^brought 1 seal to file:.*\n[\s\S]*new seals +1\n[\s\S]*new seals +0\n[\s\S]*nothing is wrong$/m,
+  )
 
   const hex = JSON.parse((await sh(`${farebox} ledger seals public-key --json`)).stdout).publicKey
   const pem = await readFile(join(directory, 'seal-public.pem'), 'utf8')

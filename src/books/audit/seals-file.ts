@@ -119,7 +119,10 @@ export const walkKeys = (pinned: string): KeyWalk => {
  * The seals of a file that the pinned key stands behind.
  * @throws SealsFileRefused when a signature is wrong or none is by the pinned key or one that it handed over to
  */
-export const trustedSeals = (file: SealsFile, pinned: string): readonly LogSealed['data'][] => {
+export const trustedSeals = (
+  file: Pick<SealsFile, 'seals'>,
+  pinned: string,
+): readonly LogSealed['data'][] => {
   const keys = walkKeys(pinned)
   const trusted: LogSealed['data'][] = []
   for (const [at, event] of file.seals.entries()) {

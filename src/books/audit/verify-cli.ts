@@ -8,7 +8,8 @@ import { ledgerCommand } from '../../platform/cli/group.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
 import { positionToken } from '../../terms/position.ts'
-import { readPublicKey, readSeals } from './read-files.ts'
+import { exportedSeals, type KeptSeals, seenByWitness } from '../witness/kept-elsewhere.ts'
+import { readPublicKey } from './read-files.ts'
 import { listVerifications, recordEnd, recordStart, resultJson, type Verification } from './runs.ts'
 import { checkRuns } from './runs-chain.ts'
 import { sealKeyOf } from './seal-key.ts'
@@ -16,7 +17,13 @@ import { findingText } from './verify/finding.ts'
 import { type Outside, readOutside } from './verify/outside.ts'
 import { type VerifyOptions, type VerifyResult, verifyLog } from './verify/verify.ts'
 
-type Given = { readonly seals?: string; readonly publicKey?: string; readonly maxUnsealed?: number }
+type Given = {
+  readonly seals?: string
+  readonly witness?: string
+  readonly witnessKey?: string
+  readonly publicKey?: string
+  readonly maxUnsealed?: number
+}
 
 const shownFindings = 20
 
@@ -60,16 +67,12 @@ const differenceText = ({ findings, findingCount }: VerifyResult): string => {
   return [...lines, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
 }
 
-/** A file whose seals are of another log is wrong use, not a change of this one. */
-const refuseOtherLog = async (
-  { log }: CliContext,
-  path: string,
-  file: { readonly logId: string; readonly firstEventId: string },
-): Promise<void> => {
+/** Seals of another log are wrong use, not a change of this one. */
+const refuseOtherLog = async ({ log }: CliContext, kept: KeptSeals): Promise<void> => {
   const [first] = await log.readAll(0, 1)
-  if (file.logId !== (await log.logId()) && file.firstEventId !== first?.id)
+  if (kept.logId !== (await log.logId()) && kept.firstEventId !== first?.id)
     throw new CliMisuse(
-      `${path} holds the seals of the log ${file.logId}, which begins with event ${file.firstEventId}; this is the log ${await log.logId()} and begins with ${first?.id ?? 'no event'}`,
+      `${kept.from} holds the seals of ${kept.logId === null ? 'a log' : `the log ${kept.logId}`}, which begins with event ${kept.firstEventId}; this is the log ${await log.logId()} and begins with ${first?.id ?? 'no event'}`,
     )
 }
 
@@ -81,10 +84,16 @@ const optionsOf = async (
     given.publicKey === undefined
       ? sealKeyOf(context.keys.seal).publicKey
       : await readPublicKey(given.publicKey)
-  if (given.seals === undefined) return { publicKey, exported: null }
-  const { file, seals } = await readSeals(given.seals, publicKey)
-  await refuseOtherLog(context, given.seals, file)
-  return { publicKey, exported: seals }
+  const { config, clock } = context
+  const kept: KeptSeals[] = []
+  if (given.seals !== undefined)
+    kept.push(await exportedSeals(given.seals, config.sealTarget, clock, publicKey))
+  if (given.witness !== undefined) kept.push(await seenByWitness(given.witness, given.witnessKey, publicKey))
+  else if (given.witnessKey !== undefined) throw new CliMisuse('--witness-key is for --witness')
+  if (kept.length === 0) return { publicKey, exported: null }
+  for (const each of kept) await refuseOtherLog(context, each)
+  const exported = kept.flatMap(({ seals }) => seals).sort((a, b) => a.throughOrdinal - b.throughOrdinal)
+  return { publicKey, exported }
 }
 
 const verify = async (context: CliContext, given: Given): Promise<CliOutput> => {
@@ -134,7 +143,7 @@ const verify = async (context: CliContext, given: Given): Promise<CliOutput> => 
   return { json, text: `${summary}\nnothing is wrong` }
 }
 
-/** `ledger verify [--seals file] [--public-key file] [--max-unsealed n]`, `ledger events`, `ledger verifications` */
+/** `ledger verify [--seals file] [--witness file] [--public-key file] [--max-unsealed n]`, `ledger events`, `ledger verifications` */
 export const registerVerify = (program: Command, cli: Cli): void => {
   const ledger = ledgerCommand(program)
   ledger
@@ -144,8 +153,10 @@ export const registerVerify = (program: Command, cli: Cli): void => {
     )
     .option(
       '--seals <file>',
-      'also hold it against seals exported before: tells a log that was cut off or rewritten',
+      'also hold it against seals exported before, or against those of a place (file:…, https:…, s3:…) that they are brought to: tells a log that was cut off or rewritten',
     )
+    .option('--witness <file>', 'also hold it against what a witness pinned ("ledger witness")')
+    .option('--witness-key <file>', 'the key that the witness must have signed with, PEM or hex')
     .option('--public-key <file>', 'the key that must have signed, PEM or hex; else the one of the settings')
     .option(
       '--max-unsealed <n>',

@@ -69,6 +69,8 @@ export type CliContext = {
  * ```
  */
 export type Cli<Settings extends CliSettings = CliSettings> = {
+  /** Of the system, for work without a context. */
+  readonly clock: Clock
   /**
    * The action of a command: opens the context, does the work, prints its output (`--json` stands on every command),
    * closes. Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses a wrong use (exit
