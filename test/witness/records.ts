@@ -6,7 +6,7 @@ export const keyOf = (n: number): SealKey => sealKeyOf(Buffer.alloc(32, n))
 
 const idOf = (n: number): string => `01890000-0000-7000-8000-${String(n).padStart(12, '0')}`
 const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
-const timeOf = (n: number): string => new Date(Date.UTC(2026, 10, 25, 0, n)).toISOString()
+const timeOf = (n: number): string => new Date(Date.UTC(2026, 0, 5, 0, n)).toISOString()
 
 /** A seal of a made-up log in which each seal covers ten events more; another `history` has other events. */
 export const sealAt = (revision: number, key: SealKey, ordinal: number, history = 'one'): SealRecord => {
