@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { groups } from '../../../projections/groups.ts'
-import { isoTime } from '../../kernel/clock.ts'
+import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { counted } from '../../kernel/counted.ts'
 import { newId } from '../../kernel/ids.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
@@ -78,16 +78,17 @@ const refuseOtherLog = async ({ log }: CliContext, kept: KeptSeals): Promise<voi
 
 const optionsOf = async (
   context: CliContext,
+  systemClock: Clock,
   given: Given,
 ): Promise<Pick<VerifyOptions, 'publicKey' | 'exported'>> => {
   const publicKey =
     given.publicKey === undefined
       ? sealKeyOf(context.keys.seal).publicKey
       : await readPublicKey(given.publicKey)
-  const { config, clock } = context
+  const { config } = context
   const kept: KeptSeals[] = []
   if (given.seals !== undefined)
-    kept.push(await exportedSeals(given.seals, config.sealTarget, clock, publicKey))
+    kept.push(await exportedSeals(given.seals, config.sealTarget, systemClock, publicKey))
   if (given.witness !== undefined) kept.push(await seenByWitness(given.witness, given.witnessKey, publicKey))
   else if (given.witnessKey !== undefined) throw new CliMisuse('--witness-key is for --witness')
   if (kept.length === 0) return { publicKey, exported: null }
@@ -96,9 +97,9 @@ const optionsOf = async (
   return { publicKey, exported }
 }
 
-const verify = async (context: CliContext, given: Given): Promise<CliOutput> => {
+const verify = async (context: CliContext, systemClock: Clock, given: Given): Promise<CliOutput> => {
   const { pool, log, clock, actor, config } = context
-  const options = await optionsOf(context, given)
+  const options = await optionsOf(context, systemClock, given)
   const runId = newId<string>('vrf')
   await recordStart(pool, { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) })
   const bar = createProgressBar(process.stderr)
@@ -173,7 +174,7 @@ Examples:
   npx farebox ledger verify
   npx farebox ledger verify --seals seals-2026-11-21.json --public-key seal-public.pem`,
     )
-    .action(cli.action(verify))
+    .action(cli.action((context, given: Given) => verify(context, cli.clock, given)))
   ledger
     .command('events')
     .description('print what every kind of event is, field by field (docs/events.md); --json: for programs')

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { Clock } from '../../kernel/clock.ts'
 import { counted } from '../../kernel/counted.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli.ts'
 import { groupCommand, ledgerCommand } from '../../platform/cli/group.ts'
@@ -9,14 +10,17 @@ import { StoreFailed } from '../../platform/outgoing/store/store.ts'
 import { createDeliveryCursor } from './cursor.ts'
 import { DeliveryRefused, deliverSeals } from './delivery.ts'
 
-const deliver = async (context: CliContext, { again }: { readonly again?: boolean }): Promise<CliOutput> => {
+type Given = { readonly again?: boolean }
+
+/** @param systemClock what requests to a bucket are signed by: it knows nothing of FAREBOX_CLOCK_OFFSET_MS */
+const deliver = async (context: CliContext, systemClock: Clock, { again }: Given): Promise<CliOutput> => {
   const { pool, log, clock, config } = context
   const { place, access } = config.sealTarget
   if (place === null) throw new CliMisuse(`FAREBOX_SEAL_TARGET is not set: expected ${placeExpected}`)
   const target = placeName(place)
   const cursor = createDeliveryCursor(pool, clock, { logId: await log.logId(), target })
   if (again) await cursor.forget()
-  const store = await openStore(place, access, clock)
+  const store = await openStore(place, access, systemClock)
   try {
     const count = await deliverSeals({ log, store, cursor, target })
     return {
@@ -41,5 +45,5 @@ export const registerDeliver = (program: Command, cli: Cli): void => {
       'bring the seals that it has not to FAREBOX_SEAL_TARGET now; a running server does so by itself',
     )
     .option('--again', 'bring all of them, from the first on: for a place that lost some')
-    .action(cli.action(deliver))
+    .action(cli.action((context, given: Given) => deliver(context, cli.clock, given)))
 }
