@@ -1,4 +1,12 @@
-import { type Entry, entryOf, laterOf, ledgerOf, newResellerOf } from '../src/books/finance/entries.ts'
+import {
+  type Entry,
+  entryOf,
+  isStatementLine,
+  laterOf,
+  ledgerOf,
+  newResellerOf,
+  statementEntryOf,
+} from '../src/books/finance/entries.ts'
 import type { AccountId } from '../src/kernel/ids.ts'
 import type { Posting } from '../src/money/ledger/postings.ts'
 import { actorText, type RecordedEvent } from '../src/platform/eventstore/event.ts'
@@ -9,8 +17,8 @@ export type JournalEntryRow = {
   readonly position: number
   readonly at: string
   readonly type: string
-  /** The account in whose ledger the event stands. */
-  readonly account_id: string
+  /** The account in whose ledger the event stands; null for a line of a provider's statement. */
+  readonly account_id: string | null
   readonly order_id: string | null
   readonly customer_id: string | null
   readonly deposit_id: string | null
@@ -57,7 +65,7 @@ const journalEntriesTable: Table<JournalEntryRow> = {
     position: { type: 'bigint' },
     at: { type: 'timestamptz' },
     type: { type: 'text' },
-    account_id: { type: 'text' },
+    account_id: { type: 'text', nullable: true },
     order_id: { type: 'text', nullable: true },
     customer_id: { type: 'text', nullable: true },
     deposit_id: { type: 'text', nullable: true },
@@ -168,10 +176,10 @@ const nothing: readonly never[] = []
 
 /** The accounts that an event moves, and those that it would move in a reseller's book: a row tells whether it is one. */
 const accountsOf = (event: RecordedEvent, accountId: AccountId): readonly RowKey[] =>
-  entryOf(event, { accountId, reseller: true, at: '' }).postings.map(({ book, account }) => ({
-    table: journalAccountsTable.name,
-    key: [book, account],
-  }))
+  keysOf(entryOf(event, { accountId, reseller: true, at: '' }))
+
+const keysOf = ({ postings }: Entry): readonly RowKey[] =>
+  postings.map(({ book, account }) => ({ table: journalAccountsTable.name, key: [book, account] }))
 
 /**
  * The double entries of every money event, in every book. Its rows only come: on the way of an order
@@ -179,7 +187,7 @@ const accountsOf = (event: RecordedEvent, accountId: AccountId): readonly RowKey
  */
 export const journal: ReadModel = {
   name: 'journal',
-  version: 3,
+  version: 4,
   tables: [
     journalEntriesTable,
     journalAccountsTable,
@@ -189,6 +197,7 @@ export const journal: ReadModel = {
     journalResellersTable,
   ],
   reads: (event) => {
+    if (isStatementLine(event)) return keysOf(statementEntryOf(event, ''))
     const accountId = ledgerOf(event)
     if (accountId === null) return nothing
     return [{ table: journalResellersTable.name, key: [accountId] }, ...accountsOf(event, accountId)]
@@ -200,6 +209,7 @@ export const journal: ReadModel = {
       const reseller = rows.get(journalResellersTable, [accountId]) !== undefined
       return book(entryOf(event, { accountId, reseller, at }), rows)
     }
+    if (isStatementLine(event)) return book(statementEntryOf(event, at), rows)
     const reseller = newResellerOf(event)
     if (reseller !== null) rows.put(journalResellersTable, { account_id: reseller })
   },

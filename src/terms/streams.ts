@@ -49,6 +49,8 @@ export const sealStream: StreamName = named('seal')
 export const breachStream = (eventId: string): StreamName => named(`breach-${eventId}`)
 /** The books of a month, `yyyy-mm`: it is closed once for ever. */
 export const periodStream = (period: Period): StreamName => named(`period-${period}`)
+/** A line of a provider's statement that was booked: once for ever. */
+export const statementStream = (line: string): StreamName => named(`statement-${line}`)
 /** The ways out of the proxy gateway. */
 export const exitsStream: StreamName = named('exits')
 /** Who may read the books over HTTP. */
@@ -86,6 +88,7 @@ const homes: Readonly<Record<string, Home['of']>> = {
   catalog: 'control',
   'notice-': 'control',
   'period-': 'control',
+  'statement-': 'control',
   finance: 'control',
   exits: 'control',
   seal: 'each',

@@ -3,6 +3,7 @@ import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
 import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log } from './deeds.ts'
 
 const credited = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'deposit')
+const line = (log: Log): StoredEvent => log.first('StatementLineBooked')
 const manual = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'manual')
 
 /** One more credit at the end of a ledger, whose figures fit. */
@@ -13,6 +14,26 @@ const more = (log: Log, event: StoredEvent, data: Facts): Deed => {
 }
 
 const cases: Cases = {
+  "a statement's line that is booked once more": [
+    (log) => ({ add: line(log), stream: 'statement-stl_more', data: dataOf(line(log)) }),
+    /line txn_golden of stripe was booked before/,
+  ],
+  "a statement's line in another stream than its own": [
+    (log) => ({
+      add: line(log),
+      stream: 'statement-stl_more',
+      data: { ...dataOf(line(log)), reference: 'txn_more' },
+    }),
+    /the stream of line txn_more of stripe is statement-stl_\w+/,
+  ],
+  "a statement's line of a gateway that brought nothing": [
+    (log) => changed(line(log), { gateway: 'elsewhere' }),
+    /no money ever came by elsewhere, whose statement it books/,
+  ],
+  "a statement's line that books nothing": [
+    (log) => changed(line(log), { feeMicros: 0, payoutMicros: 0 }),
+    /it books neither a fee nor a payout/,
+  ],
   'a credit of a payment that no deposit received': [
     (log) => more(log, credited(log), { reference: 'pay_none', amountMicros: 5_000_000_000 }),
     /no deposit dep_\w+ received the payment pay_none/,

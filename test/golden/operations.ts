@@ -12,6 +12,7 @@ import { exitsFold } from '../../src/gateway/exits/fold.ts'
 import { parseExits } from '../../src/gateway/exits/import-file.ts'
 import { isoTime } from '../../src/kernel/clock.ts'
 import type { NoticeId } from '../../src/kernel/ids.ts'
+import { decideStatement, statementFold, streamOfLine } from '../../src/money/ledger/statement-decide.ts'
 import { decideExpiration, decidePublication } from '../../src/outbound/notices/decide.ts'
 import { noticeFold } from '../../src/outbound/notices/fold.ts'
 import type { Period } from '../../src/terms/month.ts'
@@ -65,6 +66,17 @@ export const makeOperations = ({ written, write, fact, state, now }: History): v
   issue('ftk_golden_revoked', null)
   const revocation = decideTokenRevocation(tokens(), 'ftk_golden_revoked')
   if (revocation.outcome === 'decided') fact(financeStream, ...revocation.events)
+
+  const line = {
+    gateway: 'stripe',
+    reference: 'txn_golden',
+    category: 'payout',
+    feeMicros: 250_000,
+    payoutMicros: 20_000_000,
+    happenedAt: isoTime(now()),
+  }
+  const lines = streamOfLine(line)
+  fact(lines, ...decideStatement(state(lines, statementFold), line).events)
 
   const file = parseExits(`
     {"id":"us-dal-1","kind":"socks5","host":"198.18.0.77","port":1080,"username":"u","password":"p","country":"us","state":"Texas","city":"Dallas","isp":"Comcast Cable","asn":7922,"os":"windows","udp":true}

@@ -7,6 +7,7 @@ import { runCli } from '../../src/app/program.ts'
 import { registerReconcile } from '../../src/books/reconcile/cli.ts'
 import type { AccountId, CustomerId } from '../../src/kernel/ids.ts'
 import type { CliContext } from '../../src/platform/cli/cli.ts'
+import { runnerOver } from '../commands/world.ts'
 import { playInto } from '../finance/support.ts'
 import { silent } from '../projections/engine.ts'
 import type { Shop } from '../projections/shop.ts'
@@ -18,6 +19,7 @@ const one = 'acc_one' as AccountId
 const reseller = 'acc_two' as AccountId
 const ada = 'cus_ada' as CustomerId
 const dayMs = 86_400_000
+const clock = (): number => Date.parse('2026-12-24T12:00:00Z')
 
 const depositBy =
   (depositId: string, cents: number, known: object = {}) =>
@@ -59,10 +61,16 @@ const world = async (t: TestContext) => {
   const { pool } = await testDatabase(t)
   const log = createMemoryLog()
   await playInto(log, steps)
+  const runner = runnerOver(log, { clock })
+  t.after(() => runner.close())
+  const actor = { kind: 'operator', name: 'test' } as const
   const context = {
     pool,
     log,
-    clock: () => Date.parse('2026-12-24T12:00:00Z'),
+    clock,
+    runner,
+    actor,
+    correlationId: 'run_1',
     logger: silent,
   } as unknown as CliContext
   const folder = await dataDirectory(t)
@@ -90,7 +98,7 @@ const world = async (t: TestContext) => {
     const { code, out } = await run(...args, '--json')
     return { code, said: JSON.parse(out) }
   }
-  return { pool, file, run, json }
+  return { pool, log, file, run, json }
 }
 
 const heading =
@@ -134,6 +142,8 @@ the provider's own  payout reversal  USD           1    5.00   0.00       -
 outside the time    payout           USD           1   -5.00   0.00       -
 
 there USD: fees 18.63, paid out 20.00, the balance moved by 11.37
+of these lines the books have USD: 50.00
+fees and payouts: 8 lines to book, 0 in the books; --post books the rest
 here USD: 0.00 before, moved by 50.00, 50.00 after
 
 KIND             WORD             AMOUNT   FEE  CURRENCY  AT                        ID THERE  LINE
@@ -156,6 +166,80 @@ everything agrees`,
   // Payouts alone do not say that a payment is missing.
   const alone = await json(...november, '--file', payouts)
   assert.deepEqual([alone.code, alone.said.agrees], [0, true])
+})
+
+test('fees and payouts are posted once, and the account then moved as the balance did', async (t) => {
+  const { pool, log, file, run, json } = await world(t)
+  const payouts = [
+    payoutHeading,
+    'po_1,2026-11-25 00:00:00,usd,txn_6,-20.00,0.25,-20.25,payout',
+    'po_2,2026-11-26 00:00:00,usd,txn_7,-5.00,0.00,-5.00,payout',
+    'po_2,2026-11-27 00:00:00,usd,txn_8,5.00,0.00,5.00,payout_reversal',
+    'po_3,2026-12-02 00:00:00,usd,txn_9,-5.00,0.00,-5.00,payout',
+  ]
+  const files = ['--file', await file(agreeing), '--file', await file(payouts)]
+  const lines = async () => (await log.readAll(0, 1_000)).filter(({ type }) => type === 'StatementLineBooked')
+
+  // A file that is refused posts nothing of the one before it.
+  const broken = await file([...payouts, 'po_4,never,usd,txn_10,-5.00,0.00,-5.00,payout'])
+  assert.equal((await run(...november, ...files.slice(0, 2), '--file', broken, '--post')).code, 2)
+  assert.deepEqual(await lines(), [])
+
+  const first = await json(...november, ...files, '--post')
+  assert.equal(first.code, 0)
+  assert.deepEqual(first.said.posting, {
+    lines: 8,
+    feeMicros: '18630000',
+    payoutMicros: '20000000',
+    inTheBooks: 8,
+    otherwise: 0,
+    now: { booked: 8, standing: 0, other: 0 },
+  })
+  assert.equal(first.said.bookedMicros, '11370000')
+  assert.equal(first.said.totals[0].netMicros, first.said.bookedMicros)
+  assert.equal((await lines()).length, 8)
+
+  const again = await json(...november, ...files, '--post')
+  assert.deepEqual(again.said.posting.now, { booked: 0, standing: 8, other: 0 })
+  assert.deepEqual(
+    { ...again.said, posting: { ...again.said.posting, now: null } },
+    { ...first.said, posting: { ...first.said.posting, now: null } },
+  )
+  assert.equal((await lines()).length, 8)
+
+  const { rows } = await pool.query(
+    `select account, sum(amount_micros)::text as micros from read.journal_postings
+       join read.journal_accounts on number = account_number join read.journal_entries using (position)
+      where type = 'StatementLineBooked' and account_id is null and book = 'service' group by account order by account`,
+  )
+  assert.deepEqual(rows, [
+    { account: 'assets:bank', micros: '20000000' },
+    { account: 'assets:gateway:stripe', micros: '-38630000' },
+    { account: 'expenses:gateway-fees:stripe', micros: '18630000' },
+  ])
+
+  // What was booked stands: a report that says something else of the same line is a difference.
+  const changed = await file([payoutHeading, 'po_1,2026-11-25 00:00:00,usd,txn_6,-21.00,0.25,-21.25,payout'])
+  const other = await json(...november, '--file', changed, '--post')
+  assert.deepEqual([other.code, other.said.posting.otherwise, other.said.posting.now.other], [1, 1, 1])
+  assert.equal((await lines()).length, 8)
+  const { out } = await run(...november, '--file', changed)
+  assert.match(out, /1 line of them stand in the books with another amount/)
+
+  const refused = await run(
+    '--gateway',
+    'crd_ada',
+    '--provider',
+    'stripe',
+    '--file',
+    await file(agreeing),
+    '--post',
+  )
+  assert.equal(refused.code, 2)
+  assert.match(
+    refused.err,
+    /--post books fees and payouts of the service's own gateways; crd_ada is a gateway of/,
+  )
 })
 
 test('every way in which both sides differ is found, with both amounts', async (t) => {

@@ -10,6 +10,7 @@ import { subscriptionFacts } from '../../market/subscriptions/events.ts'
 import { depositFacts } from '../../money/deposits/events.ts'
 import { ledgerFacts } from '../../money/ledger/events.ts'
 import { manualFacts } from '../../money/ledger/manual-events.ts'
+import { statementFacts } from '../../money/ledger/statement-events.ts'
 import { noticeFacts } from '../../outbound/notices/events.ts'
 import { deliveryFacts, endpointFacts } from '../../outbound/webhooks/events.ts'
 import type { Fact } from '../../platform/eventstore/fact.ts'
@@ -22,6 +23,7 @@ import { breachFacts, sealFacts } from './events.ts'
 /** Every kind of event that a log of ours holds, money first. */
 export const facts: readonly Fact[] = [
   ...ledgerFacts,
+  ...statementFacts,
   ...depositFacts,
   ...manualFacts,
   ...orderFacts,

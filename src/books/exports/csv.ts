@@ -30,7 +30,7 @@ export const csvWriter = ({ book: only, gatewayOf }: ExportHead): JournalWriter 
   entry: (entry) => {
     const { position, at, eventId, type, accountId, orderId, customerId, depositId, reference } = entry
     const before = `${positionToken(position)},${at},${eventId},${csvField(type)}`
-    const after = `USD,${accountId},${orderId ?? ''},${customerId ?? ''},${depositId ?? ''},${csvField(reference)}`
+    const after = `USD,${accountId ?? ''},${orderId ?? ''},${customerId ?? ''},${depositId ?? ''},${csvField(reference)}`
     let text = ''
     for (const legs of legsByBook(entry, only).values())
       for (const { book, account, amountMicros } of legs) {

@@ -1,7 +1,8 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import type { AccountEvent } from '../../market/accounts/events.ts'
 import type { LedgerEvent } from '../../money/ledger/events.ts'
-import { type Posting, postingsOf } from '../../money/ledger/postings.ts'
+import { type Posting, postingsOf, statementPostings } from '../../money/ledger/postings.ts'
+import type { StatementLineBooked } from '../../money/ledger/statement-events.ts'
 import type { Actor, RecordedEvent } from '../../platform/eventstore/event.ts'
 import type { StreamName } from '../../terms/streams.ts'
 
@@ -12,8 +13,8 @@ export type Entry = {
   readonly eventId: string
   /** The event's type, e.g. `WalletDebited`. */
   readonly type: string
-  /** The account in whose ledger the event stands. */
-  readonly accountId: AccountId
+  /** The account in whose ledger the event stands; null for a line of a provider's statement. */
+  readonly accountId: AccountId | null
   /** Accounting time: the running maximum of `recordedAt` in log order. ISO 8601 UTC. */
   readonly at: string
   readonly orderId: string | null
@@ -29,10 +30,15 @@ export type Entry = {
 }
 
 const ledgerPrefix = 'ledger-'
+const statementPrefix = 'statement-'
 
 /** The account in whose ledger the event stands, or null for an event that moves no money. */
 export const ledgerOf = (event: RecordedEvent): AccountId | null =>
   event.stream.startsWith(ledgerPrefix) ? (event.stream.slice(ledgerPrefix.length) as AccountId) : null
+
+/** Whether the event is a line of a provider's statement, which moves money of the service and of no ledger. */
+export const isStatementLine = (event: RecordedEvent): event is RecordedEvent<StatementLineBooked> =>
+  event.stream.startsWith(statementPrefix)
 
 /** The reseller that an event makes, or null: an account is one from its creation on, or never. */
 export const newResellerOf = (recorded: RecordedEvent): AccountId | null => {
@@ -80,9 +86,25 @@ export const entryOf = (
   }
 }
 
+/** The entry of a line of a statement. @throws what `statementPostings` throws */
+export const statementEntryOf = (event: RecordedEvent<StatementLineBooked>, at: string): Entry => ({
+  position: event.position,
+  eventId: event.id,
+  type: event.type,
+  accountId: null,
+  at,
+  orderId: null,
+  customerId: null,
+  depositId: null,
+  reference: event.data.reference,
+  actor: event.metadata.actor,
+  correlationId: event.metadata.correlationId,
+  postings: statementPostings(event),
+})
+
 /** Whether events of this stream move money or say who is a reseller. Of all others only the time counts. */
 export const concernsBooks = (stream: StreamName): boolean =>
-  stream.startsWith(ledgerPrefix) || stream.startsWith('account-')
+  stream.startsWith(ledgerPrefix) || stream.startsWith('account-') || stream.startsWith(statementPrefix)
 
 /** Turns a log, event by event from its start, into journal entries. It remembers the resellers and the time, no more. */
 export type EntryStream = {
@@ -113,6 +135,7 @@ export const createEntryStream = (): EntryStream => {
       at = laterOf(at, event.metadata.recordedAt)
       const accountId = ledgerOf(event)
       if (accountId !== null) return entryOf(event, { accountId, reseller: resellers.has(accountId), at })
+      if (isStatementLine(event)) return statementEntryOf(event, at)
       const reseller = newResellerOf(event)
       if (reseller !== null) resellers.add(reseller)
       return null

@@ -7,7 +7,8 @@ export type EntryLine = {
   /** Accounting time. */
   readonly at: string
   readonly type: string
-  readonly accountId: string
+  /** Null for a line of a provider's statement: it stands in no ledger. */
+  readonly accountId: string | null
   readonly orderId: string | null
   readonly customerId: string | null
   readonly depositId: string | null

@@ -101,7 +101,9 @@ const entry = {
   position: positionField("The event's position in the log: the name of the entry."),
   at: z.iso.datetime().meta({ description: 'Accounting time.' }),
   type: z.string().meta({ description: 'The type of the event, e.g. `WalletDebited`.' }),
-  accountId: z.string().meta({ description: 'In whose ledger the event stands.' }),
+  accountId: z.string().nullable().meta({
+    description: "In whose ledger the event stands; null for a line of a provider's statement.",
+  }),
   orderId: z.string().nullable(),
   customerId: z.string().nullable(),
   depositId: z

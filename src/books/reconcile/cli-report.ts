@@ -31,8 +31,12 @@ const words: Readonly<Record<DifferenceClass | 'matched' | 'own' | 'open' | 'out
 }
 
 /** Whether everything that both sides should have agrees. */
-export const agrees = ({ counts }: Reconciliation): boolean =>
-  differenceClasses.every((each) => counts[each] === 0)
+export const agrees = ({ counts, postable }: Reconciliation): boolean =>
+  differenceClasses.every((each) => counts[each] === 0) && postable.otherwise === 0
+
+/** By how much the books have the account moved by these statements: what they match, and what of them was posted. */
+const bookedMicros = ({ sums, postable }: Reconciliation): bigint =>
+  sums.reduce((sum, { hereMicros }) => sum + hereMicros, postable.postedMicros)
 
 const uncounted: readonly string[] = ['outside', 'duplicate', 'open']
 const isCounted = ({ class: name }: ClassSum): boolean => !uncounted.includes(name)
@@ -91,6 +95,15 @@ export const reconciliationJson = (asked: Asked, found: Reconciliation) => ({
     netMicros: String(netMicros),
   })),
   coins: found.coins,
+  bookedMicros: String(bookedMicros(found)),
+  posting: {
+    lines: found.postable.lines,
+    feeMicros: String(found.postable.feeMicros),
+    payoutMicros: String(found.postable.payoutMicros),
+    inTheBooks: found.postable.posted,
+    otherwise: found.postable.otherwise,
+    now: found.posted,
+  },
   float: {
     openingMicros: String(asked.openingMicros),
     movedMicros: String(asked.closingMicros - asked.openingMicros),
@@ -198,6 +211,7 @@ const ownText = (own: readonly OwnLine[], write: Writer): string =>
 const everyAmount = (asked: Asked, found: Reconciliation): readonly bigint[] => [
   asked.openingMicros,
   asked.closingMicros,
+  bookedMicros(found),
   found.missingThere.hereMicros,
   ...found.sums.flatMap(({ amountMicros, feeMicros, hereMicros }) => [amountMicros, feeMicros, hereMicros]),
   ...found.differences.flatMap(({ thereMicros, hereMicros }) => [thereMicros ?? 0n, hereMicros ?? 0n]),
@@ -206,6 +220,19 @@ const everyAmount = (asked: Asked, found: Reconciliation): readonly bigint[] => 
 
 const more = (listed: number, all: number): string =>
   listed < all ? `\n${all - listed} more; --most lists more` : ''
+
+const postingText = ({ postable, posted }: Reconciliation): readonly string[] => {
+  const { lines, posted: before, otherwise } = postable
+  if (lines === 0) return []
+  const now = posted === null ? '' : `, ${posted.booked} of them booked now`
+  const rest = before < lines && posted === null ? '; --post books the rest' : ''
+  return [
+    `fees and payouts: ${counted(lines, 'line')} to book, ${before} in the books${now}${rest}`,
+    ...(otherwise === 0
+      ? []
+      : [`${counted(otherwise, 'line')} of them stand in the books with another amount`]),
+  ]
+}
 
 export const reconciliationText = (asked: Asked, found: Reconciliation): string => {
   const write = amountWriter(everyAmount(asked, found))
@@ -230,13 +257,15 @@ export const reconciliationText = (asked: Asked, found: Reconciliation): string 
       ({ currency, lines, amount }) =>
         `there ${currency.toUpperCase()}: ${amount} in ${counted(lines, 'payment')}`,
     ),
+    `of these lines the books have USD: ${write(bookedMicros(found))}`,
+    ...postingText(found),
     `here USD: ${write(openingMicros)} before, moved by ${write(closingMicros - openingMicros)}, ${write(closingMicros)} after`,
     ...(found.own.length === 0
       ? []
       : ['', `${ownText(found.own, write)}${more(found.own.length, ownLines)}`]),
     '',
     ...(all === 0
-      ? ['everything agrees']
+      ? [agrees(found) ? 'everything agrees' : 'everything agrees but what was booked of fees and payouts']
       : [
           `${differencesText(found.differences, write)}${more(found.differences.length, all)}`,
           '',

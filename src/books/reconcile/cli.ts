@@ -1,10 +1,13 @@
 import { createReadStream } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type pg from 'pg'
-import { gatewayAccount } from '../../money/ledger/postings.ts'
+import { gatewayAccount, serviceBook } from '../../money/ledger/postings.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
 import { financeCommand } from '../../platform/cli/group.ts'
 import { CliMisuse, type CliOutput } from '../../platform/cli/output.ts'
+import { createProgressBar } from '../../platform/cli/progress-bar.ts'
+import { createCodec } from '../../platform/eventstore/codec.ts'
+import { bringBooksUp } from '../finance/books.ts'
 import { openReader } from '../finance/cli.ts'
 import { momentAction, momentOption, withExamples } from '../finance/cli-input.ts'
 import { bookForms } from '../finance/find-account.ts'
@@ -17,7 +20,8 @@ import { type Separator, separators } from './csv-records.ts'
 import { type ColumnRole, columnRoles, declaredFormat, missingOf } from './declared.ts'
 import type { StatementFormat } from './layout.ts'
 import { nowpayments } from './nowpayments.ts'
-import { reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
+import { postLines } from './post.ts'
+import { type Post, reconcile, type StatementFile, StatementRefused } from './reconcile.ts'
 import { type LineKind, lineKinds } from './statement-line.ts'
 import { stripe } from './stripe.ts'
 
@@ -35,6 +39,7 @@ type Given = {
   readonly word: Readonly<Record<string, LineKind>>
   readonly separator: Separator
   readonly most: number
+  readonly post?: true
 }
 
 const timeOption = (text: string): Moment => {
@@ -117,6 +122,23 @@ const chunksOf = async function* (file: string): AsyncGenerator<Uint8Array> {
 const instantOf = (moment: Moment | undefined): string | null =>
   moment?.kind === 'time' ? new Date(moment.atMs).toISOString() : null
 
+/** Posts into the service's book. @throws CliMisuse where nothing can be posted */
+const poster = (context: CliContext, { gateway, column }: Given, { book }: Found): Post => {
+  if (book !== serviceBook)
+    throw new CliMisuse(
+      `--post books fees and payouts of the service's own gateways; ${gateway} is a gateway of the book ${book}`,
+    )
+  if (Object.keys(column).length > 0 && column.id === undefined)
+    throw new CliMisuse(
+      '--post books a line once by its id: declare the column id; --column ROLE=HEADING declares one',
+    )
+  return async (lines) => {
+    const posted = await postLines(context.runner, lines, context)
+    const bar = createProgressBar(process.stderr)
+    return { posted, head: await bringBooksUp({ ...context, decode: createCodec().decode }, bar) }
+  }
+}
+
 const run = async (context: CliContext, given: Given): Promise<CliOutput> => {
   const { gateway, from, to, most } = given
   if (endsBeforeItBegins(given)) throw new CliMisuse('--from must not be after --to')
@@ -124,22 +146,21 @@ const run = async (context: CliContext, given: Given): Promise<CliOutput> => {
   const found = await findGateway(context.pool, given)
   const format = await formatOf(context, given, found)
   const files = given.file.map((name): StatementFile => ({ name, chunks: () => chunksOf(name) }))
-  const { span, totals } = await reader.totals({ from, to }, head, { ...found, below: false })
+  const post = given.post === true ? poster(context, given, found) : null
+  const span = await reader.spanOf({ from, to }, head)
   const time = { from: instantOf(from), before: instantOf(to) }
   const range = { after: span.after, to: span.position }
   const reading = { format, separator: separators[given.separator] }
-  const result = await reconcile(
-    context.pool,
-    files,
-    reading,
-    { ...found, ...time, range, head },
-    most,
-  ).catch((error) => {
-    throw error instanceof StatementRefused ? new CliMisuse(error.message) : error
-  })
+  const against = { ...found, ...time, range, head }
+  const result = await reconcile(context.pool, files, reading, against, { gateway, most, post }).catch(
+    (error) => {
+      throw error instanceof StatementRefused ? new CliMisuse(error.message) : error
+    },
+  )
+  const { totals } = await reader.totals({ from, to }, result.head, { ...found, below: false })
   const { openingMicros, debitMicros, creditMicros } = totals
   const closingMicros = openingMicros + debitMicros - creditMicros
-  const asked = { gateway, ...found, ...time, head, openingMicros, closingMicros }
+  const asked = { gateway, ...found, ...time, head: result.head, openingMicros, closingMicros }
   return {
     json: reconciliationJson(asked, result),
     text: reconciliationText(asked, result),
@@ -187,9 +208,11 @@ export const registerReconcile = (program: Command, cli: Cli): void => {
         .default('comma'),
     )
     .option('--most <n>', 'how many of each are listed; all are counted', wholeNumber(1, 100_000), 100)
+    .option('--post', 'book fees and payouts, each once for ever by its id at the provider')
     .action(momentAction(cli, run))
   withExamples(command, [
     'npx farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --from 2026-11-01 --to 2026-12-01',
+    'npx farebox finance reconcile --gateway stripe --file balance.csv --file payouts.csv --post',
     'npx farebox finance reconcile --gateway btcpay --file invoices.csv --json',
     'npx farebox finance reconcile --gateway bank --file bank.csv --column id=Ref --column at=Date --column amount=Amount --column deposit=Memo',
   ])

@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { StatementBooking } from '../../money/ledger/statement-decide.ts'
 import type { LineKind, StatementLine } from './statement-line.ts'
 
 /** Whose account of the journal a statement is held against, and for which time. */
@@ -79,6 +80,17 @@ export type OwnLine = {
   readonly currency: string
   readonly amountMicros: bigint
   readonly feeMicros: bigint
+}
+
+/** What of the statements only a posting brings into the books: fees and payouts. Sums are micro-dollars. */
+export type Postable = {
+  readonly lines: number
+  readonly feeMicros: bigint
+  readonly payoutMicros: bigint
+  /** Those that the books have, and by what they moved the account; other amounts among them. */
+  readonly posted: number
+  readonly postedMicros: bigint
+  readonly otherwise: number
 }
 
 const tables = `
@@ -179,6 +191,31 @@ const classes = `
     left join pairs p using (n)
     left join account_entries e on e.position = p.position and e.leg = p.leg`
 
+/** Lines that are to be posted, in the order of the files. An id that comes again with another kind is another posting. */
+const postable = `
+  create temporary table postable as
+  select n, external_id, word, at, fee - case kind when 'fee' then amount else 0 end as fee,
+         case when kind in ('payout', 'payout_reversal') then -amount else 0 end as payout
+    from classified
+   where class not in ('outside', 'duplicate', 'other_currency', 'open') and currency = 'usd' and external_id is not null
+     and (fee <> 0 or kind in ('fee', 'payout', 'payout_reversal'))`
+
+const postedOf = `
+  with booked as (
+    select e.reference, p.amount_micros as amount
+      from read.journal_postings p join read.journal_entries e using (position)
+     where p.account_number = (select number from read.journal_accounts where book = $1::text and account = $2::text)
+       and p.position <= $3::bigint and e.type = 'StatementLineBooked'
+  )
+  select count(*) as lines, coalesce(sum(l.fee), 0)::text as fee, coalesce(sum(l.payout), 0)::text as payout,
+         count(b.reference) as posted, coalesce(sum(b.amount), 0)::text as moved,
+         count(*) filter (where b.amount <> -(l.fee + l.payout)) as otherwise
+    from postable l left join booked b on b.reference = l.external_id
+   where l.fee <> 0 or l.payout <> 0`
+
+/** Lines that are read at once to be posted. */
+const pageSize = 1_000
+
 type SumRow = {
   class: LineClass
   kind: LineKind
@@ -218,6 +255,7 @@ export const createComparison = async (client: pg.ClientBase) => {
       await client.query(entries, [book, account, range.after, range.to, head])
       await client.query(classes, [from, before])
       await client.query('create index on classified (position, leg)')
+      await client.query(postable)
     },
 
     async sums(): Promise<readonly ClassSum[]> {
@@ -269,6 +307,51 @@ export const createComparison = async (client: pg.ClientBase) => {
         thereMicros: there === null ? null : BigInt(there),
         hereMicros: here === null ? null : BigInt(here),
       }))
+    },
+
+    /** What is to be posted and what of it the books have, as of a position that the journal has passed. */
+    async postable({ book, account }: Pick<Against, 'book' | 'account'>, head: number): Promise<Postable> {
+      type Row = {
+        lines: number
+        fee: string
+        payout: string
+        posted: number
+        moved: string
+        otherwise: number
+      }
+      const { rows } = await client.query<Row>(postedOf, [book, account, head])
+      const { fee, payout, moved, ...counts } = rows[0] as Row
+      return {
+        ...counts,
+        feeMicros: BigInt(fee),
+        payoutMicros: BigInt(payout),
+        postedMicros: BigInt(moved),
+      }
+    },
+
+    /** The lines to post, as they are booked on a gateway. */
+    async *toPost(gateway: string): AsyncGenerator<StatementBooking> {
+      type Row = { n: number; external_id: string; word: string; at: string; fee: number; payout: number }
+      let last = -1
+      for (;;) {
+        const { rows } = await client.query<Row>(
+          `select n, external_id, word, at, fee, payout from postable
+            where n > $1::bigint and (fee <> 0 or payout <> 0) order by n limit ${pageSize}`,
+          [last],
+        )
+        for (const { n, external_id, word, at, fee, payout } of rows) {
+          last = n
+          yield {
+            gateway,
+            reference: external_id,
+            category: word,
+            feeMicros: fee,
+            payoutMicros: payout,
+            happenedAt: at,
+          }
+        }
+        if (rows.length < pageSize) return
+      }
     },
 
     /** The provider's own lines, in the order of the files. */

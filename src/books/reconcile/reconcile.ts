@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import type { StatementBooking } from '../../money/ledger/statement-decide.ts'
 import { openSession } from '../../platform/postgres/session.ts'
 import {
   type Against,
@@ -8,8 +9,10 @@ import {
   type DifferenceClass,
   differenceClasses,
   type OwnLine,
+  type Postable,
 } from './compare.ts'
 import type { Layout, StatementFormat } from './layout.ts'
+import type { Posted } from './post.ts'
 import { FileProblem } from './problem.ts'
 import { openStatement } from './read-statement.ts'
 import type { StatementLine } from './statement-line.ts'
@@ -36,7 +39,20 @@ export type Reconciliation = {
   /** The first of each class. */
   readonly differences: readonly Difference[]
   readonly own: readonly OwnLine[]
+  readonly postable: Postable
+  /** What this run posted; null when it was not asked to. */
+  readonly posted: Posted | null
+  /** The position of the log that the journal was read up to. */
+  readonly head: number
 }
+
+/** `most` of each class of differences, and of fees and payouts, are listed; all are counted. */
+export type Asking = { readonly gateway: string; readonly most: number; readonly post: Post | null }
+
+/** Posts lines, and gives the position up to which the journal has them. */
+export type Post = (
+  lines: AsyncIterable<StatementBooking>,
+) => Promise<{ readonly posted: Posted; readonly head: number }>
 
 /** Lines that go to Postgres at once. */
 const batchSize = 1_000
@@ -55,7 +71,7 @@ const refuseBoth = (name: string, layout: Layout, before: Layout | undefined): v
 /**
  * Holds the statements of a provider against an account of the journal. Files may be of any size: their lines are
  * compared in Postgres, in tables that end with the session.
- * @param most how many differences of each class, and how many fees and payouts, are listed; all are counted
+ * With `post`, fees and payouts are booked after everything was read and compared.
  * @throws StatementRefused with the file, the line and what is accepted; nothing was compared then
  */
 export const reconcile = async (
@@ -63,7 +79,7 @@ export const reconcile = async (
   files: readonly StatementFile[],
   { format, separator }: { readonly format: StatementFormat; readonly separator: string },
   against: Against,
-  most: number,
+  { gateway, most, post }: Asking,
 ): Promise<Reconciliation> => {
   const session = await openSession(pool, 'farebox reconcile', 0)
   try {
@@ -115,7 +131,12 @@ export const reconcile = async (
     const differences: Difference[] = []
     for (const each of differenceClasses)
       if (counts[each] > 0) differences.push(...(await comparison.differences(each, most)))
+    const after = post === null ? null : await post(comparison.toPost(gateway))
+    const head = after?.head ?? against.head
     return {
+      postable: await comparison.postable(against, head),
+      posted: after?.posted ?? null,
+      head,
       files: read,
       coversPayments,
       sums,

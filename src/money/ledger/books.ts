@@ -1,4 +1,5 @@
 import type { LedgerEvent } from './events.ts'
+import type { StatementLineBooked } from './statement-events.ts'
 
 /**
  * What each money event means in the books, as data: docs/events.md shows it, and a program can book from it alone. The
@@ -43,7 +44,9 @@ const arrived = { source: ['deposit', 'manual'] }
 const chargeback = { reason: ['chargeback'] }
 const byHand = { reason: ['correction', 'goodwill'] }
 
-export const bookedLegs: Readonly<Record<LedgerEvent['type'], readonly BookedLeg[]>> = {
+type Booked = (LedgerEvent | StatementLineBooked)['type']
+
+export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
   WalletCredited: [
     service(gateway, amount, arrived),
     service('revenue:orders:{family}', amount, refund),
@@ -106,5 +109,10 @@ export const bookedLegs: Readonly<Record<LedgerEvent['type'], readonly BookedLeg
     reseller(adjustments, amount, byHand),
     reseller(credit, { amountMicros: -1, receivableMicros: -1 }),
     reseller(customerDebt, { receivableMicros: 1 }),
+  ],
+  StatementLineBooked: [
+    service(gateway, { feeMicros: -1, payoutMicros: -1 }),
+    service('expenses:gateway-fees:{gateway}', { feeMicros: 1 }),
+    service('assets:bank', { payoutMicros: 1 }),
   ],
 }

@@ -3,6 +3,7 @@ import { assertSafe } from '../../terms/money.ts'
 import type { CustomerEvent } from './customer-events.ts'
 import type { LedgerEvent, WalletAdjusted, WalletCredited } from './events.ts'
 import { customerMovementOf, movementOf } from './movement.ts'
+import type { StatementLineBooked } from './statement-events.ts'
 
 /**
  * One leg of a double entry. `book` is `service` or `reseller:{account}`. Exactly one of the two amounts is above zero.
@@ -25,6 +26,9 @@ export const holdsAccount = (account: AccountId): string => `liabilities:holds:$
 export const receivableAccount = (account: AccountId): string => `assets:receivable:${account}`
 /** What a payment gateway owes: the service's by its name, a reseller's by the reference of its credentials, `crd_…`. */
 export const gatewayAccount = (gateway: string): string => `assets:gateway:${gateway}`
+/** What providers kept, by gateway, and where they pay out to. */
+export const gatewayFeesAccount = (gateway: string): string => `expenses:gateway-fees:${gateway}`
+export const bankAccount = 'assets:bank'
 export const serviceWalletAccount = 'assets:service-wallet'
 /** The accounts of a customer, in its reseller's book. */
 export const customerAccount = (customer: string): string => `liabilities:customer:${customer}`
@@ -185,4 +189,14 @@ export const postingsOf = (event: LedgerEvent, { accountId, reseller }: LedgerOw
     ...toPostings(serviceBook, serviceLegs(event, accountId)),
     ...(reseller ? toPostings(resellerBook(accountId), resellerLegs(event)) : []),
   ]
+}
+
+/** The entry of a statement's line, in the service's book: what left the gateway, as a fee or for the bank. */
+export const statementPostings = ({ data }: StatementLineBooked): readonly Posting[] => {
+  const { gateway, feeMicros, payoutMicros } = data
+  return toPostings(serviceBook, [
+    [gatewayAccount(gateway), 0 - feeMicros - payoutMicros],
+    [gatewayFeesAccount(gateway), feeMicros],
+    [bankAccount, payoutMicros],
+  ])
 }

@@ -11,6 +11,7 @@ import { planRules } from './plans.ts'
 import { priceRules } from './prices.ts'
 import { reasonRules } from './reasons.ts'
 import { scrapeRules } from './scrapes.ts'
+import { statementRules } from './statements.ts'
 import { stockRules } from './stock.ts'
 import { violationsTable } from './violation.ts'
 import { walletRules } from './wallets.ts'
@@ -30,6 +31,7 @@ export const rules: readonly ReadModel[] = [
   walletRules,
   movementRules,
   reasonRules,
+  statementRules,
   orderRules,
   marginRules,
   stockRules,
