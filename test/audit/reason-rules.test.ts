@@ -28,7 +28,7 @@ const cases: Cases = {
   ],
   "a statement's line of a gateway that brought nothing": [
     (log) => changed(line(log), { gateway: 'elsewhere' }),
-    /no money ever came by elsewhere, whose statement it books/,
+    /no wallet's money ever came or went by elsewhere, whose statement it books/,
   ],
   "a statement's line that books nothing": [
     (log) => changed(line(log), { feeMicros: 0, payoutMicros: 0 }),

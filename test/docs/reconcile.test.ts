@@ -54,9 +54,12 @@ test('the commands of the page on statements run as they stand', async (t) => {
   const page = await readFile(join(root, 'docs/reconcile.md'), 'utf8')
   const [, script = ''] = /^```sh\n([\s\S]*?)^```$/m.exec(page) ?? []
   const { stdout } = await sh(script)
-  assert.equal(stdout.match(/everything agrees/g)?.length, 2)
+  assert.equal(stdout.match(/everything agrees$/gm)?.length, 3)
   assert.equal(stdout.match(/"agrees":\s?true/g)?.length, 1)
-  assert.equal(stdout.match(/^matched +dispute +USD +1 +-5\.00/gm)?.length, 2)
+  assert.equal(stdout.match(/^matched +dispute +USD +1 +-5\.00/gm)?.length, 3)
+  assert.match(stdout, /fees and payouts: 2 lines to book, 2 in the books, 2 of them booked now/)
+  // $5.00 were taken back, $15.00 were a fee and $40.00 were paid out.
+  assert.match(stdout, /^assets:gateway:stripe .*-60\.00$/m)
 
   await writeFile(
     join(directory, 'balance.csv'),

@@ -158,6 +158,12 @@ export const readSecondly = (path: string): SecondReading => {
     const { stream, type, data } = JSON.parse(line)
     const facts = JSON.parse(data)
     if (type === 'AccountCreated' && facts.reseller) resellers.add(facts.accountId)
+    if (stream.startsWith('statement-')) {
+      book('service', `assets:gateway:${facts.gateway}`, -facts.feeMicros)
+      book('service', `assets:gateway:${facts.gateway}`, -facts.payoutMicros)
+      book('service', `expenses:gateway-fees:${facts.gateway}`, facts.feeMicros)
+      book('service', 'assets:bank', facts.payoutMicros)
+    }
     if (!stream.startsWith('ledger-')) continue
     const owner = stream.slice('ledger-'.length)
     bookOfService(type, facts, owner, book)

@@ -3,6 +3,7 @@ import { decode } from '../../platform/eventstore/codec.ts'
 import type { RecordedEvent } from '../../platform/eventstore/event.ts'
 import type { EventLog, StoredEvent } from '../../platform/eventstore/port.ts'
 import type { StreamName } from '../../terms/streams.ts'
+import { isStatementLine, ledgerOf } from './entries.ts'
 import { orderIn, type Term, termsOf } from './explain-terms.ts'
 import { withGateways } from './gateway-names.ts'
 import { entryAt, type JournalPosting } from './journal-entries.ts'
@@ -72,7 +73,8 @@ const linked = async (
   const shown = events.slice(from, from + limit)
   const chain: Link[] = []
   for (const event of shown) {
-    const entry = event.stream.startsWith('ledger-') ? await entryAt(pool, event.position) : null
+    const entry =
+      ledgerOf(event) !== null || isStatementLine(event) ? await entryAt(pool, event.position) : null
     chain.push({ event, postings: await withGateways(log, entry?.postings ?? []) })
   }
   const decided = events.find((event) => orderIn(event) !== null)
