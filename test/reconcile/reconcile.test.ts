@@ -144,7 +144,7 @@ outside the time    payout           USD           1   -5.00   0.00       -
 there USD: fees 18.63, paid out 20.00, the balance moved by 11.37
 of these lines the books have USD: 50.00
 fees and payouts: 8 lines to book, 0 in the books; --post books the rest
-here USD: 0.00 before, moved by 50.00, 50.00 after
+the account here, in this time: 0.00 before, moved by 50.00, 50.00 after
 
 KIND             WORD             AMOUNT   FEE  CURRENCY  AT                        ID THERE  LINE
 fee              fee               -0.30  0.00  USD       2026-11-23T03:00:00.000Z  txn_5     1.csv:6

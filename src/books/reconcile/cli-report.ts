@@ -76,14 +76,12 @@ export const reconciliationJson = (asked: Asked, found: Reconciliation) => ({
   agrees: agrees(found),
   files: found.files,
   counts: found.counts,
-  sums: [
-    ...found.sums.map(({ amountMicros, feeMicros, hereMicros, ...sum }) => ({
-      ...sum,
-      thereMicros: String(amountMicros),
-      feeMicros: String(feeMicros),
-      hereMicros: String(hereMicros),
-    })),
-  ],
+  sums: found.sums.map(({ amountMicros, feeMicros, hereMicros, ...sum }) => ({
+    ...sum,
+    thereMicros: String(amountMicros),
+    feeMicros: String(feeMicros),
+    hereMicros: String(hereMicros),
+  })),
   missingThere: {
     entries: found.missingThere.entries,
     hereMicros: String(found.missingThere.hereMicros),
@@ -259,7 +257,7 @@ export const reconciliationText = (asked: Asked, found: Reconciliation): string 
     ),
     `of these lines the books have USD: ${write(bookedMicros(found))}`,
     ...postingText(found),
-    `here USD: ${write(openingMicros)} before, moved by ${write(closingMicros - openingMicros)}, ${write(closingMicros)} after`,
+    `the account here, in this time: ${write(openingMicros)} before, moved by ${write(closingMicros - openingMicros)}, ${write(closingMicros)} after`,
     ...(found.own.length === 0
       ? []
       : ['', `${ownText(found.own, write)}${more(found.own.length, ownLines)}`]),
