@@ -188,6 +188,16 @@ test('the pages that everybody may see', async (t) => {
       Scrapers: 'works',
       'Free proxies': 'works',
     })
+    const answer = await anybody.get('/status.json')
+    assert.match(String(answer.headers['content-type']), /^application\/json/)
+    const told = JSON.parse(answer.html)
+    assert.equal(told.status, 'up')
+    assert.deepEqual(
+      told.parts.map(({ name, state }: { name: string; state: string }) => [name, state]),
+      Object.keys(await parts()).map((name) => [name, 'up']),
+    )
+    assert.ok(Date.parse(told.runningSince) <= Date.parse(told.checkedAt), answer.html)
+    assert.ok((await anybody.get('/status')).html.includes(`datetime="${told.runningSince}"`))
   })
 
   await t.test('refusals under their paths are pages, and those of the API are JSON', async () => {

@@ -59,10 +59,18 @@ const sentenceOf = (parts: readonly Found[]): string => {
   return named('late') === '' ? 'Everything works.' : `Everything works; late: ${named('late')}.`
 }
 
+/** The worst of the parts; one that has nothing to show yet is none of them. */
+const wholeOf = (parts: readonly Found[]): PartState => {
+  const has = (state: PartState): boolean => parts.some((part) => part.state === state)
+  if (has('down')) return 'down'
+  return has('late') ? 'late' : 'up'
+}
+
 /** How the service is right now, for everybody. */
 export const statusPages = (deps: StatusDeps): readonly ConsolePage[] => {
   let held: Promise<Checked> | null = null
   let heldAtMs = Number.NEGATIVE_INFINITY
+  const since = isoTime(deps.clock())
 
   const check = (): Promise<Checked> => {
     const { parts, clock } = deps
@@ -86,7 +94,7 @@ export const statusPages = (deps: StatusDeps): readonly ConsolePage[] => {
           title: 'Status',
           indexed: { path: '/status', description: 'Which parts of the service work right now.' },
           body: html`<p class="figure">${sentenceOf(checked.parts)}</p>
-<p class="soft">Checked ${timeText(isoTime(checked.atMs))}. It is checked when somebody asks, at most every ${heldMs / 1_000} seconds; what happened before is not kept.</p>
+<p class="soft">Checked ${timeText(isoTime(checked.atMs))}. It is checked when somebody asks, at most every ${heldMs / 1_000} seconds. This process runs since ${timeText(since)}; how it was before is not kept.</p>
 ${tableOf({
   caption: 'Parts of the service',
   rows: checked.parts,
@@ -97,8 +105,26 @@ ${tableOf({
     { title: 'What it does', cell: ({ about }) => about },
   ],
 })}`,
-          same: ['curl -s -o /dev/null -w "%{http_code}\\n" $SITE/readyz   # 200: orders are taken'],
+          same: [
+            'curl -s $SITE/status.json',
+            'curl -s -o /dev/null -w "%{http_code}\\n" $SITE/readyz   # 200: orders are taken',
+          ],
         })
+      },
+    }),
+    openPage({
+      path: '/status.json',
+      name: 'readStatus',
+      summary: 'How the service is right now, for programs',
+      show: async () => {
+        const { atMs, parts } = await check()
+        const whole = { status: wholeOf(parts), checkedAt: isoTime(atMs), runningSince: since, parts }
+        return {
+          kind: 'file',
+          name: 'status.json',
+          mediaType: 'application/json',
+          content: `${JSON.stringify(whole, null, 2)}\n`,
+        }
       },
     }),
   ]
