@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { z } from 'zod'
 import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/address.ts'
+import { parsePlace, placeName } from '../platform/outgoing/store/place.ts'
 import { hiddenSettings, settings } from './config.ts'
 
 /** Where the value of a setting comes from. `none`: it has none. */
@@ -30,6 +31,10 @@ const placeOf = (name: string, value: string): string => {
 }
 
 const shown = (name: string, value: string): string => {
+  if (name === 'FAREBOX_SEAL_TARGET') {
+    const place = parsePlace(value)
+    return place === null ? masked : placeName(place)
+  }
   if (['DATABASE_URL', 'DATABASE_OWNER_URL', 'EVENTSTORE_URL'].includes(name)) return placeOf(name, value)
   return hiddenSettings.has(name) ? masked : value
 }

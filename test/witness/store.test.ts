@@ -3,6 +3,8 @@ import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
+import { readConfig } from '../../src/app/config.ts'
+import { settingsInForce } from '../../src/app/settings-command.ts'
 import { openStore, type StoreAccess } from '../../src/platform/outgoing/store/open.ts'
 import { parsePlace, placeName, type StorePlace } from '../../src/platform/outgoing/store/place.ts'
 import { signedHeaders } from '../../src/platform/outgoing/store/sigv4.ts'
@@ -184,5 +186,53 @@ describe('a place for seals', () => {
       }),
       '98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd',
     )
+  })
+})
+
+describe('the settings of where seals go', () => {
+  const keys = { FAREBOX_SEAL_S3_ACCESS_KEY: 'AKSECRET', FAREBOX_SEAL_S3_SECRET_KEY: 'do-not-show' }
+  const wrong: readonly (readonly [env: Record<string, string>, says: RegExp])[] = [
+    [
+      { FAREBOX_SEAL_TARGET: 'seals' },
+      /FAREBOX_SEAL_TARGET: expected file:\/a\/folder, an address such as .*, or s3:/,
+    ],
+    [
+      { FAREBOX_SEAL_TARGET: 's3://seals' },
+      /s3:.* needs FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY/,
+    ],
+    [{ FAREBOX_SEAL_TARGET: 'http://a.example/' }, /over plain http needs FAREBOX_SEAL_TARGET_PRIVATE=on/],
+    [
+      { ...keys, FAREBOX_SEAL_TARGET: 's3://seals', FAREBOX_SEAL_S3_ENDPOINT: 'http://minio:9000' },
+      /FAREBOX_SEAL_S3_ENDPOINT over plain http needs/,
+    ],
+    [{ FAREBOX_SEAL_S3_SECRET_KEY: 'do-not-show' }, /are set together, or not at all/],
+    [
+      { FAREBOX_SEAL_TARGET_TOKEN: 'do not show' },
+      /FAREBOX_SEAL_TARGET_TOKEN: expected .* got a value that is not shown/,
+    ],
+    [{ FAREBOX_SEAL_S3_ENDPOINT: 'https://a.example/path' }, /expected an address without a path/],
+  ]
+  for (const [env, says] of wrong)
+    test(`refuse ${Object.keys(env).join(', ')}: ${says.source.slice(0, 40)}`, () => {
+      assert.throws(
+        () => readConfig(env),
+        ({ message }: Error) => says.test(message) && !/do.not.show/.test(message),
+      )
+    })
+
+  test('are taken, and their secrets are shown nowhere', () => {
+    const env = {
+      ...keys,
+      FAREBOX_SEAL_TARGET: 's3://seals/shop',
+      FAREBOX_SEAL_S3_ENDPOINT: 'http://minio:9000',
+      FAREBOX_SEAL_TARGET_PRIVATE: 'on',
+      FAREBOX_SEAL_TARGET_TOKEN: 'do-not-show',
+    }
+    const { sealTarget } = readConfig(env)
+    assert.deepEqual(sealTarget.place, { kind: 's3', bucket: 'seals', prefix: 'shop/' })
+    assert.deepEqual(readConfig({}).sealTarget.place, null)
+    const shown = JSON.stringify(settingsInForce(env))
+    assert.match(shown, /s3:\/\/seals\/shop/)
+    for (const secret of ['do-not-show', 'AKSECRET']) assert.ok(!shown.includes(secret), secret)
   })
 })

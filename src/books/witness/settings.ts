@@ -50,8 +50,9 @@ export const sealTargetSettings = {
 
 type Values = z.output<z.ZodObject<typeof sealTargetSettings>>
 
-/** Those whose values are never shown. */
+/** Those whose values are never shown; a place that is refused may have been given with a password in it. */
 export const sealTargetSecrets: readonly string[] = [
+  'FAREBOX_SEAL_TARGET',
   'FAREBOX_SEAL_TARGET_TOKEN',
   'FAREBOX_SEAL_S3_ACCESS_KEY',
   'FAREBOX_SEAL_S3_SECRET_KEY',
