@@ -205,7 +205,7 @@ What opens the place comes from FAREBOX_SEAL_TARGET_TOKEN, FAREBOX_SEAL_S3_… a
 
 Examples:
   npx farebox ledger witness --state shop.json --key witness.key --from file:/seals --public-key seal-public.pem
-  cat /seals/*.json | npx farebox ledger witness --state shop.json --key witness.key --from -`,
+  cat /seals/*.json | npx farebox ledger witness --state shop.json --key witness.key --from - --public-key seal-public.pem`,
     )
     .action(cli.bareAction((settings, given: Given) => witness(settings, cli.clock, given)))
 }
