@@ -21,6 +21,7 @@ import type { OpenScrapeRow } from './open-scrapes.ts'
 import type { OrderOutcomeRow, OrderPaymentRow } from './order-payments.ts'
 import type { OrderCountRow, OrderRow } from './orders.ts'
 import type { PlanRow } from './plans.ts'
+import type { ProposalRow } from './proposals.ts'
 import type { ProxyRow, ReplacementRow } from './proxies.ts'
 import type { ResellerTermsRow } from './reseller-terms.ts'
 import type { RestingAddressRow, StockLevelRow } from './stock.ts'
@@ -49,6 +50,7 @@ export type ReadDatabase = {
   'read.open_movements': OpenMovementRow
   'read.open_scrapes': OpenScrapeRow
   'read.plans': PlanRow
+  'read.proposals': ProposalRow
   'read.proxies': ProxyRow
   'read.replacements': ReplacementRow
   'read.resting_addresses': RestingAddressRow

@@ -15,6 +15,7 @@ import { openScrapes } from './open-scrapes.ts'
 import { orderPayments } from './order-payments.ts'
 import { orders } from './orders.ts'
 import { plans } from './plans.ts'
+import { proposals } from './proposals.ts'
 import { proxies } from './proxies.ts'
 import { resellerTerms } from './reseller-terms.ts'
 import { scrapeUsage } from './scrape-usage.ts'
@@ -48,6 +49,7 @@ export const hot: ReadModelGroup = {
     lowTraffic,
     subscriptions,
     exits,
+    proposals,
   ],
 }
 

@@ -22,6 +22,7 @@ import { registerKeys } from '../market/accounts/keys-cli.ts'
 import { registerCatalog } from '../market/catalog/cli.ts'
 import { registerCustomers } from '../market/customers/cli.ts'
 import { registerOrders } from '../market/orders/cli.ts'
+import { registerProposals } from '../market/orders/proposals-cli.ts'
 import { registerPlans } from '../market/plans/cli.ts'
 import { registerProxies } from '../market/proxies/cli.ts'
 import { registerReseller } from '../market/resellers/cli.ts'
@@ -51,6 +52,7 @@ export const rooms = [
   registerExits,
   registerFreelistCommands,
   registerOrders,
+  registerProposals,
   registerPlans,
   registerProxies,
   registerSubscriptions,

@@ -43,6 +43,10 @@ export const scrapeStream = (scrape: ScrapeId): StreamName => named(`scrape-${sc
 /** Many calls of one scraper that were asked for at once. */
 export const scrapeBatchStream = (batch: ScrapeBatchId): StreamName => named(`batch-${batch}`)
 export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${notice}`)
+/** A large movement by hand that one operator proposes and another approves. */
+export const proposalStream = (proposalId: string): StreamName => named(`proposal-${proposalId}`)
+/** Above which amount movements by hand take two operators. */
+export const fourEyesStream: StreamName = named('foureyes')
 /** The seals of the whole log and the keys that sign them. */
 export const sealStream: StreamName = named('seal')
 /** What was decided about an event that breaks a law. */
@@ -83,6 +87,7 @@ const homes: Readonly<Record<string, Home['of']>> = {
   'delivery-': 'account',
   'scrape-': 'account',
   'batch-': 'account',
+  'proposal-': 'account',
   'stock-': 'market',
   'address-': 'market',
   catalog: 'control',
@@ -90,6 +95,7 @@ const homes: Readonly<Record<string, Home['of']>> = {
   'period-': 'control',
   'statement-': 'control',
   finance: 'control',
+  foureyes: 'control',
   exits: 'control',
   seal: 'each',
   'breach-': 'each',

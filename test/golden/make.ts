@@ -30,6 +30,7 @@ import {
 import { factsOf } from '../support/decisions.ts'
 import { addressOrder, planOrder } from '../support/world.ts'
 import { createActs } from './acts.ts'
+import { makeApprovals } from './approvals.ts'
 import { makeConsole } from './console.ts'
 import { makeDeposits } from './deposits.ts'
 import { createHistory, type GoldenEvent } from './history.ts'
@@ -185,6 +186,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   makeDeposits(history, buyer)
   makeSubscriptions(history, acts, buyer)
   makeWebhooks(history, { accountId: buyer, orderId: 'ord_golden_plan' })
+  makeApprovals(history, buyer)
   makeOperations(history)
   return history.written
 }

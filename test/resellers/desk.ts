@@ -19,11 +19,15 @@ export type Ran = {
 }
 
 /** Runs command lines as `npm run farebox -- …` does, inside this process, with `--json`. */
-export const deskOf = (core: Core, rooms: readonly Register[] = [registerReseller]) => {
+export const deskOf = (
+  core: Core,
+  rooms: readonly Register[] = [registerReseller],
+  actor: CliContext['actor'] = operator,
+) => {
   const run = async (args: readonly string[]): Promise<Ran> => {
     const out: string[] = []
     const err: string[] = []
-    const context: CliContext = { ...core, actor: operator, correlationId: 'run_test' }
+    const context: CliContext = { ...core, actor, correlationId: 'run_test' }
     const code = await runCli(args, rooms, {
       out: (text) => out.push(text),
       err: (text) => err.push(text),

@@ -8,6 +8,7 @@ import { termsFacts } from '../../market/resellers/events.ts'
 import { addressFacts, stockFacts } from '../../market/stock/events.ts'
 import { subscriptionFacts } from '../../market/subscriptions/events.ts'
 import { depositFacts } from '../../money/deposits/events.ts'
+import { approvalFacts } from '../../money/ledger/approval-events.ts'
 import { ledgerFacts } from '../../money/ledger/events.ts'
 import { manualFacts } from '../../money/ledger/manual-events.ts'
 import { statementFacts } from '../../money/ledger/statement-events.ts'
@@ -26,6 +27,7 @@ export const facts: readonly Fact[] = [
   ...statementFacts,
   ...depositFacts,
   ...manualFacts,
+  ...approvalFacts,
   ...orderFacts,
   ...subscriptionFacts,
   ...planFacts,

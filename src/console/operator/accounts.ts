@@ -17,7 +17,7 @@ import { pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
 import { countText, dollarText, idText, microsText, timeText } from '../frame/text.ts'
 import { type ConsolePage, goTo, type PersonVisit, personPage, refusedView, show } from '../pages/page.ts'
 import { linkedText } from '../staff/trail.ts'
-import type { OperatorDeps } from './deps.ts'
+import { type OperatorDeps, proposalPath } from './deps.ts'
 import { orderTable } from './order-table.ts'
 
 const pathOf = (accountId: string): string => `/console/operator/accounts/${accountId}`
@@ -219,6 +219,18 @@ ${fieldOf({ name: 'reference', label: 'What it is for', hint: `The account reads
       return goTo(
         pathOf(accountId),
         `${dollarText(microsToCentsFloor(answer.amountMicros))} were credited; the wallet has ${dollarText(answer.balanceCents)}.`,
+      )
+    if (answer.outcome === 'proposed')
+      return goTo(
+        proposalPath(answer.proposal.proposalId),
+        'Nothing moved yet: this is above what one operator may move alone. Another operator approves it.',
+      )
+    if (answer.outcome === 'other_proposed')
+      return refusedView(
+        await creditView(visit, typed, {
+          reference: `These words wait for approval with another amount, as ${answer.proposal.proposalId}.`,
+        }),
+        409,
       )
     const { refusal } = answer
     const said =

@@ -3,8 +3,7 @@ import type { ExitService } from '../../gateway/exits/service.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { Catalog } from '../../market/catalog/catalog.ts'
-import type { RefundAnswer } from '../../market/orders/refund.ts'
-import type { refundOrder } from '../../market/orders/refund-service.ts'
+import type { AskedRefund, refundOrder } from '../../market/orders/refund-service.ts'
 import type { StockLogins } from '../../market/stock/logins.ts'
 import type { Wallets } from '../../money/ledger/service.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
@@ -24,6 +23,9 @@ export type ListedSetting = {
   readonly problem: string | null
 }
 
+/** Where one proposal is shown. */
+export const proposalPath = (proposalId: string): string => `/console/operator/proposals/${proposalId}`
+
 /** What the pages of operators read from and act through: the queries and services of the command line. */
 export type OperatorDeps = TrailDeps &
   Pick<CustomerDeps, 'db' | 'reads' | 'accounts'> & {
@@ -33,7 +35,7 @@ export type OperatorDeps = TrailDeps &
     readonly catalog: { current(): Catalog }
     /** By id or e-mail; null when nobody has it. */
     readonly findAccount: (idOrEmail: string) => Promise<AccountId | null>
-    readonly refund: (refund: Parameters<typeof refundOrder>[1]) => Promise<RefundAnswer | null>
+    readonly refund: (refund: Parameters<typeof refundOrder>[1]) => Promise<AskedRefund | null>
     readonly queues: readonly QueueTable[]
     /** Has what a queue gave up tried again; null: all of it. Gives how many. */
     readonly retry: (queue: QueueTable, items: readonly string[] | null, cause: Cause) => Promise<number>

@@ -22,7 +22,7 @@ import type { View } from '../frame/frame.ts'
 import { dollarText, idText, timeText } from '../frame/text.ts'
 import { type ConsolePage, goTo, type PersonVisit, personPage, refusedView, show } from '../pages/page.ts'
 import { chainOf, linkedText } from '../staff/trail.ts'
-import type { OperatorDeps } from './deps.ts'
+import { type OperatorDeps, proposalPath } from './deps.ts'
 
 const pathOf = (orderId: string): string => `/console/operator/orders/${orderId}`
 
@@ -158,6 +158,21 @@ const refund = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
     ...visit.cause,
   })
   if (answer === null) throw refuse('not_found', 'no order has this id')
+  if (answer.kind === 'not_approved') throw new Error('a refund that nobody approves was refused approval')
+  if (answer.kind === 'four_eyes') {
+    const { outcome, proposal } = answer.answer
+    if (outcome === 'proposed')
+      return goTo(
+        proposalPath(proposal.proposalId),
+        'Nothing moved yet: this is above what one operator may refund alone. Another operator approves it.',
+      )
+    return refusedView(
+      await refundView(deps, visit, typed, {
+        reference: `These words wait for approval with another amount, as ${proposal.proposalId}.`,
+      }),
+      409,
+    )
+  }
   if (answer.kind === 'refused')
     return refusedView(
       await refundView(deps, visit, typed, { form: `It was refused: ${answer.reason}.` }),

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import type { CustomerAdjustmentReason } from '../../money/ledger/adjustment-reason.ts'
-import { gateway, reference, refusalOf, signedCents } from '../../money/ledger/cli.ts'
+import { approvalNeeded, gateway, reference, refusalOf, signedCents } from '../../money/ledger/cli.ts'
 import { maxCents } from '../../money/ledger/most-cents.ts'
 import { createWallets } from '../../money/ledger/service.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
@@ -88,6 +88,7 @@ const move = async (context: CliContext, movement: Movement): Promise<CliOutput>
   // A command that was stopped between the two makes up for it when it is run again.
   if (answer.outcome !== 'refused' || answer.refusal.code === 'already_applied') await relate()
   if (answer.outcome === 'refused') throw refusalOf(answer.refusal, 'the customer')
+  if (answer.outcome !== 'applied') throw approvalNeeded(answer)
   const { balanceCents: creditCents } = answer
   return {
     json: {

@@ -3,7 +3,7 @@ import { isoTime } from '../../kernel/clock.ts'
 import { type DepositId, newId, type OrderId, type ProxyId } from '../../kernel/ids.ts'
 import { readPages } from '../../money/deposits/pages.ts'
 import { readDeposit } from '../../money/deposits/settling.ts'
-import { reference } from '../../money/ledger/cli.ts'
+import { approvalNeeded, approvalRefusal, reference } from '../../money/ledger/cli.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
 import { CliMisuse, CliRefusal, dollars, fields } from '../../platform/cli/output.ts'
 import { customerRefs } from '../customers/vault.ts'
@@ -163,6 +163,8 @@ export const registerOrders = (program: Command, cli: Cli): void => {
           },
         )
         if (!answer) throw noSuchOrder(orderId)
+        if (answer.kind === 'four_eyes') throw approvalNeeded(answer.answer)
+        if (answer.kind === 'not_approved') throw approvalRefusal(answer.refusal)
         if (answer.kind === 'refused') throw new CliRefusal('refund_refused', answer.reason, answer.extended)
         if (answer.kind === 'already_applied')
           throw new CliRefusal('already_applied', 'this reference was refunded before; nothing was moved')

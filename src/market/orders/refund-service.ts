@@ -1,8 +1,21 @@
-import { deriveId, type OrderId, type PlanId } from '../../kernel/ids.ts'
-import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { deriveId, type OrderId, type PlanId, type ProxyId } from '../../kernel/ids.ts'
+import type { ProposedRefund } from '../../money/ledger/approval-events.ts'
+import { fourEyesRef, proposalRef } from '../../money/ledger/approval-fold.ts'
+import {
+  type ApprovalRefusal,
+  decideApproval,
+  decideFourEyes,
+  type FourEyesAnswer,
+  proposalIdOf,
+} from '../../money/ledger/decide-approval.ts'
+import type { Appends, CommandDecision, CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import type { Refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import type { OrderDetails } from '../../terms/order-details.ts'
 import { orderStreams } from './arbiter.ts'
+import type { RefundDecided } from './events.ts'
+import type { NeedsEvidence } from './extended.ts'
 import { readOrder } from './read-order.ts'
 import { decideRefund, type RefundAnswer } from './refund.ts'
 import { withRefundEvidence } from './refund-evidence.ts'
@@ -12,10 +25,57 @@ import type { RefundRequest } from './refund-share.ts'
 export const refundIdOf = (orderId: OrderId, reference: string): string =>
   deriveId('ref', [orderId, 'operator', reference])
 
+/** `four_eyes`: proposed, and nothing moved. `not_approved`: why the approval of a proposal is refused. */
+export type AskedRefund =
+  | RefundAnswer
+  | { readonly kind: 'four_eyes'; readonly answer: FourEyesAnswer }
+  | { readonly kind: 'not_approved'; readonly refusal: ApprovalRefusal }
+
+type Outcome = RefundAnswer | NeedsEvidence | FourEyesAnswer | Refused<ApprovalRefusal>
+
+const named = ({
+  appends,
+  answer,
+}: CommandDecision<Outcome>): CommandDecision<AskedRefund | NeedsEvidence> => {
+  if ('kind' in answer) return { appends, answer }
+  return answer.outcome === 'refused'
+    ? { appends, answer: { kind: 'not_approved', refusal: answer.refusal } }
+    : { appends, answer: { kind: 'four_eyes', answer } }
+}
+
+/** What a decision newly refunds by hand; null: nothing. */
+const refundIn =
+  ({ accountId }: Pick<OrderDetails, 'accountId'>, { kind: asked, reference }: RefundRequest) =>
+  (appends: Appends): ProposedRefund | null => {
+    const event = appends.flatMap(({ events }) => events).find(({ type }) => type === 'RefundDecided')
+    if (event === undefined) return null
+    const { orderId, refundId, amountCents, costCents, proxyIds } = event.data as RefundDecided['data']
+    const cost = costCents === undefined ? {} : { costCents }
+    const paid = { accountId, orderId, refundId, amountCents, ...cost, proxyIds }
+    return { kind: 'refund', ...paid, reference: reference ?? '', asked }
+  }
+
+/** The request that a proposal was made of. */
+export const requestIn = ({ asked, amountCents, proxyIds, reference }: ProposedRefund): RefundRequest => {
+  if (asked === 'whole') return { kind: 'whole', reference }
+  if (asked === 'cents') return { kind: 'cents', cents: amountCents, reference }
+  return { kind: 'proxies', proxyIds: proxyIds as readonly ProxyId[], reference }
+}
+
+/** The same command again is the same proposal, and whoever approves it reads what it is for. */
+const referenceNeeded: CommandDecision<AskedRefund> = {
+  appends: [],
+  answer: {
+    kind: 'refused',
+    reason:
+      'it is above what one operator may refund alone; give a reference that says what it is for, and it is proposed',
+  },
+}
+
 /**
  * Refunds an order by an operator's word: whole, an amount, or some of its addresses; by the system's whole, and never
  * refused for extended rentals. Null when there is no such order.
- * Rejects as the command runner does.
+ * Above the limit of four eyes it is proposed, and nothing moves. Rejects as the command runner does.
  */
 export const refundOrder = async (
   deps: {
@@ -28,9 +88,11 @@ export const refundOrder = async (
     readonly orderId: OrderId
     readonly refundId: string
     readonly request: RefundRequest
+    /** It was proposed by another operator: this one approves it. */
+    readonly approving?: boolean
   },
-): Promise<RefundAnswer | null> => {
-  const { orderId, refundId, actor, correlationId } = refund
+): Promise<AskedRefund | null> => {
+  const { orderId, refundId, actor, correlationId, approving = false } = refund
   const unasked = actor.kind === 'system' && refund.request.kind === 'whole'
   const request: RefundRequest = unasked ? { kind: 'whole', unasked } : refund.request
   const order = await readOrder(deps.log, orderId)
@@ -41,11 +103,23 @@ export const refundOrder = async (
     if (details.planId !== null) await deps.settleTraffic(details.planId)
   }
   await settle()
+  const moment = (nowMs: number) => ({ actor, nowMs })
+  const whatOf = refundIn(details, request)
   const { answer } = await withRefundEvidence(deps.log, streams.ledger.stream, (evidence) =>
     deps.runner.run({
       name: 'refund-order',
-      streams,
-      decide: (states, { nowMs }) => decideRefund(states, refundId, request, nowMs, evidence),
+      streams: {
+        ...streams,
+        fourEyes: fourEyesRef,
+        proposal: proposalRef(proposalIdOf({ kind: 'refund', refundId })),
+      },
+      decide: (states, { nowMs }): CommandDecision<AskedRefund | NeedsEvidence> => {
+        const carryOut = () => decideRefund(states, refundId, request, nowMs, evidence)
+        if (approving) return named(decideApproval(states.proposal, moment(nowMs), carryOut, whatOf))
+        const decision = named(decideFourEyes(states, moment(nowMs), carryOut(), whatOf))
+        const isProposed = decision.answer.kind === 'four_eyes'
+        return isProposed && request.reference === undefined ? referenceNeeded : decision
+      },
       correlationId,
       actor,
       account: details.accountId,

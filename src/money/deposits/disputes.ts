@@ -1,14 +1,15 @@
 import type { AccountId } from '../../kernel/ids.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
-import type { ManualAnswer } from '../ledger/decide-manual.ts'
-import type { Wallets } from '../ledger/service.ts'
+import type { AskedAnswer, Wallets } from '../ledger/service.ts'
 import type { DisputeReport } from '../payments/reports.ts'
 import type { Deposit } from './fold.ts'
 
 /** What a movement moved, now or when it was asked for before; null when it never moved, and why. */
-const movedMicros = (answer: ManualAnswer): number | { readonly refused: string } => {
+const movedMicros = (answer: AskedAnswer): number | { readonly refused: string } => {
   if (answer.outcome === 'applied') return answer.amountMicros
+  // The service's own movements are never proposed.
+  if (answer.outcome !== 'refused') return { refused: answer.outcome }
   const { refusal } = answer
   return refusal.code === 'already_applied' ? refusal.amountMicros : { refused: refusal.code }
 }

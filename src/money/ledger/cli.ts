@@ -5,10 +5,11 @@ import { type Cli, wholeNumber } from '../../platform/cli/cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal, dollars } from '../../platform/cli/output.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import { type AdjustmentReason, adjustmentReasons } from './adjustment-reason.ts'
-import type { ManualAnswer, ManualRefusal } from './decide-manual.ts'
+import type { ApprovalRefusal, FourEyesAnswer } from './decide-approval.ts'
+import type { ManualRefusal } from './decide-manual.ts'
 import { maxCents } from './most-cents.ts'
 import { isReference } from './reference.ts'
-import { createWallets } from './service.ts'
+import { type AskedAnswer, createWallets } from './service.ts'
 
 /** The largest figure of a wallet or a customer: micro-dollars are safe integers. */
 const mostCents = microsToCentsFloor(Number.MAX_SAFE_INTEGER)
@@ -74,7 +75,44 @@ export const refusalOf = (refusal: ManualRefusal, whose = 'the wallet'): CliRefu
   }
 }
 
-const output = (accountId: AccountId, reference: string, answer: ManualAnswer): CliOutput => {
+/** Nothing moved: it waits for another operator, now or since before. */
+export const approvalNeeded = ({ outcome, proposal }: FourEyesAnswer): CliRefusal => {
+  const { proposalId, by, expiresAtMs } = proposal
+  const extra = { proposalId, proposedBy: by, expiresAt: isoTime(expiresAtMs) }
+  if (outcome === 'other_proposed')
+    return new CliRefusal(
+      'other_proposed',
+      `this reference waits for approval with another amount or reason (${proposalId}, by ${by}); have it withdrawn or declined first`,
+      extra,
+    )
+  return new CliRefusal(
+    'approval_needed',
+    `nothing moved yet: this is above what one operator may move alone, and stands as proposal ${proposalId} of ${by} until ${isoTime(expiresAtMs)}; another operator runs "proposals approve ${proposalId}"`,
+    extra,
+  )
+}
+
+const approvalRefusals: Readonly<Record<ApprovalRefusal['code'], string>> = {
+  unknown_proposal: 'no proposal has this id; "proposals list" shows them',
+  not_an_operator: 'only operators and staff approve',
+  own_proposal: 'whoever proposed it neither approves nor declines it; "proposals withdraw" takes it back',
+  not_own_proposal: 'only whoever proposed it withdraws it; "proposals decline" refuses it',
+  proposal_closed: 'it cannot be approved any more',
+  proposal_outdated:
+    'what it comes to now is not what was proposed: something of it moved meanwhile; have it proposed anew',
+}
+
+/** Why a proposal is not approved, declined or withdrawn. */
+export const approvalRefusal = (refusal: ApprovalRefusal): CliRefusal => {
+  const { code } = refusal
+  if (code === 'unknown_proposal') return new CliMisuse(approvalRefusals[code], {}, 'not_found')
+  const status = code === 'proposal_closed' ? { status: refusal.status } : {}
+  const was = code === 'proposal_closed' ? `: it is ${refusal.status}` : ''
+  return new CliRefusal(code, `nothing moved: ${approvalRefusals[code]}${was}`, status)
+}
+
+const output = (accountId: AccountId, reference: string, answer: AskedAnswer): CliOutput => {
+  if (answer.outcome === 'proposed' || answer.outcome === 'other_proposed') throw approvalNeeded(answer)
   if (answer.outcome === 'refused') throw refusalOf(answer.refusal)
   const amountCents = microsToCentsFloor(answer.amountMicros)
   const { balanceCents } = answer

@@ -20,7 +20,8 @@ const gateway = orNull(text('the gateway that a chargeback takes the money from;
 const depositId = orAbsent(id('dep', 'the deposit whose payment went back; absent where it is moved by hand'))
 const signed = micros('either sign', 'above zero raises what it moves, below lowers it')
 
-const movement = either(
+/** As `ManualMovementRecorded` has it. */
+export const movement = either(
   [
     group(
       {

@@ -1,13 +1,22 @@
 import type { AccountId, CustomerId } from '../../kernel/ids.ts'
 import { accountRef } from '../../market/accounts/fold.ts'
-import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import type { Appends, CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { readState } from '../../platform/eventstore/commands/handle.ts'
+import type { Refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import { centsToMicros } from '../../terms/money.ts'
 import type { AdjustmentReason, CustomerAdjustmentReason } from './adjustment-reason.ts'
+import { fourEyesRef, type Proposal, proposalRef } from './approval-fold.ts'
+import {
+  type ApprovalRefusal,
+  decideApproval,
+  decideFourEyes,
+  type FourEyesAnswer,
+  proposalIdOf,
+} from './decide-approval.ts'
 import { decideManual, type ManualAnswer, manualStream } from './decide-manual.ts'
 import { ledgerRef } from './fold.ts'
-import type { ManualMovement } from './manual-events.ts'
+import type { ManualMovement, ManualMovementRecorded } from './manual-events.ts'
 import { manualFold } from './manual-fold.ts'
 import type { Purse } from './purse.ts'
 import { customerPurse, type LedgerState } from './state.ts'
@@ -37,20 +46,29 @@ export type ManualCustomerAdjustment = ManualCredit & {
   readonly depositId?: string
 }
 
+/** What came of a movement that an operator asked for: above the limit of four eyes it is proposed, and nothing moved. */
+export type AskedAnswer = ManualAnswer | FourEyesAnswer
+
 /** Moves wallets and the credit of resellers' customers by hand. */
 export type Wallets = {
   /** Refusals: `unknown_account`, `already_applied`, `invalid_amount` (more than a wallet holds), `unconfirmed`. */
-  credit(credit: ManualCredit, cause: Cause): Promise<ManualAnswer>
+  credit(credit: ManualCredit, cause: Cause): Promise<AskedAnswer>
   /**
    * `amountCents` is signed. A chargeback blocks the account. Refusals: `unknown_account`, `already_applied`,
    * `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
    */
-  adjust(adjustment: ManualAdjustment, cause: Cause): Promise<ManualAnswer>
+  adjust(adjustment: ManualAdjustment, cause: Cause): Promise<AskedAnswer>
   /**
    * `amountCents` is signed, `accountId` the reseller's. Refusals: `unknown_account`, `not_a_reseller`,
    * `already_applied`, `insufficient_balance` (never for a chargeback), `invalid_amount`, `unconfirmed`.
    */
-  adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<ManualAnswer>
+  adjustCustomer(adjustment: ManualCustomerAdjustment, cause: Cause): Promise<AskedAnswer>
+  /** Carries out a movement that another operator proposed. Refusals as of `adjust`, and `ApprovalRefusal`. */
+  approve(
+    proposal: NonNullable<Proposal>,
+    movement: ManualMovement,
+    cause: Cause,
+  ): Promise<ManualAnswer | Refused<ApprovalRefusal>>
   /** Finishes a recorded movement that a crash left without its end; nothing happens to one that has it. */
   resume(movement: ManualMovement, cause: Cause): Promise<ManualAnswer>
   /** What each customer of the reseller has and owes, as the log has it now. */
@@ -72,20 +90,49 @@ const movementNames = {
   customer: 'adjust-customer',
 } as const satisfies Record<ManualMovement['kind'], string>
 
+/** What a decision newly moves by hand; null: nothing. */
+const movementIn = (appends: Appends): ManualMovement | null => {
+  const recorded = appends
+    .flatMap(({ events }) => events)
+    .find(({ type }) => type === 'ManualMovementRecorded')
+  return (recorded as ManualMovementRecorded | undefined)?.data ?? null
+}
+
 export const createWallets = ({ runner }: { readonly runner: CommandRunner }): Wallets => {
-  const move = async (movement: ManualMovement, cause: Cause): Promise<ManualAnswer> => {
-    const accountId = movement.accountId as AccountId
+  const streamsOf = (movement: ManualMovement) => ({
+    account: accountRef(movement.accountId as AccountId),
+    movement: { stream: manualStream(movement), fold: manualFold },
+    ledger: ledgerRef(movement.accountId as AccountId),
+  })
+  const commandOf = (movement: ManualMovement, { actor, correlationId }: Cause) => ({
+    name: movementNames[movement.kind],
+    actor,
+    correlationId,
+    account: movement.accountId as AccountId,
+  })
+  const ask = async (movement: ManualMovement, cause: Cause): Promise<AskedAnswer> => {
     const { answer } = await runner.run({
-      name: movementNames[movement.kind],
+      ...commandOf(movement, cause),
       streams: {
-        account: accountRef(accountId),
-        movement: { stream: manualStream(movement), fold: manualFold },
-        ledger: ledgerRef(accountId),
+        ...streamsOf(movement),
+        fourEyes: fourEyesRef,
+        proposal: proposalRef(proposalIdOf(movement)),
       },
+      decide: (states, { nowMs }) =>
+        decideFourEyes<ManualAnswer>(
+          states,
+          { actor: cause.actor, nowMs },
+          decideManual(states, movement),
+          movementIn,
+        ),
+    })
+    return answer
+  }
+  const finish = async (movement: ManualMovement, cause: Cause): Promise<ManualAnswer> => {
+    const { answer } = await runner.run({
+      ...commandOf(movement, cause),
+      streams: streamsOf(movement),
       decide: (states) => decideManual(states, movement),
-      actor: cause.actor,
-      correlationId: cause.correlationId,
-      account: accountId,
     })
     return answer
   }
@@ -93,12 +140,26 @@ export const createWallets = ({ runner }: { readonly runner: CommandRunner }): W
     readState(runner, { ...cause, name: 'read-wallet' }, ledgerRef(accountId))
   return {
     credit: ({ accountId, amountCents, reference }, cause) =>
-      move({ kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) }, cause),
+      ask({ kind: 'credit', accountId, reference, amountMicros: centsToMicros(amountCents) }, cause),
     adjust: ({ amountCents, ...adjustment }, cause) =>
-      move({ kind: 'adjustment', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
+      ask({ kind: 'adjustment', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
     adjustCustomer: ({ amountCents, ...adjustment }, cause) =>
-      move({ kind: 'customer', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
-    resume: move,
+      ask({ kind: 'customer', ...adjustment, amountMicros: centsToMicros(amountCents) }, cause),
+    approve: async ({ proposalId }, movement, cause) => {
+      const { answer } = await runner.run({
+        ...commandOf(movement, cause),
+        streams: { ...streamsOf(movement), proposal: proposalRef(proposalId) },
+        decide: (states, { nowMs }) =>
+          decideApproval<ManualAnswer>(
+            states.proposal,
+            { actor: cause.actor, nowMs },
+            () => decideManual(states, movement),
+            movementIn,
+          ),
+      })
+      return answer
+    },
+    resume: finish,
     customerCredit: async (reseller, cause) => {
       const ledger = await stateOf(reseller, cause)
       return (customerId) => customerPurse(ledger, customerId)

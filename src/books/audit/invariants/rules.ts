@@ -1,4 +1,5 @@
 import type { ReadModel } from '../../../../projections/engine/read-model.ts'
+import { approvalRules } from './approvals.ts'
 import { capRules } from './caps.ts'
 import { commitmentRules } from './commitments.ts'
 import { decidedRules } from './decided.ts'
@@ -32,6 +33,7 @@ export const rules: readonly ReadModel[] = [
   movementRules,
   reasonRules,
   statementRules,
+  approvalRules,
   orderRules,
   marginRules,
   stockRules,

@@ -1,0 +1,88 @@
+import type { ProposalEvent, Proposed } from '../src/money/ledger/approval-events.ts'
+import { sizeMicros } from '../src/money/ledger/decide-approval.ts'
+import type { RecordedEvent } from '../src/platform/eventstore/event.ts'
+import type { ReadModel, Table } from './engine/read-model.ts'
+
+/** What one operator proposed and another is to approve. One whose time is over stays `open`: the reader compares. */
+export type ProposalRow = {
+  readonly proposal_id: string
+  readonly what: Proposed
+  /** Whose money; null for a setting. */
+  readonly account_id: string | null
+  /** The larger side of what moves; null for a setting. */
+  readonly size_micros: number | null
+  readonly status: 'open' | 'approved' | 'declined' | 'withdrawn'
+  readonly proposed_by: string
+  readonly proposed_at: string
+  readonly expires_at: string
+  /** Who approved, declined or withdrew it, and when; null while it is open. */
+  readonly closed_by: string | null
+  readonly closed_at: string | null
+  readonly note: string | null
+}
+
+export const proposalsTable: Table<ProposalRow> = {
+  name: 'proposals',
+  columns: {
+    proposal_id: { type: 'text' },
+    what: { type: 'jsonb' },
+    account_id: { type: 'text', nullable: true },
+    size_micros: { type: 'bigint', nullable: true },
+    status: { type: 'text' },
+    proposed_by: { type: 'text' },
+    proposed_at: { type: 'timestamptz' },
+    expires_at: { type: 'timestamptz' },
+    closed_by: { type: 'text', nullable: true },
+    closed_at: { type: 'timestamptz', nullable: true },
+    note: { type: 'text', nullable: true },
+  },
+  key: ['proposal_id'],
+  indexes: ['status, proposed_at desc, proposal_id desc', 'proposed_at desc, proposal_id desc'],
+}
+
+/** What waits for another operator, and what became of the rest: `proposals list` and the console. */
+export const proposals: ReadModel = {
+  name: 'proposals',
+  version: 1,
+  tables: [proposalsTable],
+  reads: (event) =>
+    event.type === 'ProposalApproved' || event.type === 'ProposalClosed'
+      ? [{ table: proposalsTable.name, key: [(event as RecordedEvent<ProposalEvent>).data.proposalId] }]
+      : [],
+  apply: (recorded, rows) => {
+    const event = recorded as RecordedEvent<ProposalEvent>
+    const { recordedAt } = event.metadata
+    switch (event.type) {
+      case 'ProposalMade': {
+        const { proposalId, what, by, expiresAt } = event.data
+        return rows.put(proposalsTable, {
+          proposal_id: proposalId,
+          what,
+          account_id: what.kind === 'setting' ? null : what.accountId,
+          size_micros: sizeMicros(what),
+          status: 'open',
+          proposed_by: by,
+          proposed_at: recordedAt,
+          expires_at: expiresAt,
+          closed_by: null,
+          closed_at: null,
+          note: null,
+        })
+      }
+      case 'ProposalApproved':
+      case 'ProposalClosed': {
+        const { data } = event
+        const row = rows.get(proposalsTable, [data.proposalId])
+        if (!row) throw new Error(`proposal ${data.proposalId} is closed and was never made`)
+        const closed = event.type === 'ProposalClosed' ? event.data : null
+        return rows.put(proposalsTable, {
+          ...row,
+          status: closed === null ? 'approved' : closed.reason,
+          closed_by: data.by,
+          closed_at: recordedAt,
+          note: closed?.note ?? null,
+        })
+      }
+    }
+  },
+}

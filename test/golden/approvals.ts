@@ -1,0 +1,78 @@
+import type { AccountId } from '../../src/kernel/ids.ts'
+import { accountFold } from '../../src/market/accounts/fold.ts'
+import { fourEyesFold, proposalFold } from '../../src/money/ledger/approval-fold.ts'
+import * as approval from '../../src/money/ledger/decide-approval.ts'
+import { decideManual, manualStream } from '../../src/money/ledger/decide-manual.ts'
+import { ledgerFold } from '../../src/money/ledger/fold.ts'
+import type { ManualMovement } from '../../src/money/ledger/manual-events.ts'
+import { manualFold } from '../../src/money/ledger/manual-fold.ts'
+import type { Actor } from '../../src/platform/eventstore/event.ts'
+import { accountStream, fourEyesStream, ledgerStream, proposalStream } from '../../src/terms/streams.ts'
+import type { History } from './acts.ts'
+
+const alice: Actor = { kind: 'operator', name: 'alice' }
+const bob: Actor = {
+  kind: 'session',
+  subjectId: 'stf_golden_bob',
+  sessionId: 'ses_golden_bob',
+  method: 'passkey',
+}
+
+/** Four eyes: a credit that is proposed and approved, others that are declined and withdrawn, and the end of the limit. */
+export const makeApprovals = ({ write, state, now, wait, by }: History, accountId: AccountId): void => {
+  const fourEyes = () => state(fourEyesStream, fourEyesFold)
+  const proposal = (id: string) => state(proposalStream(id), proposalFold)
+  const limit = (limitCents: number | null, proposalId: string): void =>
+    by(alice, () => {
+      const states = { fourEyes: fourEyes(), proposal: proposal(proposalId) }
+      const moment = { actor: alice, nowMs: now() }
+      write(approval.decideLimit(states, { limitCents, proposalId }, moment).appends)
+    })
+  const decided = (movement: ManualMovement) =>
+    decideManual(
+      {
+        account: state(accountStream(accountId), accountFold),
+        movement: state(manualStream(movement), manualFold),
+        ledger: state(ledgerStream(accountId), ledgerFold),
+      },
+      movement,
+    )
+  const propose = (reference: string): ManualMovement => {
+    const movement = { kind: 'credit', accountId, reference, amountMicros: 250_000_000 } as const
+    by(alice, () => {
+      const states = { fourEyes: fourEyes(), proposal: proposal(approval.proposalIdOf(movement)) }
+      const moment = { actor: alice, nowMs: now() }
+      write(approval.decideFourEyes(states, moment, decided(movement), () => movement).appends)
+    })
+    return movement
+  }
+  const close = (movement: ManualMovement, actor: Actor, reason: 'declined' | 'withdrawn'): void =>
+    by(actor, () => {
+      const found = proposal(approval.proposalIdOf(movement))
+      write(approval.decideClosing(found, { reason, note: null }, { actor, nowMs: now() }).appends)
+    })
+
+  limit(10_000, 'prp_golden_first')
+  wait(60_000)
+  const large = propose('large')
+  by(bob, () => {
+    const moment = { actor: bob, nowMs: now() }
+    const found = proposal(approval.proposalIdOf(large))
+    write(
+      approval.decideApproval(
+        found,
+        moment,
+        () => decided(large),
+        () => large,
+      ).appends,
+    )
+  })
+  close(propose('declined'), bob, 'declined')
+  close(propose('withdrawn'), alice, 'withdrawn')
+  limit(null, 'prp_golden_off')
+  by(bob, () => {
+    const states = { fourEyes: fourEyes(), proposal: proposal('prp_golden_off') }
+    write(approval.decideLimitApproval(states, { actor: bob, nowMs: now() }).appends)
+  })
+  wait(60_000)
+}
