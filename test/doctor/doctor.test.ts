@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rename, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -38,6 +38,22 @@ test('a doctor finds a healthy server, where it listens, and the state of its lo
     [first.by('last verification').state, first.by('last verification').todo],
     ['note', 'run "ledger verify"'],
   )
+  assert.match(first.by('seal target').found, /^none is set/)
+  const kept = await mkdtemp(join(tmpdir(), 'farebox-doctor-seals-'))
+  t.after(() => rm(kept, { recursive: true, force: true }))
+  const target = { ...env, FAREBOX_SEAL_TARGET: `file:${kept}` }
+  assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
+  assert.match(
+    (await examine(t, target)).by('seal target').found,
+    /^file:.* is \d+ seals? behind for \d+ second/,
+  )
+  await rm(kept, { recursive: true })
+  assert.equal((await farebox(t, ['ledger', 'seals', 'deliver'], target)).code, 1)
+  const away = (await examine(t, target)).by('seal target')
+  assert.deepEqual([away.state, /cannot be found \(ENOENT\)$/.test(away.found)], ['wrong', true])
+  await mkdir(kept)
+  assert.equal((await farebox(t, ['ledger', 'seals', 'deliver'], target)).code, 0)
+  assert.match((await examine(t, target)).by('seal target').found, /has every seal$/)
   assert.equal((await farebox(t, ['ledger', 'verify'], env)).code, 0)
   assert.match((await examine(t, env)).by('last verification').found, /^clean, started at /)
 

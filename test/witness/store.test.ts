@@ -196,6 +196,7 @@ describe('the settings of where seals go', () => {
       { FAREBOX_SEAL_TARGET: 'seals' },
       /FAREBOX_SEAL_TARGET: expected file:\/a\/folder, an address such as .*, or s3:/,
     ],
+    [{ FAREBOX_SEAL_TARGET: 'https://me:do-not-show@a.example/' }, /got a value that is not shown/],
     [
       { FAREBOX_SEAL_TARGET: 's3://seals' },
       /s3:.* needs FAREBOX_SEAL_S3_ACCESS_KEY and FAREBOX_SEAL_S3_SECRET_KEY/,
@@ -233,6 +234,8 @@ describe('the settings of where seals go', () => {
     assert.deepEqual(readConfig({}).sealTarget.place, null)
     const shown = JSON.stringify(settingsInForce(env))
     assert.match(shown, /s3:\/\/seals\/shop/)
+    const refused = settingsInForce({ FAREBOX_SEAL_TARGET: 'https://me:do-not-show@a.example/' })
+    assert.ok(!JSON.stringify(refused).includes('do-not-show'))
     for (const secret of ['do-not-show', 'AKSECRET']) assert.ok(!shown.includes(secret), secret)
   })
 })
