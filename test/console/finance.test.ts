@@ -2,12 +2,15 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
+import { createExportRuns, type Exporter } from '../../src/console/finance/export-runs.ts'
 import { positionToken } from '../../src/terms/position.ts'
 import { freshAccount, staffBrowser } from '../support/console.ts'
 import { dataDirectory } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
 import { startService } from '../support/service.ts'
+import { until } from '../support/until.ts'
 
 /** Cells of the rows of a page's tables, without what is around their text. */
 const rowsOf = (html: string): readonly (readonly string[])[] =>
@@ -248,4 +251,25 @@ test('the pages of finance', async (t) => {
       assert.match(refused.html, /value="tomorrow"/)
     },
   )
+})
+
+test('an export that nobody reads any more, or that fails, gives its place back', async () => {
+  const endless: Exporter = async (sink) => {
+    for (;;) await sink.write('x'.repeat(100_000))
+  }
+  const runs = createExportRuns(async (sink, asked) => {
+    if (asked.format === 'csv') throw new Error('the log cannot be reached')
+    return endless(sink, asked)
+  })
+  const start = (format: 'csv' | 'jsonl') => runs.start({ format, book: null, until: null }, 'test', 0)
+  const states = () => runs.list().map(({ state }) => state.kind)
+  const [one, two] = [start('jsonl'), start('jsonl')]
+  assert.ok(one && two)
+  assert.equal(start('jsonl'), null, 'as many as may run do')
+  for (const file of [one, two]) file.destroy()
+  await until(async () => states().every((kind) => kind === 'broke off'), { what: 'their end' })
+  const failing = start('csv')
+  assert.ok(failing, 'there is a place again')
+  await assert.rejects(text(failing), /cannot be reached/)
+  assert.ok(start('jsonl')?.destroy() && start('jsonl')?.destroy())
 })
