@@ -12,6 +12,7 @@ import type { OperatorDeps } from '../console/operator/deps.ts'
 import { createRebuildRuns } from '../console/operator/rebuild-runs.ts'
 import { createExitService } from '../gateway/exits/service.ts'
 import { createExitLogins } from '../gateway/exits/vault.ts'
+import { createProposals } from '../market/orders/proposals.ts'
 import { refundOrder } from '../market/orders/refund-service.ts'
 import { createMeter } from '../market/plans/metering.ts'
 import { createStockLogins } from '../market/stock/logins.ts'
@@ -95,6 +96,7 @@ export const openStaffRooms = ({
     catalog: customer.catalog,
     findAccount,
     refund: (refund) => refundOrder({ log, runner, settleTraffic: meter.settle }, refund),
+    proposals: createProposals({ log, runner, settleTraffic: meter.settle }),
     queues,
     retry: (queue, items, cause) => retryWork(core, queue, items, cause),
     projections: projecting,

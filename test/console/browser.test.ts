@@ -160,6 +160,7 @@ const staffPathsOf = ({
   '/console/operator/stock',
   '/console/operator/stock/add',
   '/console/operator/exits',
+  '/console/operator/proposals',
   '/console/operator/notices',
   '/console/operator/notices/new',
   '/console/operator/queues',

@@ -3,6 +3,7 @@ import type { ExitService } from '../../gateway/exits/service.ts'
 import type { Clock } from '../../kernel/clock.ts'
 import type { AccountId } from '../../kernel/ids.ts'
 import type { Catalog } from '../../market/catalog/catalog.ts'
+import type { Proposals } from '../../market/orders/proposals.ts'
 import type { AskedRefund, refundOrder } from '../../market/orders/refund-service.ts'
 import type { StockLogins } from '../../market/stock/logins.ts'
 import type { Wallets } from '../../money/ledger/service.ts'
@@ -36,6 +37,7 @@ export type OperatorDeps = TrailDeps &
     /** By id or e-mail; null when nobody has it. */
     readonly findAccount: (idOrEmail: string) => Promise<AccountId | null>
     readonly refund: (refund: Parameters<typeof refundOrder>[1]) => Promise<AskedRefund | null>
+    readonly proposals: Proposals
     readonly queues: readonly QueueTable[]
     /** Has what a queue gave up tried again; null: all of it. Gives how many. */
     readonly retry: (queue: QueueTable, items: readonly string[] | null, cause: Cause) => Promise<number>

@@ -6,6 +6,7 @@ import { exitPages } from './exits.ts'
 import { operatorNoticePages } from './notices.ts'
 import { orderPages } from './orders.ts'
 import { projectionPages } from './projections.ts'
+import { proposalPages } from './proposals.ts'
 import { queuePages } from './queues.ts'
 import { searchPages } from './search.ts'
 import { stockPages } from './stock.ts'
@@ -17,6 +18,7 @@ export const operatorPages = (deps: OperatorDeps): readonly ConsolePage[] => [
   ...searchPages(deps),
   ...accountPages(deps),
   ...orderPages(deps),
+  ...proposalPages(deps),
   ...operatorCataloguePages(deps),
   ...stockPages(deps),
   ...stockingPages(deps),

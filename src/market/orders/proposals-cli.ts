@@ -2,7 +2,6 @@ import { type Command, InvalidArgumentError } from 'commander'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { ProposalRow } from '../../../projections/proposals.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import type { Proposed } from '../../money/ledger/approval-events.ts'
 import { limitAt } from '../../money/ledger/approval-fold.ts'
 import { approvalNeeded, approvalRefusal, reference, refusalOf } from '../../money/ledger/cli.ts'
 import { maxCents } from '../../money/ledger/most-cents.ts'
@@ -12,26 +11,7 @@ import { refuseUnmade } from '../../platform/cli/read-tables.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import { createMeter } from '../plans/metering.ts'
-import { createProposals, findProposal, proposalsAfter, statusOf } from './proposals.ts'
-
-const limitText = (limitCents: number | null): string =>
-  limitCents === null ? 'off' : `above ${dollars(limitCents)}`
-
-/** What is proposed, in words. */
-const whatText = (what: Proposed): string => {
-  switch (what.kind) {
-    case 'setting':
-      return `four eyes ${limitText(what.limitCents)}`
-    case 'refund':
-      return `refund ${dollars(what.amountCents)} of ${what.orderId} for "${what.reference}"`
-    case 'credit':
-      return `credit ${dollars(microsToCentsFloor(what.amountMicros))} for "${what.reference}"`
-    default: {
-      const whose = what.kind === 'customer' ? ` of ${what.customerId}` : ''
-      return `${what.reason} ${dollars(microsToCentsFloor(what.amountMicros))}${whose} for "${what.reference}"`
-    }
-  }
-}
+import { createProposals, findProposal, limitText, proposalsAfter, statusOf, whatText } from './proposals.ts'
 
 const jsonOf = (row: ProposalRow, nowMs: number) => ({
   proposalId: row.proposal_id,

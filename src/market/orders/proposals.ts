@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../../projections/database.ts'
 import type { ProposalRow } from '../../../projections/proposals.ts'
 import { newId, type OrderId, type PlanId } from '../../kernel/ids.ts'
+import type { Proposed } from '../../money/ledger/approval-events.ts'
 import { type FourEyes, fourEyesRef, proposalRef } from '../../money/ledger/approval-fold.ts'
 import {
   type ApprovalRefusal,
@@ -14,11 +15,13 @@ import {
 } from '../../money/ledger/decide-approval.ts'
 import type { ManualAnswer } from '../../money/ledger/decide-manual.ts'
 import { createWallets } from '../../money/ledger/service.ts'
+import { dollars } from '../../platform/cli/output.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { readState } from '../../platform/eventstore/commands/handle.ts'
 import { type Refused, refused } from '../../platform/eventstore/decision.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
+import { microsToCentsFloor } from '../../terms/money.ts'
 import type { RefundAnswer } from './refund.ts'
 import { refundOrder, requestIn } from './refund-service.ts'
 
@@ -160,3 +163,23 @@ export const findProposal = async (
     .selectAll()
     .where('proposal_id', '=', proposalId)
     .executeTakeFirst()) ?? null
+
+/** A limit in words. */
+export const limitText = (limitCents: number | null): string =>
+  limitCents === null ? 'off' : `above ${dollars(limitCents)}`
+
+/** What is proposed, in words. */
+export const whatText = (what: Proposed): string => {
+  switch (what.kind) {
+    case 'setting':
+      return `four eyes ${limitText(what.limitCents)}`
+    case 'refund':
+      return `refund ${dollars(what.amountCents)} of ${what.orderId} for "${what.reference}"`
+    case 'credit':
+      return `credit ${dollars(microsToCentsFloor(what.amountMicros))} for "${what.reference}"`
+    default: {
+      const whose = what.kind === 'customer' ? ` of ${what.customerId}` : ''
+      return `${what.reason} ${dollars(microsToCentsFloor(what.amountMicros))}${whose} for "${what.reference}"`
+    }
+  }
+}
