@@ -88,7 +88,7 @@ export const idle: Bench = {
     const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
     const server = await startEmbeddedPostgres({ dataDir: directory, role: 'benchmark', settings: defaults })
     try {
-      await withDatabase(server.url, (database) => measure(database, context))
+      await withDatabase(server.ownerUrl, (database) => measure(database, context))
     } finally {
       await server.stop()
       await rm(directory, { recursive: true, force: true })

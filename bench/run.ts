@@ -101,7 +101,7 @@ const run = async (parts: readonly Bench[], sizes: Sizes): Promise<void> => {
   const directory = await mkdtemp(join(tmpdir(), 'farebox-bench-'))
   // All that a benchmark puts down lies in here, and is gone with it however the run ends.
   process.env.TMPDIR = directory
-  const { url, stop } = await startEmbeddedPostgres({
+  const { ownerUrl: url, stop } = await startEmbeddedPostgres({
     dataDir: join(directory, 'postgres'),
     role: 'benchmark',
   })

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { readDemoFile } from '../../src/app/demo/file.ts'
+import { readDataUser } from '../../src/platform/postgres/data-lock.ts'
+import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import { createPool } from '../../src/platform/postgres/pool.ts'
 import { call, dataDirectory, farebox, runToEnd, startFarebox } from '../support/farebox.ts'
 import { emptyDatabase, testDatabase, twoUsers } from '../support/postgres.ts'
@@ -117,6 +119,25 @@ test('a database of one role is taken over by two, and what the service may do b
     'DIFFERENT guards: role <service>: expected none, found "may change the row of log.head"',
     'DIFFERENT guards: table log.head, rights of <service>: expected "SELECT", found "SELECT, UPDATE"',
   ])
+})
+
+test('the data folder of a version with one role goes on with two, and needs no setting', async (t) => {
+  const env = { ...(await settings(t)), FAREBOX_DEMO: 'off' }
+  const before = await startEmbeddedPostgres({ dataDir: env.FAREBOX_DATA })
+  const made = await startFarebox(t, { ...env, DATABASE_URL: before.ownerUrl })
+  await made.stop()
+  const old = createPool({ url: before.ownerUrl, applicationName: 'farebox-test' })
+  await old.query('create schema verify_left; create table verify_left.rows as select 1 as n')
+  await old.end()
+  await before.stop()
+
+  await startFarebox(t, env)
+  const verified = await farebox(t, ['ledger', 'verify'], env)
+  assert.equal(verified.code, 0, verified.err)
+  const { url } = (await readDataUser(env.FAREBOX_DATA))!
+  const pool = createPool({ url: url!, applicationName: 'farebox-test' })
+  t.after(() => pool.end())
+  assert.deepEqual(await refusals(pool), allRefused)
 })
 
 test('an owner of another database stops the start', async (t) => {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { DataInUse, readDataUser } from '../../src/platform/postgres/data-lock.ts'
-import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
+import { ownerUrlOf, startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import { postmasterPid } from '../../src/platform/postgres/orphan.ts'
 import { atEnd } from '../support/cleanup.ts'
 import { until } from '../support/until.ts'
@@ -51,14 +51,14 @@ const startElsewhere = async (t: TestContext, dataDir: string): Promise<ChildPro
 test('data, password and settings stay over a clean restart, and the data is durable', async (t) => {
   const dataDir = await temporaryDir(t)
   const first = await startEmbeddedPostgres({ dataDir })
-  await one(first.url, 'create table kept as select 42 as n')
+  await one(first.ownerUrl, 'create table kept as select 42 as n')
   await first.stop()
   assert.equal(await readDataUser(dataDir), null)
   assert.equal(isAlive(first.pid), false)
 
   const second = await startEmbeddedPostgres({ dataDir })
   atEnd(t, () => second.stop())
-  assert.deepEqual(await one(second.url, 'select n from kept'), { n: 42 })
+  assert.deepEqual(await one(second.ownerUrl, 'select n from kept'), { n: 42 })
   assert.equal(new URL(second.url).password, new URL(first.url).password)
   assert.deepEqual(
     await one(
@@ -82,6 +82,23 @@ test('secrets are readable by the owner alone', async (t) => {
     (await readdir(tmpdir())).some((name) => name.startsWith('pg-password')),
     false,
   )
+})
+
+test('the role that serves owns nothing and is told to others; its password does not give the owner away', async (t) => {
+  const dataDir = await temporaryDir(t)
+  const server = await startEmbeddedPostgres({ dataDir })
+  atEnd(t, () => server.stop())
+  assert.deepEqual(
+    await one(
+      server.url,
+      'select rolname as name, rolsuper as super, rolcreaterole as makes from pg_roles where rolname = current_user',
+    ),
+    { name: 'farebox_service', super: false, makes: false },
+  )
+  assert.equal((await readDataUser(dataDir))!.url, server.url)
+  assert.equal(await ownerUrlOf(dataDir, server.url), server.ownerUrl)
+  const owner = Object.assign(new URL(server.url), { username: 'farebox' })
+  await assert.rejects(one(owner.toString(), 'select 1'), /password authentication failed/)
 })
 
 test('a wrong password is refused', async (t) => {
@@ -108,7 +125,7 @@ test('after kill -9 of the process its Postgres is found, stopped and started an
   const dataDir = await temporaryDir(t)
   const holder = await startElsewhere(t, dataDir)
   const { url } = (await readDataUser(dataDir))!
-  await one(url!, 'create table kept as select 7 as n')
+  await one((await ownerUrlOf(dataDir, url!))!, 'create table kept as select 7 as n')
   const orphan = (await postmasterPid(join(dataDir, 'postgres')))!
   holder.kill('SIGKILL')
   await once(holder, 'exit')
@@ -117,14 +134,14 @@ test('after kill -9 of the process its Postgres is found, stopped and started an
   const server = await startEmbeddedPostgres({ dataDir })
   atEnd(t, () => server.stop())
   assert.equal(isAlive(orphan), false)
-  assert.deepEqual(await one(server.url, 'select n from kept'), { n: 7 })
+  assert.deepEqual(await one(server.ownerUrl, 'select n from kept'), { n: 7 })
 })
 
 test('after kill -9 of the process and of Postgres the data is recovered', async (t) => {
   const dataDir = await temporaryDir(t)
   const holder = await startElsewhere(t, dataDir)
   const { url } = (await readDataUser(dataDir))!
-  await one(url!, 'create table kept as select 8 as n')
+  await one((await ownerUrlOf(dataDir, url!))!, 'create table kept as select 8 as n')
   const orphan = (await postmasterPid(join(dataDir, 'postgres')))!
   holder.kill('SIGKILL')
   process.kill(orphan, 'SIGKILL')
@@ -132,7 +149,7 @@ test('after kill -9 of the process and of Postgres the data is recovered', async
 
   const server = await startEmbeddedPostgres({ dataDir })
   atEnd(t, () => server.stop())
-  assert.deepEqual(await one(server.url, 'select n from kept'), { n: 8 })
+  assert.deepEqual(await one(server.ownerUrl, 'select n from kept'), { n: 8 })
 })
 
 test('a lock file whose process id belongs to another program by now does not stop the start', async (t) => {

@@ -24,7 +24,7 @@ const forgetfulPostgres = async (t: TestContext): Promise<pg.Pool> => {
   atEnd(t, () => rm(dataDir, { recursive: true, force: true }))
   const server = await startEmbeddedPostgres({ dataDir, settings: { fsync: 'off', wal_writer_delay: '10s' } })
   atEnd(t, () => server.stop())
-  const pool = createPool({ url: server.url, applicationName: 'farebox-test' })
+  const pool = createPool({ url: server.ownerUrl, applicationName: 'farebox-test' })
   atEnd(t, () => pool.end())
   await migrate(pool, allMigrations)
   return pool

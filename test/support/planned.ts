@@ -65,7 +65,7 @@ export const startPlannedServer = async (t: TestContext): Promise<PlannedServer>
   atEnd(t, () => server.stop())
   let read = 0
   return {
-    url: server.url,
+    url: server.ownerUrl,
     plans: async () => {
       const log = await readFile(join(dataDir, 'postgres.log'), 'utf8')
       // What is being written just now is read the next time.

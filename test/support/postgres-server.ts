@@ -75,7 +75,7 @@ export const startTestServer = async (): Promise<{ url: string; stop(): Promise<
     settings: { fsync: 'off', full_page_writes: 'off', max_wal_size: '1GB', min_wal_size: '80MB' },
   })
   return {
-    url: server.url,
+    url: server.ownerUrl,
     stop: async () => {
       await server.stop()
       await rm(dataDir, { recursive: true, force: true })

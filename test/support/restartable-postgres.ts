@@ -19,7 +19,7 @@ export const restartablePostgres = async (t: TestContext): Promise<RestartablePo
     startEmbeddedPostgres({ dataDir, role: 'test', settings: { fsync: 'off', min_wal_size: '80MB' } })
   let server = await start()
   atEnd(t, () => server.stop())
-  const front = await tcpProxy(t, server.url)
+  const front = await tcpProxy(t, server.ownerUrl)
   return {
     url: front.url,
     restart: async () => {
@@ -28,7 +28,7 @@ export const restartablePostgres = async (t: TestContext): Promise<RestartablePo
       await front.refuse()
       await server.stop()
       server = await start()
-      front.lead(server.url)
+      front.lead(server.ownerUrl)
       await front.accept()
     },
   }

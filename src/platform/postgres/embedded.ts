@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
-import { mkdir, open, realpath, rename, stat, writeFile } from 'node:fs/promises'
+import { createHmac, randomBytes } from 'node:crypto'
+import { mkdir, open, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pg from 'pg'
 import { absentIn } from './absent.ts'
@@ -13,10 +13,10 @@ import { defaultSettings, startWithRetries, stopChild } from './postmaster.ts'
 import { readOwnFile, StartRefused } from './start-refused.ts'
 
 export type EmbeddedPostgres = {
-  /** Address with password; only this machine can reach it. */
+  /** Address with password, of the role that serves; only this machine can reach it. */
   readonly url: string
-  /** The same database as its owner. */
-  readonly ownerUrl: string | null
+  /** The same database as its owner, who may do everything on this server. */
+  readonly ownerUrl: string
   readonly pid: number
   /** Settles when Postgres ends by itself; never after `stop`. */
   readonly failed: Promise<Error>
@@ -34,6 +34,8 @@ export type EmbeddedOptions = {
   /** More settings of Postgres, which win over ours. */
   readonly settings?: Readonly<Record<string, string>>
 }
+
+const passwordFile = 'postgres.password'
 
 const isAbsent = async (path: string): Promise<boolean> =>
   stat(path).then(
@@ -60,15 +62,37 @@ const keptPassword = async (path: string, cluster: string): Promise<string> => {
   return made
 }
 
-const createDatabase = async (serverUrl: string): Promise<void> => {
+/** The role that serves; the owner has the name that the cluster was made with. */
+const service = 'farebox_service'
+
+/** From the owner's, so that nothing more has to be kept; the way back is closed. */
+const servicePassword = (ownerPassword: string): string =>
+  createHmac('sha256', ownerPassword).update(service).digest('hex')
+
+/** The database, and the role that serves, which a data folder of an earlier version does not have. */
+const createDatabase = async (serverUrl: string, password: string): Promise<void> => {
   const client = new pg.Client({ connectionString: `${serverUrl}/postgres` })
   await client.connect()
   try {
-    const { rowCount } = await client.query("select 1 from pg_database where datname = 'farebox'")
-    if (rowCount === 0) await client.query('create database farebox')
+    const { rows } = await client.query<{ database: boolean; role: boolean }>(
+      `select exists (select from pg_database where datname = 'farebox') as database,
+              exists (select from pg_roles where rolname = '${service}') as role`,
+    )
+    if (rows[0]?.database !== true) await client.query('create database farebox')
+    if (rows[0]?.role !== true) await client.query(`create role ${service}`)
+    await client.query(`alter role ${service} login password ${pg.escapeLiteral(password)}`)
   } finally {
     await client.end()
   }
+}
+
+/**
+ * The owner's address of a running embedded Postgres: the one that others are told has the role that serves. Null when
+ * this user may not read the password.
+ */
+export const ownerUrlOf = async (dataDir: string, url: string): Promise<string | null> => {
+  const password = (await readFile(join(dataDir, passwordFile), 'utf8').catch(() => '')).trim()
+  return password === '' ? null : Object.assign(new URL(url), { username: 'farebox', password }).toString()
 }
 
 /**
@@ -101,7 +125,7 @@ const startLocked = async (
     dataDir,
     cluster: join(dataDir, 'postgres'),
     logFile: join(dataDir, 'postgres.log'),
-    passwordFile: join(dataDir, 'postgres.password'),
+    passwordFile: join(dataDir, passwordFile),
   }
   const launcher = await findLauncher(dataDir)
   await stopOrphan(paths.cluster)
@@ -112,15 +136,17 @@ const startLocked = async (
     if (await isAbsent(paths.cluster)) await createCluster(launcher, paths, log.fd)
     const all = { ...defaultSettings, ...settings }
     const { child, port } = await startWithRetries(launcher, paths.cluster, all, paths.logFile, log.fd)
-    const serverUrl = `postgres://farebox:${password}@127.0.0.1:${port}`
+    const ownerUrl = `postgres://farebox:${password}@127.0.0.1:${port}`
+    const served = servicePassword(password)
+    const url = `postgres://${service}:${served}@127.0.0.1:${port}/farebox`
     try {
-      await createDatabase(serverUrl)
-      await lock.publish(`${serverUrl}/farebox`)
+      await createDatabase(ownerUrl, served)
+      await lock.publish(url)
     } catch (error) {
       await stopChild(child)
       throw error
     }
-    return running(child, `${serverUrl}/farebox`, lock, paths.logFile)
+    return running(child, { url, ownerUrl: `${ownerUrl}/farebox` }, lock, paths.logFile)
   } finally {
     await log.close()
   }
@@ -131,7 +157,12 @@ const endedByItself = async (how: string, logFile: string): Promise<Error> => {
   return new Error(`the embedded Postgres ended by itself (${how}); the end of ${logFile}:\n${tail}`)
 }
 
-const running = (child: ChildProcess, url: string, lock: DataLock, logFile: string): EmbeddedPostgres => {
+const running = (
+  child: ChildProcess,
+  addresses: Pick<EmbeddedPostgres, 'url' | 'ownerUrl'>,
+  lock: DataLock,
+  logFile: string,
+): EmbeddedPostgres => {
   let stopping: Promise<void> | null = null
   const failed = new Promise<Error>((resolve) => {
     child.once('exit', (code, signal) => {
@@ -139,8 +170,7 @@ const running = (child: ChildProcess, url: string, lock: DataLock, logFile: stri
     })
   })
   return {
-    url,
-    ownerUrl: null,
+    ...addresses,
     pid: child.pid!,
     failed,
     stop: () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DataInUse } from './data-lock.ts'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded.ts'
+import { type EmbeddedPostgres, ownerUrlOf, startEmbeddedPostgres } from './embedded.ts'
 import { withFilesIn } from './start-refused.ts'
 
 /** A Postgres to work with. `failed` settles when it ended by itself and was ours. */
@@ -49,7 +49,8 @@ export const openPostgres = async (
     const started = await tryStart(where.dataDir, role, makes)
     if (!(started instanceof DataInUse)) return started
     const { user } = started
-    if (role === 'command' && user?.role === 'server' && user.url !== null) return given(user.url, null)
+    if (role === 'command' && user?.role === 'server' && user.url !== null)
+      return given(user.url, await ownerUrlOf(where.dataDir, user.url))
     const waitMs = role === 'server' && user?.role === 'server' ? stoppingWaitMs : commandWaitMs
     if (performance.now() - startedMs > waitMs) throw started
     await sleep(50)
