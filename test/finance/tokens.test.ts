@@ -128,10 +128,7 @@ test('a token opens the books and nothing else, ends at once when revoked or exp
   assert.equal((await client.get(books, bearer)).status, 401)
 
   const issuedMs = core.clock()
-  const short = await createTokenDesk(core).issue(
-    { name: 'short', expiresAtMs: issuedMs + 60_000 },
-    operator,
-  )
+  const short = await createTokenDesk(core).issue({ name: 'short', expiresAtMs: issuedMs + 60_000 }, operator)
   assert.ok(short.outcome === 'done')
   assert.equal((await client.get(books, { key: short.token })).status, 200)
   const at = (aheadMs: number) =>

@@ -48,7 +48,7 @@ const faulty = async (t: TestContext, wire: (trip: () => void) => TestOptions = 
       const told = lines.filter((line) => line.startsWith('a fault of the gateway'))
       assert.deepEqual([told.length, faults.length], [1, 1], lines.join('\n'))
       assert.match(told[0]!, /"fault":"RangeError".*faults\.test\.ts/)
-      assert.doesNotMatch(lines.join('\n'), new RegExp(secret))
+      assert.ok(!lines.join('\n').includes(secret))
       const next = await connectBy(gateway.port, `127.0.0.1:${echo}`)
       next.write('next')
       assert.equal(String(await next.exactly(4)), 'next')
