@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { newEventId } from '../../src/kernel/ids.ts'
 import { disputeQueue } from '../../src/money/deposits/find-disputes.ts'
+import { fourEyesStream } from '../../src/terms/streams.ts'
 import { freshAccount, hiddenField, staffBrowser } from '../support/console.ts'
 import { operate } from '../support/operator.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -156,6 +158,74 @@ test('the pages of an operator', async (t) => {
       [['WalletCredited', operator.staffId]],
     )
   })
+
+  await t.test(
+    'above the limit of four eyes a credit waits for another operator, who shows who they are',
+    async () => {
+      const { core } = service.farebox
+      // One that holds already: a limit that is set now holds in a minute.
+      const atMs = Date.now() - 120_000
+      await core.log.append(fourEyesStream, 'noStream', [
+        {
+          id: newEventId(),
+          type: 'FourEyesSet',
+          data: JSON.stringify({
+            limitCents: 10_000,
+            from: new Date(atMs + 60_000).toISOString(),
+            proposalId: null,
+          }),
+          metadata: JSON.stringify({
+            correlationId: 'test',
+            causationId: null,
+            actor: { kind: 'operator', name: 'test' },
+            recordedAt: new Date(atMs).toISOString(),
+          }),
+        },
+      ])
+      assert.match((await operator.get('/console/operator/proposals')).html, /Nothing waits for approval/)
+      const before = await wallet()
+      const sent = async (amount: string, reference: string) =>
+        operator.post(`${here}/credit`, {
+          form: hiddenField(await operator.get(`${here}/credit`), 'form'),
+          amount,
+          reference,
+        })
+      const { to } = await sent('100.01', 'large <b>')
+      assert.match(to ?? '', /^\/console\/operator\/proposals\/prp_/)
+      assert.equal(await wallet(), before)
+      const own = await operator.get(to!)
+      assert.match(own.html, /Withdraw/)
+      assert.doesNotMatch(own.html, /\/approve"|<b>/)
+      const form = async (by: typeof operator) => ({
+        form: hiddenField(await by.get(`${to}/approve`), 'form'),
+      })
+      const refused = await operator.post(`${to}/approve`, await form(operator))
+      assert.equal(refused.status, 409)
+      assert.match(refused.html, /You proposed it/)
+
+      const other = await staffBrowser(service, ['operator'])
+      const listed = await other.get('/console/operator/proposals')
+      assert.match(listed.html, /large &lt;b&gt;/)
+      assert.match(listed.html, new RegExp(`${operator.staffId}.*${to}|${to}.*${operator.staffId}`, 's'))
+      const unconfirmed = await staffBrowser(service, ['operator'], { confirmed: false })
+      assert.match((await unconfirmed.get(`${to}/approve`)).to ?? '', /confirm/)
+      const once = await form(other)
+      await Promise.all([1, 2].map(() => other.post(`${to}/approve`, once)))
+      assert.equal(await wallet(), before + 10_001)
+      assert.match((await other.get(to!)).html, /approved/)
+      const late = await other.post(`${to}/approve`, await form(other))
+      assert.equal(late.status, 409)
+      assert.equal(await wallet(), before + 10_001)
+
+      const second = (await sent('200', 'again')).to!
+      assert.equal((await other.post(`${second}/close`, { note: 'not ours' })).to, second)
+      const closed = await other.get(second)
+      assert.match(closed.html, /declined/)
+      assert.match(closed.html, /not ours/)
+      assert.match((await other.get('/console/operator/proposals?show=all')).html, /declined/)
+      assert.equal(await wallet(), before + 10_001)
+    },
+  )
 
   await t.test('an order is refunded in part, by rentals, and never above what is left', async () => {
     const bought = await order('refunded', { ...isp, quantity: 3 })
