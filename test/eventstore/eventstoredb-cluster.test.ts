@@ -69,6 +69,7 @@ test('a cluster that loses its leader, and its quorum, costs two processes under
     assert.deepEqual([status, body.orderId], [200, orderId])
   }
   for (const process of processes) assert.equal((await process.stop()).code, 0)
+  assert.equal((await farebox(t, ['ledger', 'seal'], env)).code, 0)
   const verified = await farebox(t, ['ledger', 'verify'], env)
   assert.equal(verified.code, 0, verified.out + verified.err)
 })

@@ -45,10 +45,11 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   })
   change({ sellable: ['isp-static', 'residential-premium', 'residential-unlimited'] })
   change({ shop: { merchantName: 'Golden proxies', website: 'https://golden.example' } })
-  change({ gateway: { rail: 'card', to: { provider: 'stripe', reference: 'gw_golden_card' } } })
+  const commitment = 'c0ffee00'.repeat(8)
+  change({ gateway: { rail: 'card', to: { provider: 'stripe', reference: 'gw_golden_card', commitment } } })
   change({ gateway: { rail: 'crypto', to: { provider: 'btcpay', reference: 'gw_golden_crypto' } } })
   change({ gateway: { rail: 'crypto', to: null } })
-  change({ bot: { provider: 'telegram', reference: 'bot_golden' } })
+  change({ bot: { provider: 'telegram', reference: 'bot_golden', commitment } })
   change({ bot: null })
 
   move({ kind: 'credit', accountId: shop, reference: 'shop', amountMicros: 30_000_000 })

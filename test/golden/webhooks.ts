@@ -14,6 +14,8 @@ import { deliveryFold, type EndpointsState, endpointsFold } from '../../src/outb
 import { deliveryStream, webhooksStream } from '../../src/terms/streams.ts'
 import type { History } from './acts.ts'
 
+const commitment = 'c0ffee00'.repeat(8)
+
 /** Three endpoints that are changed, disabled and removed, and deliveries with each outcome. */
 export const makeWebhooks = (
   { fact, state, now }: History,
@@ -34,6 +36,8 @@ export const makeWebhooks = (
         events,
         urlId: `url_${endpointId}`,
         secretId: `sec_${endpointId}`,
+        urlCommitment: commitment,
+        secretCommitment: commitment,
       }),
     )
   register('whs_golden_kept', null)
@@ -82,7 +86,17 @@ export const makeWebhooks = (
     type: 'DeliveryCanceled',
     data: { ...which, attempts: 0, reason: 'endpoint_removed' },
   }))
-  const changes = { events: ['order.refunded', 'ping'], urlId: 'url_golden_second' } as const
+  const changes = {
+    events: ['order.refunded', 'ping'],
+    urlId: 'url_golden_second',
+    urlCommitment: commitment,
+  } as const
   put((all) => decideChange(all, ref('whs_golden_kept'), changes))
-  put((all) => decideRotation(all, { ...ref('whs_golden_kept'), secretId: 'sec_golden_second' }, now()))
+  put((all) =>
+    decideRotation(
+      all,
+      { ...ref('whs_golden_kept'), secretId: 'sec_golden_second', secretCommitment: commitment },
+      now(),
+    ),
+  )
 }

@@ -6,10 +6,9 @@ import { createInterface } from 'node:readline'
 import { type TestContext, test } from 'node:test'
 import { openFarebox } from '../../src/app/compose.ts'
 import { readConfig } from '../../src/app/config.ts'
-import type { AccountId, OrderId, PlanId } from '../../src/kernel/ids.ts'
-import { decidePlanOrder, meteringIntervalMs } from '../../src/market/plans/decide.ts'
+import type { OrderId, PlanId } from '../../src/kernel/ids.ts'
+import { meteringIntervalMs } from '../../src/market/plans/decide.ts'
 import type { PlanEvent } from '../../src/market/plans/events.ts'
-import { planFold } from '../../src/market/plans/fold.ts'
 import { createMeter } from '../../src/market/plans/metering.ts'
 import { decode } from '../../src/platform/eventstore/codec.ts'
 import type { CommandRunner } from '../../src/platform/eventstore/commands/command.ts'
@@ -20,28 +19,11 @@ import { postgresWorld, runnerOver } from '../commands/world.ts'
 import { openStage } from '../contract/stage.ts'
 import fc from '../support/fast-check.ts'
 import { httpClient } from '../support/http.ts'
-import { planOrder } from '../support/world.ts'
+import { openPlan } from './open-plan.ts'
 import { batchOf, sumOf } from './traffic.ts'
 
 const gb = 1_000_000_000
 const logger = createLogger('fatal')
-const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
-
-const openPlan = async (runner: CommandRunner, name: string, bytes: number): Promise<PlanId> => {
-  const planId = `pln_${name}` as PlanId
-  const order = planOrder(`ord_${name}`, { planId, bytes, accountId: 'acc_buyer' as AccountId })
-  const stream = planStream(planId)
-  await runner.run({
-    name: 'open-plan',
-    streams: { plan: { stream, fold: planFold } },
-    decide: ({ plan }, { nowMs }) => ({
-      appends: [{ stream, events: decidePlanOrder(plan, order, nowMs).events }],
-      answer: null,
-    }),
-    ...cause,
-  })
-  return planId
-}
 
 const eventsOf = async (log: EventLog, planId: PlanId): Promise<readonly PlanEvent[]> => {
   const events: PlanEvent[] = []

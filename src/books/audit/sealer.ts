@@ -11,7 +11,7 @@ import { lead } from '../../platform/postgres/leader.ts'
 import { sessionAnswerMs } from '../../platform/postgres/session.ts'
 import { createDigestStore } from './digest-store.ts'
 import type { SealKey } from './seal-key.ts'
-import { openSealing, type Sealing, SealRefused } from './sealing.ts'
+import { openSealing, type Sealing, SealRefused, sealerLock } from './sealing.ts'
 
 export type SealerDeps = {
   readonly pool: pg.Pool
@@ -105,7 +105,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     {
       pool,
       applicationName: 'farebox sealer',
-      lock: 'sealer',
+      lock: sealerLock,
       answerTimeoutMs,
       stop,
       onError: (error) => {

@@ -12,6 +12,9 @@ import type { LogSealed } from './events.ts'
 import { type SealState, sealFold } from './fold.ts'
 import { type SealKey, sealStatement } from './seal-key.ts'
 
+/** The advisory lock of the process that seals: held while a server is running. */
+export const sealerLock = 'sealer'
+
 /** The log is not what was sealed, or is signed by another key: nothing more is sealed. The message says what to do. */
 export class SealRefused extends Error {
   override readonly name = 'SealRefused'

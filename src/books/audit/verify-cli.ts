@@ -3,16 +3,19 @@ import { groups } from '../../../projections/groups.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import { counted } from '../../kernel/counted.ts'
 import { newId } from '../../kernel/ids.ts'
+import { createCustomerIds } from '../../market/customers/identity.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
 import { ledgerCommand } from '../../platform/cli/group.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
 import { createProgressBar, stepsOf } from '../../platform/cli/progress-bar.ts'
+import { isLocked } from '../../platform/postgres/session-lock.ts'
 import { positionToken } from '../../terms/position.ts'
 import { exportedSeals, type KeptSeals, seenByWitness } from '../witness/kept-elsewhere.ts'
 import { readPublicKey } from './read-files.ts'
 import { listVerifications, recordEnd, recordStart, resultJson, type Verification } from './runs.ts'
 import { checkRuns } from './runs-chain.ts'
 import { sealKeyOf } from './seal-key.ts'
+import { sealerLock } from './sealing.ts'
 import { findingText } from './verify/finding.ts'
 import { type Outside, readOutside } from './verify/outside.ts'
 import { type VerifyOptions, type VerifyResult, verifyLog } from './verify/verify.ts'
@@ -44,6 +47,10 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
           `${table}: ${counted(checked, 'row')} as committed to, ${uncommitted} of before there were commitments and not checked, ${erased} erased`,
       )
       .join('; '),
+    'unlogged traffic':
+      result.unloggedTraffic.plans === 0
+        ? null
+        : `${result.unloggedTraffic.bytes} bytes of ${counted(result.unloggedTraffic.plans, 'plan')}, counted and not in the log yet`,
     'runs before': `${result.runs.links} chained`,
     'read tables': compared
       .map(
@@ -102,6 +109,7 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
   const options = await optionsOf(context, systemClock, given)
   const runId = newId<string>('vrf')
   await recordStart(pool, { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) })
+  const wasRunning = await isLocked(pool, sealerLock)
   const bar = createProgressBar(process.stderr)
   let steps: ReturnType<typeof stepsOf> | null = null
   let label = ''
@@ -113,6 +121,7 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
       {
         runId,
         ...options,
+        customerIdOf: createCustomerIds(context.keys.master),
         clock,
         onProgress: ({ phase, done, total, count }) => {
           const unit = phase === 'projections' ? 'tables' : 'events'
@@ -130,17 +139,24 @@ const verify = async (context: CliContext, systemClock: Clock, given: Given): Pr
     bar.end()
   }
   const outside = await readOutside(pool)
-  const json = { ...run, result: resultJson(result), outside }
+  const running = wasRunning || (await isLocked(pool, sealerLock))
+  const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)
+  const json = { ...run, result: resultJson(result), outside, running, maxUnsealed }
   const summary = `${resultText({ result })}\n${outsideText(outside)}`
   if (result.findingCount > 0)
     throw new CliRefusal('log_differs', `${differenceText(result)}\n${summary}`, json)
   const { unsealed } = result.seals
-  if (given.maxUnsealed !== undefined && unsealed > given.maxUnsealed)
+  if (maxUnsealed !== null && unsealed > maxUnsealed) {
+    const why =
+      given.maxUnsealed === undefined
+        ? 'no server is running that would seal them'
+        : `--max-unsealed allows ${maxUnsealed}`
     throw new CliRefusal(
       'log_unsealed',
-      `${counted(unsealed, 'event')} not sealed yet, and --max-unsealed allows ${given.maxUnsealed}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
+      `${counted(unsealed, 'event')} not sealed yet, and ${why}: no seal proves them. Run "ledger seal" and verify again\n${summary}`,
       json,
     )
+  }
   return { json, text: `${summary}\nnothing is wrong` }
 }
 
@@ -161,7 +177,7 @@ export const registerVerify = (program: Command, cli: Cli): void => {
     .option('--public-key <file>', 'the key that must have signed, PEM or hex; else the one of the settings')
     .option(
       '--max-unsealed <n>',
-      'end with exit code 1 when more events than this are not sealed; 0: every event must be',
+      'end with exit code 1 when more events than this are not sealed; 0: every event must be. Default: 0 while no server is running, else any number',
       wholeNumber(0),
     )
     .addHelpText(

@@ -111,7 +111,7 @@ const restore = async (migrations: Migrations, config: CliSettings, path: string
     const told = { createdAt, rows, logId: log.logId, position: positionToken(log.position) }
     return {
       json: told,
-      text: `${fields(told)}\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nThen check it: npx farebox ledger verify`,
+      text: `${fields(told)}\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
     }
   } catch (error) {
     if (error instanceof BackupRefused)

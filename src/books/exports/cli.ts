@@ -95,7 +95,7 @@ const imported = (made: Imported): CliOutput => {
   const result = { ...made, position: positionToken(made.position) }
   return {
     json: result,
-    text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nThen check it: npx farebox ledger verify`,
+    text: `${fields({ ...result })}\nNext: what the vault held is set anew (docs/operations.md, "Export and import").\nThe read tables are made by the next start, or by: npx farebox projections rebuild all\nSeal what was not sealed yet: npx farebox ledger seal\nThen check it: npx farebox ledger verify`,
   }
 }
 

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type pg from 'pg'
 import { type AccountId, newId } from '../../kernel/ids.ts'
 import type { ResellerRail } from '../../money/payments/rails.ts'
+import { commitmentOf } from '../../platform/vault/commitment.ts'
 import type { Vault } from '../../platform/vault/seal.ts'
 import {
   type BotCredentials,
@@ -19,6 +20,9 @@ export type ResellerGateway = {
   readonly reference: string
 } & GatewayCredentials
 
+/** Credentials that were stored, and what commits to them as they are sealed. */
+export type Stored<Ref> = Ref & { readonly commitment: string }
+
 export type ResellerBot = { readonly resellerId: AccountId; readonly reference: string } & BotCredentials
 
 type Row = {
@@ -31,8 +35,12 @@ type Row = {
 /** The vault of resellers' credentials. What was stored under a reference never changes. */
 export type ResellerCredentials = {
   /** Seals and stores; it takes effect once a `GatewaySet` names the reference. */
-  storeGateway(reseller: AccountId, rail: ResellerRail, credentials: GatewayCredentials): Promise<GatewayRef>
-  storeBot(reseller: AccountId, credentials: BotCredentials): Promise<BotRef>
+  storeGateway(
+    reseller: AccountId,
+    rail: ResellerRail,
+    credentials: GatewayCredentials,
+  ): Promise<Stored<GatewayRef>>
+  storeBot(reseller: AccountId, credentials: BotCredentials): Promise<Stored<BotRef>>
   /** Drops what no event came to name. */
   drop(reference: string): Promise<void>
   /**
@@ -58,7 +66,7 @@ export const createResellerCredentials = ({
 }): ResellerCredentials => {
   const kept = new LRUCache<string, ResellerGateway | ResellerBot>({ max: maxKept })
 
-  const store = async (row: Omit<Row, 'sealed'>, secrets: object): Promise<string> => {
+  const store = async (row: Omit<Row, 'sealed'>, secrets: object) => {
     const reference = newId<string>('crd', row.reseller_id)
     const sealed = vault.seal(Buffer.from(JSON.stringify(secrets)), contextOf(reference, row))
     await pool.query(
@@ -66,7 +74,8 @@ export const createResellerCredentials = ({
        values ($1::text, $2::text, $3::text, $4::text, $5::bytea)`,
       [reference, row.reseller_id, row.purpose, row.provider, sealed],
     )
-    return reference
+    const committed = { what: 'reseller-credentials', id: reference, owner: row.reseller_id }
+    return { reference, commitment: commitmentOf(committed, sealed) }
   }
 
   const find = async (reference: string): Promise<ResellerGateway | ResellerBot | null> => {
@@ -92,10 +101,10 @@ export const createResellerCredentials = ({
 
   return {
     async storeGateway(reseller_id, rail, { provider, ...secrets }) {
-      return { provider, reference: await store({ reseller_id, purpose: rail, provider }, secrets) }
+      return { provider, ...(await store({ reseller_id, purpose: rail, provider }, secrets)) }
     },
     async storeBot(reseller_id, { provider, ...secrets }) {
-      return { provider, reference: await store({ reseller_id, purpose: 'bot', provider }, secrets) }
+      return { provider, ...(await store({ reseller_id, purpose: 'bot', provider }, secrets)) }
     },
     async drop(reference) {
       await pool.query('delete from vault.reseller_credentials where reference = $1::text', [reference])

@@ -17,6 +17,9 @@ export const maxRetailMicros = 10_000_000_000
 /** Prices of one reseller. */
 const maxRetailPrices = 5_000
 
+/** What commits to the credentials as they are sealed. */
+type Committed = { readonly commitment?: string }
+
 /** What an operator changes of a reseller; what is left out stays. Null takes a thing away. */
 export type TermsChange = {
   readonly discountBp?: number
@@ -24,8 +27,8 @@ export type TermsChange = {
   /** Product ids, old ones too; null: every product. */
   readonly sellable?: readonly string[] | null
   readonly shop?: Partial<Shop>
-  readonly gateway?: { readonly rail: ResellerRail; readonly to: GatewayRef | null }
-  readonly bot?: BotRef | null
+  readonly gateway?: { readonly rail: ResellerRail; readonly to: (GatewayRef & Committed) | null }
+  readonly bot?: (BotRef & Committed) | null
   readonly retail?: {
     readonly productId: string
     /** Alpha-3; for dedicated IPs one or more, else none. */
@@ -159,7 +162,7 @@ const gatewayEvents = (
   return terms.gateways[rail] === null ? [] : [{ type: 'GatewayRemoved', data: { rail } }]
 }
 
-const botEvents = (terms: Terms, bot: BotRef | null): readonly TermsEvent[] => {
+const botEvents = (terms: Terms, bot: (BotRef & Committed) | null): readonly TermsEvent[] => {
   if (bot !== null) return [{ type: 'MessagingBotSet', data: bot }]
   return terms.bot === null ? [] : [{ type: 'MessagingBotRemoved', data: {} }]
 }

@@ -1,5 +1,6 @@
 import { providers, resellerRails } from '../../money/payments/rails.ts'
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { commitment } from '../../terms/commitment.ts'
 import { exactly, list, micros, oneOf, orNull, type ShapeValue, text, whole } from '../../terms/fields.ts'
 
 /** A `terms-{reseller}` stream: what a reseller pays, asks and shows. Credentials stand in the vault, under `reference`. */
@@ -27,6 +28,7 @@ export type Shop = ShapeValue<typeof shopFields>
 
 const rail = oneOf(resellerRails, 'what it serves')
 const reference = text('names the credentials in the vault')
+const committed = { reference, commitment: commitment('the sealed credentials') }
 
 export const discountChanged = fact('DiscountChanged', {
   stream,
@@ -71,7 +73,7 @@ export const shopChanged = fact('ShopChanged', {
 export const gatewaySet = fact('GatewaySet', {
   stream,
   means: "Customers pay on the reseller's own gateway.",
-  fields: { rail, provider: oneOf(providers, 'whose'), reference },
+  fields: { rail, provider: oneOf(providers, 'whose'), ...committed },
 })
 export const gatewayRemoved = fact('GatewayRemoved', {
   stream,
@@ -81,7 +83,7 @@ export const gatewayRemoved = fact('GatewayRemoved', {
 export const messagingBotSet = fact('MessagingBotSet', {
   stream,
   means: "Customers are told by the reseller's bot.",
-  fields: { provider: exactly('telegram', 'of the bot'), reference },
+  fields: { provider: exactly('telegram', 'of the bot'), ...committed },
 })
 export const messagingBotRemoved = fact('MessagingBotRemoved', {
   stream,

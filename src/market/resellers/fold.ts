@@ -59,13 +59,13 @@ export const evolveTerms = (terms: Terms, event: TermsEvent): Terms => {
     case 'ShopChanged':
       return { ...terms, shop: event.data }
     case 'GatewaySet': {
-      const { rail, ...ref } = event.data
-      return { ...terms, gateways: { ...terms.gateways, [rail]: ref } }
+      const { rail, provider, reference } = event.data
+      return { ...terms, gateways: { ...terms.gateways, [rail]: { provider, reference } } }
     }
     case 'GatewayRemoved':
       return { ...terms, gateways: { ...terms.gateways, [event.data.rail]: null } }
     case 'MessagingBotSet':
-      return { ...terms, bot: event.data }
+      return { ...terms, bot: { provider: event.data.provider, reference: event.data.reference } }
     case 'MessagingBotRemoved':
       return { ...terms, bot: null }
     default:

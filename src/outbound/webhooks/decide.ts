@@ -29,6 +29,8 @@ export const decideRegistration = (
     readonly events: Subscription
     readonly urlId: string
     readonly secretId: string
+    readonly urlCommitment?: string
+    readonly secretCommitment?: string
   },
 ): EndpointDecision =>
   isFull(state) || state.size >= maxEndpoints
@@ -38,6 +40,8 @@ export const decideRegistration = (
 export type EndpointChange = {
   readonly events?: Subscription | undefined
   readonly urlId?: string | undefined
+  /** Goes with the URL. */
+  readonly urlCommitment?: string
   readonly status?: EndpointStatus | undefined
 }
 
@@ -47,7 +51,7 @@ const sameEvents = (a: Subscription, b: Subscription): boolean => JSON.stringify
 export const decideChange = (
   state: EndpointsState,
   { endpointId, accountId }: EndpointRef,
-  { events, urlId, status }: EndpointChange,
+  { events, urlId, urlCommitment, status }: EndpointChange,
 ): EndpointDecision => {
   const endpoint = state.get(endpointId)
   if (!endpoint) return refused('not_found')
@@ -55,7 +59,11 @@ export const decideChange = (
   if (enabled && isFull(state)) return refused('webhook_limit_reached')
   const change = {
     ...(events !== undefined && !sameEvents(events, endpoint.events) && { events }),
-    ...(urlId !== undefined && { urlId, previousUrlId: endpoint.urlId }),
+    ...(urlId !== undefined && {
+      urlId,
+      previousUrlId: endpoint.urlId,
+      ...(urlCommitment !== undefined && { urlCommitment }),
+    }),
     ...(status !== undefined && status !== endpoint.status && { status }),
   }
   if (Object.keys(change).length === 0) return decided()
@@ -75,7 +83,7 @@ export const decideDisabling = (state: EndpointsState, ref: EndpointRef, why: Di
 /** Refusal: `not_found`. */
 export const decideRotation = (
   state: EndpointsState,
-  { secretId, ...ref }: EndpointRef & { readonly secretId: string },
+  { secretId, ...ref }: EndpointRef & { readonly secretId: string; readonly secretCommitment?: string },
   nowMs: number,
 ): EndpointDecision => {
   const endpoint = state.get(ref.endpointId)

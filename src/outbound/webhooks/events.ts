@@ -1,4 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
+import { commitment } from '../../terms/commitment.ts'
 import { anyId, id, list, objectOf, oneOf, orAbsent, orNull, text, time, whole } from '../../terms/fields.ts'
 import { webhookEvents } from './event-names.ts'
 
@@ -18,11 +19,13 @@ const events = orNull(
 )
 const urlId = text('names the URL in the vault')
 const secretId = text('names the secret in the vault')
+const urlCommitment = commitment('the sealed URL')
+const secretCommitment = commitment('the sealed secret')
 
 export const endpointRegistered = fact('EndpointRegistered', {
   stream: ofEndpoints,
   means: 'A receiver is told of events from here on.',
-  fields: { ...named, events, urlId, secretId },
+  fields: { ...named, events, urlId, secretId, urlCommitment, secretCommitment },
 })
 export type EndpointRegistered = EventOf<typeof endpointRegistered>
 
@@ -33,6 +36,7 @@ export const endpointChanged = fact('EndpointChanged', {
     ...named,
     events: orAbsent(events),
     urlId: orAbsent(urlId),
+    urlCommitment,
     previousUrlId: orAbsent(text('the former URL, where there is a new one: it is erased soon')),
     status: orAbsent(oneOf(['active', 'disabled'], 'whether it is sent to')),
   },
@@ -70,6 +74,7 @@ export const secretRotated = fact('SecretRotated', {
   fields: {
     ...named,
     secretId,
+    secretCommitment,
     previousSecretId: text('the former one'),
     previousUntil: time('the former one signs beside it until then'),
   },

@@ -27,7 +27,7 @@ import {
 } from './fold.ts'
 import { deliveryIdOf } from './reactor/enqueue.ts'
 import { newSecret } from './signature.ts'
-import type { WebhookValues } from './vault.ts'
+import type { KeptValue, WebhookValues } from './vault.ts'
 
 export type WebhookResult<Made = object> = Result<EndpointRefusal, Made>
 
@@ -71,6 +71,12 @@ export type Webhooks = {
   disable(place: Place, why: Disabling, cause: Cause): Promise<void>
 }
 
+const urlIn = ({ valueId, commitment }: KeptValue) => ({ urlId: valueId, urlCommitment: commitment })
+const secretIn = ({ valueId, commitment }: KeptValue) => ({
+  secretId: valueId,
+  secretCommitment: commitment,
+})
+
 export const createWebhooks = (deps: {
   readonly runner: CommandRunner
   readonly values: WebhookValues
@@ -93,11 +99,11 @@ export const createWebhooks = (deps: {
   const withValues = async <Made>(
     endpointId: string,
     texts: readonly string[],
-    use: (valueIds: readonly string[]) => Promise<WebhookResult<Made>>,
+    use: (kept: readonly KeptValue[]) => Promise<WebhookResult<Made>>,
   ): Promise<WebhookResult<Made>> => {
-    const valueIds = texts.length === 0 ? [] : await values.keep(endpointId, texts)
-    const result = await use(valueIds)
-    if (result.outcome === 'refused' && valueIds.length > 0) await values.drop(valueIds)
+    const kept = texts.length === 0 ? [] : await values.keep(endpointId, texts)
+    const result = await use(kept)
+    if (result.outcome === 'refused' && kept.length > 0) await values.drop(kept.map(({ valueId }) => valueId))
     return result
   }
 
@@ -124,18 +130,24 @@ export const createWebhooks = (deps: {
     register: async ({ accountId, url, events }, cause) => {
       const endpointId = newId<string>('whs', accountId)
       const secret = newSecret()
-      const result = await withValues(endpointId, [url, secret], ([urlId, secretId]) =>
+      const result = await withValues(endpointId, [url, secret], ([keptUrl, keptSecret]) =>
         decideOn('register-webhook', { accountId }, cause, (state) =>
-          decideRegistration(state, { endpointId, accountId, events, urlId: urlId!, secretId: secretId! }),
+          decideRegistration(state, {
+            endpointId,
+            accountId,
+            events,
+            ...urlIn(keptUrl!),
+            ...secretIn(keptSecret!),
+          }),
         ),
       )
       return result.outcome === 'done' ? { ...result, endpointId, secret } : result
     },
 
     change: (place, { url, events, status }, cause) =>
-      withValues(place.endpointId, url === undefined ? [] : [url], ([urlId]) =>
+      withValues(place.endpointId, url === undefined ? [] : [url], ([kept]) =>
         decideOn('change-webhook', place, cause, (state) =>
-          decideChange(state, place, { events, status, urlId }),
+          decideChange(state, place, { events, status, ...(kept && urlIn(kept)) }),
         ),
       ),
 
@@ -147,9 +159,9 @@ export const createWebhooks = (deps: {
 
     rotateSecret: async (place, cause) => {
       const secret = newSecret()
-      const result = await withValues(place.endpointId, [secret], ([secretId]) =>
+      const result = await withValues(place.endpointId, [secret], ([kept]) =>
         decideOn('rotate-webhook-secret', place, cause, (state, nowMs) =>
-          decideRotation(state, { ...place, secretId: secretId! }, nowMs),
+          decideRotation(state, { ...place, ...secretIn(kept!) }, nowMs),
         ),
       )
       if (result.outcome === 'refused') return result

@@ -1,11 +1,15 @@
 import type pg from 'pg'
 import { newId } from '../../kernel/ids.ts'
+import { commitmentOf } from '../../platform/vault/commitment.ts'
 import type { Vault } from '../../platform/vault/seal.ts'
+
+/** A value that was kept: its id, and what commits to it as it is sealed. */
+export type KeptValue = { readonly valueId: string; readonly commitment: string }
 
 /** The URLs and secrets of endpoints, sealed, each under an id of its own that never means anything else. */
 export type WebhookValues = {
-  /** Keeps values of an endpoint and gives their ids. They make nothing exist: the log says which ones count. */
-  keep(endpointId: string, values: readonly string[]): Promise<readonly string[]>
+  /** Keeps values of an endpoint and gives their ids, in order. They make nothing exist: the log says which ones count. */
+  keep(endpointId: string, values: readonly string[]): Promise<readonly KeptValue[]>
   /** The texts by id; erased ones are missing. */
   read(valueIds: readonly string[]): Promise<ReadonlyMap<string, string>>
   open(valueId: string, sealed: Buffer): string
@@ -35,7 +39,10 @@ export const createWebhookValues = ({
                select value_id, $1::text, sealed from unnest($2::text[], $3::bytea[]) as v (value_id, sealed)`,
         values: [endpointId, ids, sealed],
       })
-      return ids
+      return ids.map((id, index) => ({
+        valueId: id,
+        commitment: commitmentOf({ what: 'webhook-value', id, owner: endpointId }, sealed[index]!),
+      }))
     },
     read: async (valueIds) => {
       const { rows } = await pool.query<{ value_id: string; sealed: Buffer }>({

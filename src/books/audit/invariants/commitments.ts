@@ -1,5 +1,7 @@
 import type { ReadModel, Table } from '../../../../projections/engine/read-model.ts'
 import type { AccountEvent } from '../../../market/accounts/events.ts'
+import type { TermsEvent } from '../../../market/resellers/events.ts'
+import type { EndpointEvent } from '../../../outbound/webhooks/events.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { Committed } from '../../../platform/vault/commitment.ts'
 
@@ -23,10 +25,22 @@ export const commitmentsTable: Table<CommitmentRow> = {
   appendOnly: true,
 }
 
-type Known = RecordedEvent<AccountEvent>
+type Known = RecordedEvent<AccountEvent | TermsEvent | EndpointEvent>
 
 /** Behind the first dash of a stream's name. */
 const ownerOf = ({ stream }: RecordedEvent): string => stream.slice(stream.indexOf('-') + 1)
+
+type OfEndpoint = { readonly endpointId: string }
+const valueOf = ({ endpointId }: OfEndpoint, id: string, digest: string | undefined): Named => ({
+  what: 'webhook-value',
+  id,
+  owner: endpointId,
+  digest: digest ?? null,
+})
+const url = (of: OfEndpoint & { readonly urlId: string; readonly urlCommitment?: string }): Named =>
+  valueOf(of, of.urlId, of.urlCommitment)
+const secret = (of: OfEndpoint & { readonly secretId: string; readonly secretCommitment?: string }): Named =>
+  valueOf(of, of.secretId, of.secretCommitment)
 
 const namedBy = (event: Known): readonly Named[] => {
   switch (event.type) {
@@ -34,6 +48,17 @@ const namedBy = (event: Known): readonly Named[] => {
       const { keyId, commitment = null } = event.data
       return [{ what: 'api-key', id: keyId, owner: ownerOf(event), digest: commitment }]
     }
+    case 'GatewaySet':
+    case 'MessagingBotSet': {
+      const { reference, commitment = null } = event.data
+      return [{ what: 'reseller-credentials', id: reference, owner: ownerOf(event), digest: commitment }]
+    }
+    case 'EndpointRegistered':
+      return [url(event.data), secret(event.data)]
+    case 'EndpointChanged':
+      return event.data.urlId === undefined ? [] : [url({ ...event.data, urlId: event.data.urlId })]
+    case 'SecretRotated':
+      return [secret(event.data)]
     default:
       return []
   }
@@ -42,7 +67,7 @@ const namedBy = (event: Known): readonly Named[] => {
 /** What events commit to, of what stands in the vault: every event for itself, so that none takes another's back. */
 export const commitmentRules: ReadModel = {
   name: 'audit-commitments',
-  version: 1,
+  version: 2,
   tables: [commitmentsTable],
   reads: () => [],
   apply: (event, rows) => {

@@ -5,7 +5,8 @@ import { violate } from './violation.ts'
 
 type PlanRow = { plan_id: string; total_bytes: number | null; used_bytes: number }
 
-const plansTable: Table<PlanRow> = {
+/** What the log says of each plan; the counters of traffic are held against it, too. */
+export const plansTable: Table<PlanRow> = {
   name: 'audit_plans',
   columns: {
     plan_id: { type: 'text' },

@@ -14,6 +14,7 @@ export type Check =
   | 'periods'
   | 'vault'
   | 'verifications'
+  | 'traffic'
   | 'append-only'
   | 'guards'
   | 'projections'
@@ -138,6 +139,7 @@ const checks: readonly Check[] = [
   'periods',
   'vault',
   'verifications',
+  'traffic',
   'append-only',
   'guards',
   'projections',

@@ -1,11 +1,12 @@
 import type pg from 'pg'
+import { trafficTable } from './traffic-check.ts'
 import { vaultTables } from './vault-check.ts'
 
 /** Tables a verification does not look into, by schema, each list in the order of its names. */
 export type Outside = Readonly<Record<'engine' | 'vault' | 'work', readonly string[]>>
 
 /** They are held against the log; everything else in these schemas is not. */
-const checked: readonly string[] = ['work.event_digests', ...vaultTables]
+const checked: readonly string[] = ['work.event_digests', 'work.verifications', trafficTable, ...vaultTables]
 
 /** What lies outside of every verification, as this database has it: a table that a migration adds is named without a change here. */
 export const readOutside = async (pool: pg.Pool): Promise<Outside> => {

@@ -1,5 +1,7 @@
 import type pg from 'pg'
+import type { AccountId } from '../../../kernel/ids.ts'
 import { commitmentSql } from '../../../platform/vault/commitment.ts'
+import type { CustomerIdOf } from '../../../terms/own-id.ts'
 import { commitmentsTable } from '../invariants/commitments.ts'
 import type { Findings } from './finding.ts'
 import { type PlaceRow, toPlace } from './places.ts'
@@ -26,10 +28,28 @@ const sources: readonly Source[] = [
     salted: 'v.salt || v.hash',
     holds: 'another hash, account or salt',
   },
+  {
+    what: 'webhook-value',
+    table: 'vault.webhook_values',
+    id: 'value_id',
+    owner: 'endpoint_id',
+    salted: 'v.sealed',
+    holds: 'another URL, secret or endpoint',
+  },
+  {
+    what: 'reseller-credentials',
+    table: 'vault.reseller_credentials',
+    id: 'reference',
+    owner: 'reseller_id',
+    salted: 'v.sealed',
+    holds: 'other credentials, or another reseller,',
+  },
 ]
 
+const customersTable = 'vault.customers'
+
 /** The tables that are held against the log. */
-export const vaultTables: readonly string[] = sources.map(({ table }) => table)
+export const vaultTables: readonly string[] = [...sources.map(({ table }) => table), customersTable]
 
 /** The rows of one table of the vault that events of the log name. */
 export type VaultSummary = {
@@ -61,7 +81,7 @@ export const checkVault = async (
     })
     const differing = await client.query<PlaceRow & { committed_id: string }>(
       `select e.*, c.id as committed_id
-         from ${committed} c join ${table} v on v.${id} = c.id join ${schema}.event_places e using (position)
+         from ${committed} c join ${table} v on v.${id} collate "C" = c.id join ${schema}.event_places e using (position)
         where c.what = $1::text and c.digest is not null and ${digest} is distinct from c.digest
         order by e.ordinal limit ${limit}`,
       [what],
@@ -77,10 +97,45 @@ export const checkVault = async (
       `select count(*) filter (where v.${id} is not null and c.digest is not null) as checked,
               count(*) filter (where v.${id} is not null and c.digest is null) as uncommitted,
               count(*) filter (where v.${id} is null and c.digest is not null) as erased
-         from ${committed} c left join ${table} v on v.${id} = c.id where c.what = $1::text`,
+         from ${committed} c left join ${table} v on v.${id} collate "C" = c.id where c.what = $1::text`,
       [what],
     )
     summaries.push({ table, ...counted.rows[0]! })
   }
   return summaries
+}
+
+const pageRows = 5_000
+
+/**
+ * Holds the resellers' own ids of customers against the ids that events have: these are made of them by a secret, so that
+ * a changed one no longer comes to the id of its row (src/market/customers/identity.ts).
+ */
+export const checkCustomers = async (
+  client: pg.ClientBase,
+  idOf: CustomerIdOf,
+  findings: Findings,
+): Promise<VaultSummary> => {
+  let [after, checked] = ['', 0]
+  for (;;) {
+    const { rows } = await client.query<{ customer_id: string; account_id: AccountId; ref: string }>(
+      `select customer_id, account_id, ref from ${customersTable}
+        where customer_id > $1::text and ref is not null order by customer_id limit ${pageRows}`,
+      [after],
+    )
+    for (const { customer_id, account_id, ref } of rows)
+      if (idOf(account_id, ref) !== customer_id)
+        findings.add({
+          where: 'log',
+          check: 'vault',
+          problem: `${customersTable} holds another reference, or another reseller, for ${customer_id} than the id was made of`,
+        })
+    checked += rows.length
+    after = rows.at(-1)?.customer_id ?? after
+    if (rows.length < pageRows) break
+  }
+  const { rows } = await client.query<{ erased: number }>(
+    `select count(*) as erased from ${customersTable} where ref is null`,
+  )
+  return { table: customersTable, checked, uncommitted: 0, erased: rows[0]!.erased }
 }

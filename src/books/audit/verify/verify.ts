@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { ReadModelGroup } from '../../../../projections/engine/read-model.ts'
 import type { Clock } from '../../../kernel/clock.ts'
 import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts'
+import type { CustomerIdOf } from '../../../terms/own-id.ts'
 import { createDigestStore } from '../digest-store.ts'
 import type { LogSealed } from '../events.ts'
 import { rules } from '../invariants/rules.ts'
@@ -17,7 +18,8 @@ import { createRederivation, type GroupSummary, type Rederivation } from './rede
 import { openScratch } from './scratch.ts'
 import { createSealCheck, type SealSummary } from './seal-check.ts'
 import { createSequenceCheck } from './sequence-check.ts'
-import { checkVault, type VaultSummary } from './vault-check.ts'
+import { createTrafficCheck, type UnloggedTraffic } from './traffic-check.ts'
+import { checkCustomers, checkVault, type VaultSummary } from './vault-check.ts'
 import { readViolations } from './violations.ts'
 
 export type VerifyPhase = 'log' | 'order' | 'projections'
@@ -41,6 +43,7 @@ export type VerifyResult = {
   readonly vault: readonly VaultSummary[]
   /** The verifications before this one. */
   readonly runs: RunsChain
+  readonly unloggedTraffic: UnloggedTraffic
   readonly groups: readonly GroupSummary[]
   /** In the order of the log, at most a hundred of each check; empty when nothing is wrong. */
   readonly findings: readonly Finding[]
@@ -60,6 +63,8 @@ export type VerifyOptions = {
   /** The key that must have signed. */
   readonly publicKey: string
   readonly exported: readonly LogSealed['data'][] | null
+  /** Makes the ids of customers; left out: the resellers' own ids of them are not checked. */
+  readonly customerIdOf?: CustomerIdOf
   /** What was recorded later than it reads is of the future. Left out: only the seals tell of that. */
   readonly clock?: Clock
   readonly onProgress?: (progress: VerifyProgress) => void
@@ -97,6 +102,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       gapless: logInPostgres,
       clock,
     })
+    const traffic = await createTrafficCheck({ client: placesSession.client, schema, log, findings })
     const rulesSession = await scratch.session()
     const poisons = createPoisons()
     const kept = await createDerivation(rulesSession, schema, rules, (poison) => poisons.ofRules(poison))
@@ -170,7 +176,10 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     const { streams } = await sequence.end(events)
     await kept.written()
     await readViolations(placesSession.client, schema, findings)
-    const vault = await checkVault(placesSession.client, schema, findings)
+    const vault = [...(await checkVault(placesSession.client, schema, findings))]
+    if (options.customerIdOf !== undefined)
+      vault.push(await checkCustomers(placesSession.client, options.customerIdOf, findings))
+    const unloggedTraffic = await traffic.end()
     const runs = await checkRuns(pool)
     for (const problem of runs.findings) findings.add({ where: 'log', check: 'verifications', problem })
     if (logInPostgres) await checkAppendOnly(pool, findings)
@@ -188,6 +197,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       seals: sealed,
       vault,
       runs,
+      unloggedTraffic,
       groups: compared,
       findings: findings.list(),
       findingCount: findings.count,

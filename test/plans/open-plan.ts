@@ -1,0 +1,25 @@
+import type { AccountId, PlanId } from '../../src/kernel/ids.ts'
+import { decidePlanOrder } from '../../src/market/plans/decide.ts'
+import { planFold } from '../../src/market/plans/fold.ts'
+import type { CommandRunner } from '../../src/platform/eventstore/commands/command.ts'
+import { planStream } from '../../src/terms/streams.ts'
+import { planOrder } from '../support/world.ts'
+
+const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
+
+/** A plan that holds so much traffic, alone in its stream: nothing was ordered or paid. */
+export const openPlan = async (runner: CommandRunner, name: string, bytes: number): Promise<PlanId> => {
+  const planId = `pln_${name}` as PlanId
+  const order = planOrder(`ord_${name}`, { planId, bytes, accountId: 'acc_buyer' as AccountId })
+  const stream = planStream(planId)
+  await runner.run({
+    name: 'open-plan',
+    streams: { plan: { stream, fold: planFold } },
+    decide: ({ plan }, { nowMs }) => ({
+      appends: [{ stream, events: decidePlanOrder(plan, order, nowMs).events }],
+      answer: null,
+    }),
+    ...cause,
+  })
+  return planId
+}
