@@ -104,7 +104,8 @@ describe('farebox ledger witness', () => {
       ['delete from work.event_digests'],
     )
     await fold()
-    assert.equal((await run('ledger', 'verify')).code, 0, 'nothing in the log says that there was more')
+    const alone = await run('ledger', 'verify', '--max-unsealed', '50')
+    assert.equal(alone.code, 0, `nothing in the log says that there was more: ${alone.err}`)
     for (const { access, args } of [...kept, { access: {}, args: byWitness }]) {
       const { code, err } = await runWith(access, 'ledger', 'verify', ...args)
       assert.equal(code, 1, `${args.join(' ')}: ${err}`)
