@@ -31,16 +31,16 @@ type Known = RecordedEvent<AccountEvent | TermsEvent | EndpointEvent>
 const ownerOf = ({ stream }: RecordedEvent): string => stream.slice(stream.indexOf('-') + 1)
 
 type OfEndpoint = { readonly endpointId: string }
-const valueOf = ({ endpointId }: OfEndpoint, id: string, digest: string | undefined): Named => ({
+const endpointValue = ({ endpointId }: OfEndpoint, id: string, digest: string | undefined): Named => ({
   what: 'webhook-value',
   id,
   owner: endpointId,
   digest: digest ?? null,
 })
 const url = (of: OfEndpoint & { readonly urlId: string; readonly urlCommitment?: string }): Named =>
-  valueOf(of, of.urlId, of.urlCommitment)
+  endpointValue(of, of.urlId, of.urlCommitment)
 const secret = (of: OfEndpoint & { readonly secretId: string; readonly secretCommitment?: string }): Named =>
-  valueOf(of, of.secretId, of.secretCommitment)
+  endpointValue(of, of.secretId, of.secretCommitment)
 
 const namedBy = (event: Known): readonly Named[] => {
   switch (event.type) {
