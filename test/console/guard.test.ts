@@ -20,7 +20,8 @@ import {
 import { startService } from '../support/service.ts'
 
 // What pages say of themselves needs nothing behind them.
-const pages = consolePages(new Proxy({}, { get: () => ({}) }) as never)
+const nothing: object = new Proxy(() => 0, { get: () => nothing, apply: () => 0 })
+const pages = consolePages(nothing as never)
 
 const operator = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
 
