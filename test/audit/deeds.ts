@@ -10,11 +10,11 @@ import { allEvents, appendEach, auditWorld, everyKind, tamper } from './world.ts
 export type Facts = any
 
 /**
- * What somebody does to the log, past the service: an event with other data (or of another type), one that is gone, or one
- * more at the end.
+ * What somebody does to the log, past the service: an event with other data (or type, or some other metadata), one that is
+ * gone, or one more at the end.
  */
 export type Deed =
-  | { readonly change: StoredEvent; readonly type?: string; readonly data: Facts }
+  | { readonly change: StoredEvent; readonly type?: string; readonly data?: Facts; readonly metadata?: Facts }
   | { readonly remove: StoredEvent }
   | { readonly add: StoredEvent; readonly stream?: string; readonly data: Facts }
 
@@ -54,11 +54,18 @@ const restore = [
 ] as const
 
 const statementOf = (deed: Deed): readonly [string, unknown[]] => {
-  if ('change' in deed)
+  if ('change' in deed) {
+    const { change, type = change.type, data = dataOf(change), metadata = {} } = deed
     return [
-      'update log.events set data = $2, type = $3 where position = $1',
-      [deed.change.position, JSON.stringify(deed.data), deed.type ?? deed.change.type],
+      'update log.events set data = $2, type = $3, metadata = $4 where position = $1',
+      [
+        change.position,
+        JSON.stringify(data),
+        type,
+        JSON.stringify({ ...JSON.parse(change.metadata), ...metadata }),
+      ],
     ]
+  }
   if ('remove' in deed) return ['delete from log.events where position = $1', [deed.remove.position]]
   const { stream, type } = deed.add
   return [

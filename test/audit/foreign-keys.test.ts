@@ -12,7 +12,7 @@ import { sealStream } from '../../src/terms/streams.ts'
 import { allEvents, appendEach, auditWorld, everyKind, tamper, testKey } from './world.ts'
 
 const [genuine, foreign] = [testKey(1), testKey(2)]
-const at = '2026-12-25T00:00:00.000Z'
+const at = '2026-10-27T00:00:00.000Z'
 
 type Unsigned = Pick<LogSealed['data'], 'throughOrdinal' | 'throughEventId' | 'digest'>
 

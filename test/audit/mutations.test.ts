@@ -327,7 +327,7 @@ describe('of the read tables', () => {
     const { actor } = JSON.parse(debit.metadata)
     const metadata = JSON.stringify({ ...JSON.parse(last.metadata), actor })
     const scrapeId = scrapeIdOf(accountId, 'open')
-    const called = { platform: 'tiktok', operation: 'profile', keyId: 'key_open' }
+    const called = { platform: 'tiktok', operation: 'profile', keyId: 'key_golden' }
     const fresh = (
       stream: StoredEvent['stream'],
       revision: number,

@@ -1,5 +1,5 @@
 import { isoTime } from '../../src/kernel/clock.ts'
-import type { AccountId, DepositId } from '../../src/kernel/ids.ts'
+import type { AccountId, DepositId, KeyId } from '../../src/kernel/ids.ts'
 import { accountFold } from '../../src/market/accounts/fold.ts'
 import { decideAwaiting, decideCancellation } from '../../src/market/orders/awaited.ts'
 import { cancelReasonOf } from '../../src/money/deposits/cancel-reason.ts'
@@ -78,7 +78,12 @@ export const makeDeposits = (history: History, accountId: AccountId): void => {
   const awaited = (orderId: string, depositId: string): DepositDetails => {
     const order = priced(
       history,
-      planOrder(orderId, { accountId, method: 'card', createdAt: isoTime(now()) }),
+      planOrder(orderId, {
+        accountId,
+        keyId: 'key_golden' as KeyId,
+        method: 'card',
+        createdAt: isoTime(now()),
+      }),
     )
     const details = openDeposit(history, depositId, { accountId, pending: { order } })
     write(decideAwaiting(states(order), { order, depositId }).appends)

@@ -47,7 +47,7 @@ const isp = stockStream('isp-static', 'USA')
 
 /** Every kind of event that the service writes, by the decisions that write them where there are some. */
 export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
-  const history = createHistory(Date.parse('2026-11-21T00:00:00.000Z'))
+  const history = createHistory(Date.parse('2026-07-21T00:00:00.000Z'))
   const { write, fact, state, now, wait } = history
   const acts = createActs(history)
   const { move, place, complete, refund } = acts
@@ -67,7 +67,13 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   const keyId = 'key_golden' as KeyId
   const commitment = 'c0ffee00'.repeat(8)
   const free = { name: null, expiresAtMs: null, networks: null, commitment }
-  const issue = { keyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_abcd', ...free } as const
+  const issue = {
+    keyId,
+    scopes: ['buy', 'scrape'],
+    dailyCapCents: null,
+    displayPrefix: 'fbx_abcd',
+    ...free,
+  } as const
   const held = { name: 'shop', expiresAtMs: now() + 90 * 86_400_000, networks: ['203.0.113.0/24'] }
   for (const id of [buyer, reseller])
     onAccount(id, (s) => accounts.decideCreation(s, { accountId: id, reseller: id === reseller }))
@@ -119,7 +125,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   })
   fact(addressStream('198.18.0.9'), { type: 'AddressRetired', data: { ip: '198.18.0.9', reason: 'listed' } })
 
-  const mine = { accountId: buyer }
+  const mine = { accountId: buyer, keyId }
   const planId = planIdOfOrder('ord_golden_plan' as OrderId)
   const rentals = () => [...state(isp, stockFold).rentals.keys()] as ProxyId[]
 
@@ -182,6 +188,8 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   makeConsole(history, buyer)
   const person = { kind: 'session', subjectId: buyer, sessionId: 'ses_golden_link', method: 'link' } as const
   history.by(person, () => place(planOrder('ord_golden_person', { ...mine, keyId: null })))
+  const byKey = { kind: 'key', accountId: buyer, keyId } as const
+  history.by(byKey, () => place(planOrder('ord_golden_key', mine)))
   makeResale(history, acts)
   makeDeposits(history, buyer)
   makeSubscriptions(history, acts, buyer)

@@ -89,7 +89,7 @@ export const makeOperations = ({ written, write, fact, state, now }: History): v
   fact(exitsStream, ...decideState(exits(), ['us-dal-1'], 'drained').events)
   fact(exitsStream, ...decideState(exits(), ['v6'], 'removed').events)
 
-  const period = '2026-11' as Period
+  const period = '2026-07' as Period
   const month = () => state(periodStream(period), periodFold)
   write(decideCutOff(month(), period, now()).appends)
   const closed = {

@@ -1,4 +1,5 @@
-import type { AccountId, CustomerId, DepositId } from '../../src/kernel/ids.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
+import type { AccountId, CustomerId, DepositId, KeyId } from '../../src/kernel/ids.ts'
 import * as accounts from '../../src/market/accounts/decide.ts'
 import { accountFold } from '../../src/market/accounts/fold.ts'
 import { catalogFold } from '../../src/market/catalog/fold.ts'
@@ -25,6 +26,16 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   })
   if (creation.outcome === 'refused') throw new Error(creation.refusal.code)
   fact(accountStream(shop), ...creation.events)
+  const issue = accounts.decideIssue(
+    state(accountStream(shop), accountFold),
+    {
+      ...{ keyId: 'key_shop' as KeyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_shop' },
+      ...{ name: null, expiresAtMs: null, networks: null, commitment: 'c0ffee00'.repeat(8) },
+    },
+    now(),
+  )
+  if (issue.outcome === 'refused') throw new Error(issue.refusal.code)
+  fact(accountStream(shop), ...issue.events)
 
   const change = (wish: TermsChange): void => {
     const found = {
@@ -59,6 +70,7 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   const sold = (orderId: string, over: Partial<OrderDetails> = {}): OrderDetails => ({
     ...forCustomer(planOrder(orderId, { accountId: shop })),
     customerId,
+    keyId: 'key_shop' as KeyId,
     ...over,
   })
   place(sold('ord_golden_sold'))
@@ -74,7 +86,10 @@ export const makeResale = (history: History, { move, place, refund }: Acts): voi
   move({ ...adjustment, reference: 'cash', reason: 'payment', gateway: null, amountMicros: 60_000_000 })
 
   // Paid by the customer, and more than the reseller's wallet holds: it waits for a day.
-  const order = priced(history, sold('ord_golden_held', { quantity: 10, method: 'card' }))
+  const order = priced(
+    history,
+    sold('ord_golden_held', { quantity: 10, method: 'card', createdAt: isoTime(now()) }),
+  )
   const depositId = 'dep_golden_held' as DepositId
   write(decideAwaiting(states(order), { order, depositId }).appends)
   const found = { ...states(order), account: state(accountStream(shop), accountFold) }

@@ -1,4 +1,4 @@
-import { type AccountId, planIdOfOrder, type SubscriptionId } from '../../src/kernel/ids.ts'
+import { type AccountId, type KeyId, planIdOfOrder, type SubscriptionId } from '../../src/kernel/ids.ts'
 import { orderFold } from '../../src/market/orders/fold.ts'
 import { decideMetering } from '../../src/market/plans/decide.ts'
 import { planFold } from '../../src/market/plans/fold.ts'
@@ -27,7 +27,7 @@ export const makeSubscriptions = (history: History, { place }: Acts, accountId: 
     const planId = planIdOfOrder(orderIdOfPeriod(subscriptionId, null))
     const kind = 'order' as const
     const subscription = { subscriptionId, interval: 'month', period, periodStart } as const
-    place(planOrder(orderId, { accountId, kind, planId, subscription }))
+    place(planOrder(orderId, { accountId, keyId: 'key_golden' as KeyId, kind, planId, subscription }))
     const order = state(orderStream(orderId), orderFold)!
     fact(subscriptionStream(subscriptionId), ...decidePaid(stateOf(subscriptionId), order)!)
   }

@@ -3,7 +3,13 @@ import type { PlanEvent } from '../../../market/plans/events.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import { violate } from './violation.ts'
 
-type PlanRow = { plan_id: string; total_bytes: number | null; used_bytes: number }
+type PlanRow = {
+  plan_id: string
+  total_bytes: number | null
+  used_bytes: number
+  /** JSON: the event that opened it, as a fold takes it. */
+  activated: string
+}
 
 /** What the log says of each plan; the counters of traffic are held against it, too. */
 export const plansTable: Table<PlanRow> = {
@@ -12,6 +18,7 @@ export const plansTable: Table<PlanRow> = {
     plan_id: { type: 'text' },
     total_bytes: { type: 'bigint', nullable: true },
     used_bytes: { type: 'bigint' },
+    activated: { type: 'text' },
   },
   key: ['plan_id'],
   indexes: [],
@@ -34,7 +41,14 @@ export const planRules: ReadModel = {
     const plan = rows.get(plansTable, [planId])
     if (event.type === 'PlanActivated') {
       if (plan !== undefined) say('plan-twice', `plan ${planId} was opened before`)
-      rows.put(plansTable, { plan_id: planId, total_bytes: event.data.bytes, used_bytes: 0 })
+      const { type, data, revision, metadata } = event
+      const activated = JSON.stringify({
+        type,
+        data,
+        revision,
+        recordedAtMs: Date.parse(metadata.recordedAt),
+      })
+      rows.put(plansTable, { plan_id: planId, total_bytes: data.bytes, used_bytes: 0, activated })
       return
     }
     if (plan === undefined) {

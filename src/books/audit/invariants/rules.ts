@@ -1,8 +1,10 @@
 import type { ReadModel } from '../../../../projections/engine/read-model.ts'
 import { approvalRules } from './approvals.ts'
+import { authorityRules } from './authority.ts'
 import { capRules } from './caps.ts'
 import { commitmentRules } from './commitments.ts'
 import { decidedRules } from './decided.ts'
+import { goodsRules } from './goods.ts'
 import { marginRules } from './margins.ts'
 import { movementRules } from './movements.ts'
 import { orderRules } from './orders.ts'
@@ -35,6 +37,8 @@ export const rules: readonly ReadModel[] = [
   statementRules,
   approvalRules,
   orderRules,
+  // Before the laws of stock and plans: it looks at rentals and plans as they were.
+  goodsRules,
   marginRules,
   stockRules,
   planRules,
@@ -45,4 +49,5 @@ export const rules: readonly ReadModel[] = [
   commitmentRules,
   priceRules,
   decidedRules,
+  authorityRules,
 ]

@@ -14,7 +14,15 @@ type AddressRow = {
   available_from: string | null
 }
 
-type RentalRow = { proxy_id: string; ip: string; order_id: string; open: boolean }
+type RentalRow = {
+  proxy_id: string
+  ip: string
+  order_id: string
+  account_id: string
+  /** When it ends, as long as nothing extends it. */
+  expires_ms: number
+  open: boolean
+}
 
 const addressesTable: Table<AddressRow> = {
   name: 'audit_addresses',
@@ -29,12 +37,14 @@ const addressesTable: Table<AddressRow> = {
   indexes: [],
 }
 
-const rentalsTable: Table<RentalRow> = {
+export const rentalsTable: Table<RentalRow> = {
   name: 'audit_rentals',
   columns: {
     proxy_id: { type: 'text' },
     ip: { type: 'text' },
     order_id: { type: 'text' },
+    account_id: { type: 'text' },
+    expires_ms: { type: 'bigint' },
     open: { type: 'boolean' },
   },
   key: ['proxy_id'],
@@ -73,7 +83,7 @@ const stock = (event: Extract<Known, { type: 'AddressesStocked' }>, rows: Rows, 
 }
 
 const allocate = (event: Extract<Known, { type: 'AddressesAllocated' }>, rows: Rows, say: Say): void => {
-  const { orderId, allocations, allocatedAt } = event.data
+  const { orderId, accountId, allocations, allocatedAt, expiresAt } = event.data
   const place = placeName(event.data)
   for (const { ip, proxyId } of allocations) {
     const row = addressOf(rows, ip)
@@ -85,17 +95,29 @@ const allocate = (event: Extract<Known, { type: 'AddressesAllocated' }>, rows: R
     if (rows.get(rentalsTable, [proxyId]) !== undefined)
       say('rental-twice', `rental ${proxyId} was made before`)
     rows.put(addressesTable, { ...row, proxy_id: proxyId, available_from: null })
-    rows.put(rentalsTable, { proxy_id: proxyId, ip, order_id: orderId, open: true })
+    rows.put(rentalsTable, {
+      proxy_id: proxyId,
+      ip,
+      order_id: orderId,
+      account_id: accountId,
+      expires_ms: Date.parse(expiresAt),
+      open: true,
+    })
   }
 }
 
 const release = (event: Extract<Known, { type: 'AddressesReleased' }>, rows: Rows, say: Say): void => {
-  const { releases, availableFrom } = event.data
+  const { reason, releases, releasedAt, availableFrom } = event.data
   for (const { ip, proxyId } of releases) {
     const rental = rows.get(rentalsTable, [proxyId])
     const row = addressOf(rows, ip)
     if (rental === undefined || !rental.open || rental.ip !== ip || row.proxy_id !== proxyId)
       say('release-of-none', `${ip} has no rental ${proxyId} that runs`)
+    else if (reason === 'expired' && rental.expires_ms > Date.parse(releasedAt))
+      say(
+        'release-early',
+        `rental ${proxyId} runs until ${new Date(rental.expires_ms).toISOString()}, and expired at ${releasedAt}`,
+      )
     if (rental !== undefined) rows.put(rentalsTable, { ...rental, open: false })
     rows.put(addressesTable, { ...row, proxy_id: null, available_from: availableFrom })
   }
@@ -120,9 +142,11 @@ const replace = (event: Extract<Known, { type: 'AddressReplaced' }>, rows: Rows,
 }
 
 const extend = (event: Extract<Known, { type: 'AddressesExtended' }>, rows: Rows, say: Say): void => {
-  for (const { proxyId } of event.data.extensions)
-    if (!rows.get(rentalsTable, [proxyId])?.open)
-      say('extension-of-none', `no rental ${proxyId} runs that could be extended`)
+  for (const { proxyId, expiresAt } of event.data.extensions) {
+    const rental = rows.get(rentalsTable, [proxyId])
+    if (!rental?.open) say('extension-of-none', `no rental ${proxyId} runs that could be extended`)
+    if (rental !== undefined) rows.put(rentalsTable, { ...rental, expires_ms: Date.parse(expiresAt) })
+  }
 }
 
 const keysOf = (event: Known): { readonly ips: readonly string[]; readonly proxyIds: readonly string[] } => {

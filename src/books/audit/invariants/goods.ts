@@ -1,0 +1,225 @@
+import { Map as ImmutableMap } from 'immutable'
+import type { ReadModel, RowKey, Rows, Table } from '../../../../projections/engine/read-model.ts'
+import { canonical } from '../../../kernel/canonical.ts'
+import { arbiterOf } from '../../../market/orders/arbiter.ts'
+import type { OrderEvent } from '../../../market/orders/events.ts'
+import { decidePlanOrder } from '../../../market/plans/decide.ts'
+import type { PlanEvent } from '../../../market/plans/events.ts'
+import { planFold } from '../../../market/plans/fold.ts'
+import { decideAllocation, decideExtension } from '../../../market/stock/decide.ts'
+import type { AddressesAllocated, StockEvent } from '../../../market/stock/events.ts'
+import { stockFold } from '../../../market/stock/fold.ts'
+import type { LedgerEvent } from '../../../money/ledger/events.ts'
+import type { DomainEvent, RecordedEvent } from '../../../platform/eventstore/event.ts'
+import type { OrderDetails } from '../../../terms/order-details.ts'
+import { plansTable } from './plans.ts'
+import { staleMs } from './priced-catalog.ts'
+import { rentalsTable } from './stock.ts'
+import { violate } from './violation.ts'
+
+/** An order that was paid, until it is over. */
+type DueRow = {
+  order_id: string
+  /** JSON: the order as it was paid. */
+  paid: string
+  /** JSON: the rentals that it got; null before its arbiter answered. */
+  proxy_ids: string | null
+}
+
+const dueTable: Table<DueRow> = {
+  name: 'audit_due_goods',
+  columns: {
+    order_id: { type: 'text' },
+    paid: { type: 'text' },
+    proxy_ids: { type: 'text', nullable: true },
+  },
+  key: ['order_id'],
+  indexes: [],
+}
+
+type Given = Extract<
+  RecordedEvent<StockEvent | PlanEvent>,
+  { readonly type: 'AddressesAllocated' | 'AddressesExtended' | 'PlanActivated' | 'PlanToppedUp' }
+>
+type Known = RecordedEvent<LedgerEvent | OrderEvent> | Given
+type Say = (rule: string, problem: string) => void
+
+const orderIdIn = (recorded: RecordedEvent): string | null => {
+  const event = recorded as Known
+  switch (event.type) {
+    case 'WalletDebited':
+    case 'CustomerCharged':
+    case 'OrderCompleted':
+    case 'OrderPlaced':
+    case 'OrderPaid':
+      return event.data.order.orderId
+    case 'AddressesAllocated':
+    case 'AddressesExtended':
+    case 'PlanActivated':
+    case 'PlanToppedUp':
+    case 'OrderFulfilled':
+    case 'OrderRefunded':
+      return event.data.orderId
+    default:
+      return null
+  }
+}
+
+const planPrefix = 'plan-'
+
+/** The goods that an event gives, by itself: what a stock must have had for it. */
+const stockOf = (event: RecordedEvent<AddressesAllocated>) => {
+  const { productId, country, allocations } = event.data
+  const addresses = allocations.map(({ proxyId: _, rotationMinutes: _rotation, ...address }) => address)
+  const stocked = { type: 'AddressesStocked', data: { productId, country, addresses } } as const
+  return stockFold.evolve(stockFold.initial, { ...stocked, revision: 0, recordedAtMs: 0 })
+}
+
+/** What the order was due at that time, as its arbiter decides it; null where that refuses. */
+const dueOf = (event: Given, order: OrderDetails, rows: Rows): DomainEvent | null => {
+  switch (event.type) {
+    case 'AddressesAllocated':
+      return decideAllocation(stockOf(event), order, Date.parse(event.data.allocatedAt)).events[0] ?? null
+    case 'AddressesExtended': {
+      const rentals = order.proxyIds.flatMap((proxyId) => {
+        const row = rows.get(rentalsTable, [proxyId])
+        if (row === undefined || !row.open) return []
+        const { ip, order_id: orderId, account_id: accountId, expires_ms: expiresAtMs } = row
+        return [[proxyId, { ip, orderId, accountId, expiresAtMs }] as const]
+      })
+      const state = { ...stockFold.initial, rentals: ImmutableMap<string, (typeof rentals)[0][1]>(rentals) }
+      return decideExtension(state, order, Date.parse(event.data.extendedAt)).events[0] ?? null
+    }
+    case 'PlanActivated':
+      return decidePlanOrder(planFold.initial, order, Date.parse(event.data.startedAt)).events[0] ?? null
+    case 'PlanToppedUp': {
+      const plan = rows.get(plansTable, [event.stream.slice(planPrefix.length)])
+      if (plan === undefined) return null
+      const activated = JSON.parse(plan.activated)
+      const state = planFold.evolve(planFold.initial, activated)
+      return decidePlanOrder(state, order, Date.parse(event.metadata.recordedAt)).events[0] ?? null
+    }
+    default:
+      return event satisfies never
+  }
+}
+
+/** When the goods were given, as the event says. */
+const givenAt = ({ type, data, metadata }: Given): string => {
+  switch (type) {
+    case 'AddressesAllocated':
+      return data.allocatedAt
+    case 'AddressesExtended':
+      return data.extendedAt
+    case 'PlanActivated':
+      return data.startedAt
+    default:
+      return metadata.recordedAt
+  }
+}
+
+const rentalsIn = (event: Given): readonly string[] => {
+  if (event.type === 'AddressesAllocated') return event.data.allocations.map(({ proxyId }) => proxyId)
+  return event.type === 'AddressesExtended' ? event.data.extensions.map(({ proxyId }) => proxyId) : []
+}
+
+const same = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(canonical(one)) === JSON.stringify(canonical(other))
+
+/** The fields in which two facts differ, in words. */
+const differences = (said: object, due: object): string =>
+  [...new Set([...Object.keys(said), ...Object.keys(due)])]
+    .map((name) => [name, Reflect.get(said, name), Reflect.get(due, name)] as const)
+    .filter(([, one, other]) => !same(one, other))
+    .map(([name, one, other]) => `${name} ${shown(one)}, not ${shown(other)}`)
+    .join('; ')
+
+const shown = (value: unknown): string => {
+  const text = value === undefined ? 'none' : JSON.stringify(value)
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}
+
+const give = (event: Given, row: DueRow, rows: Rows, say: Say): void => {
+  const order = JSON.parse(row.paid) as OrderDetails
+  const { stream } = arbiterOf(order)
+  if (event.stream !== stream) say('goods-elsewhere', `order ${row.order_id} gets its goods from ${stream}`)
+  const due = dueOf(event, order, rows)
+  if (due === null || due.type !== event.type)
+    say('goods', `order ${row.order_id} paid for ${due === null ? 'nothing that could be given' : due.type}`)
+  else if (!same(due.data, event.data))
+    say(
+      'goods',
+      `it is not what order ${row.order_id} paid for: ${differences(event.data, due.data as object)}`,
+    )
+  if (Math.abs(Date.parse(givenAt(event)) - Date.parse(event.metadata.recordedAt)) > staleMs)
+    say('goods-time', `it says ${givenAt(event)} and was recorded at ${event.metadata.recordedAt}`)
+  rows.put(dueTable, { ...row, proxy_ids: JSON.stringify(rentalsIn(event)) })
+}
+
+/** The order of an order's own stream is the one that was paid. */
+const checkPaid = (row: DueRow, order: OrderDetails, say: Say): void => {
+  if (JSON.stringify(order) === row.paid) return
+  const paid = JSON.parse(row.paid) as OrderDetails
+  if (!same(paid, order))
+    say('order-changed', `it is not the order that was paid: ${differences(order, paid)}`)
+}
+
+const checkGot = (
+  row: DueRow,
+  { proxyIds, planId }: { readonly proxyIds: readonly string[]; readonly planId?: string | null },
+  say: Say,
+): void => {
+  const got = row.proxy_ids ?? '[]'
+  if (JSON.stringify(proxyIds) !== got)
+    say('goods-named', `order ${row.order_id} got ${got}, not ${JSON.stringify(proxyIds)}`)
+  const due = (JSON.parse(row.paid) as OrderDetails).planId
+  if (planId !== undefined && planId !== due)
+    say('goods-named', `order ${row.order_id} is for plan ${due ?? 'none'}, not ${planId ?? 'none'}`)
+}
+
+const isGiven = (event: Known): event is Given =>
+  event.type === 'AddressesAllocated' ||
+  event.type === 'AddressesExtended' ||
+  event.type === 'PlanActivated' ||
+  event.type === 'PlanToppedUp'
+
+/**
+ * What an order got is what the order that was paid asks for, as its arbiter decides it: so many addresses of that
+ * product, country, carrier and rotation, for so many days; the rentals that it prolongs, from their own end; so many bytes;
+ * so much speed. And the order's own stream names that order and those goods.
+ */
+export const goodsRules: ReadModel = {
+  name: 'audit-goods',
+  version: 1,
+  tables: [dueTable],
+  reads: (event): RowKey[] => {
+    const orderId = orderIdIn(event)
+    return orderId === null ? [] : [{ table: dueTable.name, key: [orderId] }]
+  },
+  apply: (recorded, rows) => {
+    const orderId = orderIdIn(recorded)
+    if (orderId === null) return
+    const event = recorded as Known
+    const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    const row = rows.get(dueTable, [orderId])
+    if (event.type === 'WalletDebited' || event.type === 'CustomerCharged') {
+      rows.put(dueTable, { order_id: orderId, paid: JSON.stringify(event.data.order), proxy_ids: null })
+      return
+    }
+    if (row === undefined) {
+      if (isGiven(event)) say('goods-undue', `no order ${orderId} that was paid waits for these goods`)
+      return
+    }
+    if (isGiven(event)) {
+      give(event, row, rows, say)
+      return
+    }
+    if ('order' in event.data) checkPaid(row, event.data.order as OrderDetails, say)
+    if (event.type === 'OrderCompleted' || event.type === 'OrderFulfilled') checkGot(row, event.data, say)
+    const over =
+      event.type === 'OrderCompleted' ||
+      event.type === 'OrderFulfilled' ||
+      (event.type === 'OrderRefunded' && event.data.complete)
+    if (over) rows.remove(dueTable, [orderId])
+  },
+}
