@@ -29,7 +29,7 @@ const planPrefix = 'plan-'
 /** A plan is opened once, its traffic adds up, and no more of it is taken back than it holds. */
 export const planRules: ReadModel = {
   name: 'audit-plans',
-  version: 1,
+  version: 2,
   tables: [plansTable],
   reads: ({ stream }) =>
     stream.startsWith(planPrefix) ? [{ table: plansTable.name, key: [stream.slice(planPrefix.length)] }] : [],

@@ -179,7 +179,7 @@ const keysOf = (event: Known): { readonly ips: readonly string[]; readonly proxy
 /** An address is in stock once, across products, and never in two rentals at a time (docs/architecture.md, 3). */
 export const stockRules: ReadModel = {
   name: 'audit-stock',
-  version: 1,
+  version: 2,
   tables: [addressesTable, rentalsTable],
   reads: (event) => {
     const { ips, proxyIds } = keysOf(event as Known)
