@@ -51,7 +51,7 @@ const cases: Readonly<Record<string, readonly [changes: (log: Log) => readonly C
       /was caused by another or by nobody who operates/,
     ],
     'an approval of what was over': [
-      ({ made, large }) => [[made(large), { expiresAt: '2026-11-21T00:00:00.000Z' }]],
+      ({ made, large }) => [[made(large), { expiresAt: '2026-07-21T00:00:00.000Z' }]],
       /proposal prp_\w+ was over/,
     ],
     'an approval of what was withdrawn': [
