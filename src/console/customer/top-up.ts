@@ -31,7 +31,10 @@ const path = '/console/top-up'
 const shown = 20
 
 /** What an event of a deposit says to whoever pays. */
-const told = (event: DepositEvent): { readonly what: string; readonly more: string | null } => {
+const told = (
+  event: DepositEvent,
+  ofCustomer: boolean,
+): { readonly what: string; readonly more: string | null } => {
   switch (event.type) {
     case 'DepositOpened':
       return { what: 'Opened', more: `${dollarText(event.data.amountCents)} by ${railName(event.data.rail)}` }
@@ -42,7 +45,10 @@ const told = (event: DepositEvent): { readonly what: string; readonly more: stri
     case 'DepositPaymentReceived':
       return { what: 'Money arrived', more: `$${microsText(event.data.amountMicros)}` }
     case 'DepositPaymentCredited':
-      return { what: 'It is credited', more: `$${microsText(event.data.amountMicros)}` }
+      return {
+        what: ofCustomer ? 'The customer has the credit' : 'The wallet has it',
+        more: `$${microsText(event.data.amountMicros)}`,
+      }
     case 'DepositSettled':
       return {
         what: event.data.status === 'paid' ? 'Paid' : 'Closed, paid in part',
@@ -164,11 +170,11 @@ ${tableOf({
     }
   }
 
-  const timeline = async (depositId: string): Promise<Html> => {
+  const timeline = async (depositId: string, ofCustomer: boolean): Promise<Html> => {
     const items: Html[] = []
     for await (const stored of log.readStream(depositStream(depositId as DepositId))) {
       const event = decode(stored) as RecordedEvent<DepositEvent>
-      const { what, more } = told(event)
+      const { what, more } = told(event, ofCustomer)
       items.push(
         html`<li><strong>${what}</strong>${more === null ? null : html`<br>${more}`}<br><small>${timeText(event.metadata.recordedAt)}</small></li>\n`,
       )
@@ -203,7 +209,7 @@ ${
 <dt>Credited</dt><dd>${dollarText(deposit.credited_cents)}</dd>
 ${deposit.charged_back_cents === 0 ? nothing : html`<dt>Charged back</dt><dd>${dollarText(deposit.charged_back_cents)}</dd>\n`}${orderId === null ? nothing : html`<dt>For order</dt><dd><a href="/console/orders/${orderId}">${idText(orderId)}</a></dd>\n`}${deposit.expires_at === null ? nothing : html`<dt>Can be paid until</dt><dd>${timeText(String(deposit.expires_at))}</dd>\n`}</dl>
 <h2>What happened</h2>
-${await timeline(deposit.deposit_id)}`,
+${await timeline(deposit.deposit_id, row.customer_id !== null)}`,
       same: [`curl $API/deposits/${deposit.deposit_id} -H "X-API-Key: $KEY"`],
     })
   }
