@@ -155,7 +155,7 @@ test('a user of the database who may make nothing in it stops the start with one
   assert.equal(code, 1)
   assert.match(
     err,
-    /^Farebox does not start: the user of the database may not do what Farebox needs there \(permission denied .+\)\. Make the user of DATABASE_URL the owner .+\n$/,
+    /^Farebox does not start: the user of DATABASE_URL may not do what Farebox needs there \(permission denied .+\)\. Make it the owner of the database, or set DATABASE_OWNER_URL .+\n$/,
   )
 })
 
