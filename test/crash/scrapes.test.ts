@@ -92,6 +92,16 @@ const audit = async ({ pool, asked }: Bench): Promise<void> => {
     timeoutMs: 30_000,
     what: 'every scrape to be over',
   })
+  // The log is read below, too: what it has by now must have come to the tables.
+  await until(
+    async () =>
+      (
+        await pool.query(
+          `select from engine.checkpoints, log.head where name = 'hot' and position >= last_position`,
+        )
+      ).rowCount === 1,
+    { timeoutMs: 30_000, what: 'the read tables to follow the log' },
+  )
   const captured = await idsWhere(
     pool,
     `select split_part(data::jsonb ->> 'holdId', '.', 1) as id from log.events where type = 'HoldCaptured'`,

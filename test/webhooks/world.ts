@@ -15,13 +15,17 @@ import type { QueueLimits } from '../../src/platform/work/queue/engine.ts'
 import type { WorkMetrics } from '../../src/platform/work/queue/metrics.ts'
 import { createWorkers } from '../../src/platform/work/queue/workers.ts'
 import { type Customer, done, openStage, type Stage } from '../contract/stage.ts'
+import type { ServiceParts } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
 export const path = '/api/v1/webhooks'
 
 /** The service without anything that sends: each test starts its own reactor and workers, as it wants them. */
-export const openHooks = (t: TestContext, settings: Readonly<Record<string, string>> = {}): Promise<Stage> =>
-  openStage(t, settings, { roles: ['http', 'projections'] })
+export const openHooks = (
+  t: TestContext,
+  settings: Readonly<Record<string, string>> = {},
+  parts: Pick<ServiceParts, 'clockOffsetMs'> = {},
+): Promise<Stage> => openStage(t, settings, { ...parts, roles: ['http', 'projections'] })
 
 export type Sending = {
   readonly log?: EventLog
