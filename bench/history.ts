@@ -98,6 +98,7 @@ const createShop = (): Shop => {
       actor: { kind: 'key', accountId, keyId },
       recordedAt: at,
     }
+    const byOperator: EventMetadata = { ...metadata, actor: { kind: 'operator', name: 'bench' } }
     const rents = n % 4 === 3
     const planId = rents ? null : heldPlanId(accountId, null, 'residential-premium', 1)
     const sale = rents ? sales.rents : sales.tops
@@ -180,18 +181,18 @@ const createShop = (): Shop => {
     const issued = { keyId, scopes: ['buy'], dailyCapCents: null, displayPrefix: 'fbx_benc' }
     return {
       appends: [
-        ...(n === 0 ? [append(metadata, catalogStream, [imported])] : []),
+        ...(n === 0 ? [append(byOperator, catalogStream, [imported])] : []),
         ...(fresh
           ? [
-              append(metadata, accountStream(accountId), [
+              append(byOperator, accountStream(accountId), [
                 { type: 'AccountCreated', data: { accountId, reseller: false } },
                 { type: 'KeyIssued', data: issued },
               ]),
-              append(metadata, manualStream(opening), [{ type: 'ManualMovementRecorded', data: opening }]),
+              append(byOperator, manualStream(opening), [{ type: 'ManualMovementRecorded', data: opening }]),
             ]
           : []),
         ...addresses.map(({ ip }) =>
-          append(metadata, addressStream(ip), [{ type: 'AddressStocked', data: { ip, ...place } }]),
+          append(byOperator, addressStream(ip), [{ type: 'AddressStocked', data: { ip, ...place } }]),
         ),
         append(metadata, ledgerStream(accountId), [
           ...(fresh ? [credit] : []),
