@@ -121,6 +121,8 @@ test('a rebuild under load takes over without a failed read, a lost or a repeate
   const standby = await startEngine(t, pool, log, [both])
   await appendMany(log, Array.from({ length: 3000 }, addOne))
   await caughtUp(engine, log)
+  // It may be making the tables as well, at the start: until it has seen that they are there.
+  await caughtUp(standby, log)
   const reading = readAllTheTime(pool)
   const writing = writeAllTheTime(log)
   t.after(() => Promise.all([reading.stop(), writing.stop()]))
