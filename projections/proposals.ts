@@ -40,6 +40,36 @@ export const proposalsTable: Table<ProposalRow> = {
   indexes: ['status, proposed_at desc, proposal_id desc', 'proposed_at desc, proposal_id desc'],
 }
 
+/** A proposal after an event of its stream; null before the first. */
+export const proposalAfter = (row: ProposalRow | null, event: RecordedEvent<ProposalEvent>): ProposalRow => {
+  const { recordedAt } = event.metadata
+  if (event.type === 'ProposalMade') {
+    const { proposalId, what, by, expiresAt } = event.data
+    return {
+      proposal_id: proposalId,
+      what,
+      account_id: what.kind === 'setting' ? null : what.accountId,
+      size_micros: sizeMicros(what),
+      status: 'open',
+      proposed_by: by,
+      proposed_at: recordedAt,
+      expires_at: expiresAt,
+      closed_by: null,
+      closed_at: null,
+      note: null,
+    }
+  }
+  if (!row) throw new Error(`proposal ${event.data.proposalId} is closed and was never made`)
+  const closed = event.type === 'ProposalClosed' ? event.data : null
+  return {
+    ...row,
+    status: closed === null ? 'approved' : closed.reason,
+    closed_by: event.data.by,
+    closed_at: recordedAt,
+    note: closed?.note ?? null,
+  }
+}
+
 /** What waits for another operator, and what became of the rest: `proposals list` and the console. */
 export const proposals: ReadModel = {
   name: 'proposals',
@@ -51,37 +81,13 @@ export const proposals: ReadModel = {
       : [],
   apply: (recorded, rows) => {
     const event = recorded as RecordedEvent<ProposalEvent>
-    const { recordedAt } = event.metadata
     switch (event.type) {
-      case 'ProposalMade': {
-        const { proposalId, what, by, expiresAt } = event.data
-        return rows.put(proposalsTable, {
-          proposal_id: proposalId,
-          what,
-          account_id: what.kind === 'setting' ? null : what.accountId,
-          size_micros: sizeMicros(what),
-          status: 'open',
-          proposed_by: by,
-          proposed_at: recordedAt,
-          expires_at: expiresAt,
-          closed_by: null,
-          closed_at: null,
-          note: null,
-        })
-      }
+      case 'ProposalMade':
+        return rows.put(proposalsTable, proposalAfter(null, event))
       case 'ProposalApproved':
       case 'ProposalClosed': {
-        const { data } = event
-        const row = rows.get(proposalsTable, [data.proposalId])
-        if (!row) throw new Error(`proposal ${data.proposalId} is closed and was never made`)
-        const closed = event.type === 'ProposalClosed' ? event.data : null
-        return rows.put(proposalsTable, {
-          ...row,
-          status: closed === null ? 'approved' : closed.reason,
-          closed_by: data.by,
-          closed_at: recordedAt,
-          note: closed?.note ?? null,
-        })
+        const row = rows.get(proposalsTable, [event.data.proposalId])
+        return rows.put(proposalsTable, proposalAfter(row ?? null, event))
       }
     }
   },

@@ -11,7 +11,7 @@ import { refuseUnmade } from '../../platform/cli/read-tables.ts'
 import { createKysely } from '../../platform/postgres/kysely.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
 import { createMeter } from '../plans/metering.ts'
-import { createProposals, findProposal, limitText, proposalsAfter, statusOf, whatText } from './proposals.ts'
+import { createProposals, limitText, proposalsAfter, readProposal, statusOf, whatText } from './proposals.ts'
 
 const jsonOf = (row: ProposalRow, nowMs: number) => ({
   proposalId: row.proposal_id,
@@ -59,8 +59,7 @@ const list = async (
 }
 
 const show = async (context: CliContext, proposalId: string): Promise<CliOutput> => {
-  const db = await readable(context)
-  const row = await findProposal(db, proposalId)
+  const row = await readProposal(context, proposalId)
   if (row === null) throw approvalRefusal({ code: 'unknown_proposal' })
   const { what: _, ...shown } = jsonOf(row, context.clock())
   return {
@@ -180,7 +179,7 @@ Examples:
     .action(cli.action(list))
   proposals
     .command('show')
-    .description('show one proposal')
+    .description('show one proposal as the log has it')
     .argument('<proposal>', 'its id')
     .action(cli.action(show))
   proposals

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 import type { ReadDatabase } from '../../../projections/database.ts'
-import type { ProposalRow } from '../../../projections/proposals.ts'
+import { type ProposalRow, proposalAfter } from '../../../projections/proposals.ts'
 import { newId, type OrderId, type PlanId } from '../../kernel/ids.ts'
-import type { Proposed } from '../../money/ledger/approval-events.ts'
+import type { ProposalEvent, Proposed } from '../../money/ledger/approval-events.ts'
 import { type FourEyes, fourEyesRef, proposalRef } from '../../money/ledger/approval-fold.ts'
 import {
   type ApprovalRefusal,
@@ -16,12 +16,14 @@ import {
 import type { ManualAnswer } from '../../money/ledger/decide-manual.ts'
 import { createWallets } from '../../money/ledger/service.ts'
 import { dollars } from '../../platform/cli/output.ts'
+import type { EventCodec } from '../../platform/eventstore/codec.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import { readState } from '../../platform/eventstore/commands/handle.ts'
 import { type Refused, refused } from '../../platform/eventstore/decision.ts'
-import type { Cause } from '../../platform/eventstore/event.ts'
+import type { Cause, RecordedEvent } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { microsToCentsFloor } from '../../terms/money.ts'
+import { proposalStream } from '../../terms/streams.ts'
 import type { RefundAnswer } from './refund.ts'
 import { refundOrder, requestIn } from './refund-service.ts'
 
@@ -153,7 +155,18 @@ export const proposalsAfter = (
   return all.orderBy('proposed_at', 'desc').orderBy('proposal_id', 'desc').limit(limit).execute()
 }
 
-/** One proposal; null: none has this id. */
+/** One proposal as the log has it now; null: none has this id. */
+export const readProposal = async (
+  { log, codec }: { readonly log: EventLog; readonly codec: EventCodec },
+  proposalId: string,
+): Promise<ProposalRow | null> => {
+  let row: ProposalRow | null = null
+  for await (const stored of log.readStream(proposalStream(proposalId)))
+    row = proposalAfter(row, codec.decode(stored) as RecordedEvent<ProposalEvent>)
+  return row
+}
+
+/** One proposal as the read tables have it; null: none has this id there. */
 export const findProposal = async (
   db: Kysely<ReadDatabase>,
   proposalId: string,
