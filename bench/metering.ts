@@ -1,13 +1,12 @@
 import { newEventId, type PlanId } from '../src/kernel/ids.ts'
-import { decidePlanOrder, meteringIntervalMs } from '../src/market/plans/decide.ts'
-import { planFold } from '../src/market/plans/fold.ts'
+import { meteringIntervalMs } from '../src/market/plans/decide.ts'
 import { createMeter } from '../src/market/plans/metering.ts'
 import { encode } from '../src/platform/eventstore/codec.ts'
 import type { CommandRunner } from '../src/platform/eventstore/commands/command.ts'
 import { createLogger } from '../src/platform/http/logging.ts'
 import { planStream } from '../src/terms/streams.ts'
 import { runnerOver } from '../test/commands/purse.ts'
-import { planOrder } from '../test/support/world.ts'
+import { openPlanOf } from '../test/plans/open-plan.ts'
 import { type Bench, cpuMs, figure } from './bench.ts'
 import { type BenchLog, withLog } from './database.ts'
 import { backendCpuMs } from './finance/backend-cpu.ts'
@@ -34,19 +33,9 @@ const inParallel = async (total: number, one: (n: number) => Promise<unknown>): 
 const openPlans = async (runner: CommandRunner, planIds: readonly PlanId[]): Promise<void> => {
   for (let from = 0; from < planIds.length; from += batchPlans)
     await Promise.all(
-      planIds.slice(from, from + batchPlans).map((planId, n) => {
-        const order = planOrder(`ord_${from + n}`, { planId, bytes: petabyte })
-        const stream = planStream(planId)
-        return runner.run({
-          name: 'open-plan',
-          streams: { plan: { stream, fold: planFold } },
-          decide: ({ plan }, { nowMs }) => ({
-            appends: [{ stream, events: decidePlanOrder(plan, order, nowMs).events }],
-            answer: null,
-          }),
-          ...cause,
-        })
-      }),
+      planIds
+        .slice(from, from + batchPlans)
+        .map((planId, n) => openPlanOf(runner, `ord_${from + n}`, { planId, bytes: petabyte })),
     )
 }
 

@@ -1,6 +1,5 @@
 import { hot } from '../../projections/groups.ts'
-import { readBreaches } from '../books/audit/breaches.ts'
-import { brokenText } from '../books/audit/law-guard.ts'
+import { readLawProblem } from '../books/audit/law-guard.ts'
 import { lawGroup } from '../books/audit/laws.ts'
 import type { Probe } from '../platform/http/health.ts'
 import type { Core } from './core.ts'
@@ -8,16 +7,13 @@ import type { LivePrices } from './live-prices.ts'
 import type { Projecting } from './projecting.ts'
 
 const caughtUpWithinMs = 1_000
-const shownBreaches = 20
 
 /** An account that broke a law is stopped; the others go on. */
 const lawProbe = ({ pool }: Core, { progress }: Projecting): Probe => ({
   name: 'laws',
   note: true,
-  check: async () => {
-    if (!(await progress.reached(lawGroup.name, 0, caughtUpWithinMs))) return 'not checked yet'
-    return brokenText(await readBreaches(pool, { open: true, limit: shownBreaches })) || null
-  },
+  check: async () =>
+    (await progress.reached(lawGroup.name, 0, caughtUpWithinMs)) ? readLawProblem(pool) : 'not checked yet',
 })
 
 /**

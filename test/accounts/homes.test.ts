@@ -3,14 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createPeople } from '../../src/console/people/service.ts'
 import { newSessionId } from '../../src/console/session/sessions.ts'
-import {
-  type AccountId,
-  type DepositId,
-  homeOfId,
-  newEventId,
-  newId,
-  withHome,
-} from '../../src/kernel/ids.ts'
+import { type AccountId, type DepositId, homeOfId, newId, withHome } from '../../src/kernel/ids.ts'
 import { claimEmail } from '../../src/market/accounts/vault.ts'
 import { refundOrder } from '../../src/market/orders/refund-service.ts'
 import { createWallets } from '../../src/money/ledger/service.ts'
@@ -18,6 +11,7 @@ import { decode } from '../../src/platform/eventstore/codec.ts'
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
 import * as streams from '../../src/terms/streams.ts'
 import { done, openStage, operator, type Stage } from '../contract/stage.ts'
+import { limitAlone } from '../support/four-eyes.ts'
 import { startReceiver } from '../webhooks/receiver.ts'
 
 const { homeOf, streamPrefixes } = streams
@@ -44,18 +38,6 @@ const accountIn = async (stage: Stage, home: number, reseller: boolean) => {
   if (issued.outcome !== 'done') assert.fail(issued.refusal.code)
   assert.equal(homeOfId(issued.keyId), home, 'a key lives with its account')
   return { accountId, key: issued.key, home }
-}
-
-/** What one operator may move alone from now on: a cent. */
-const limitOfOne = async ({ farebox }: Stage): Promise<void> => {
-  const { log, codec } = farebox.core
-  const recordedAt = new Date(Date.now() - 120_000).toISOString()
-  const from = new Date(Date.now() - 60_000).toISOString()
-  const set = codec.encode(
-    { type: 'FourEyesSet', data: { limitCents: 1, from, proposalId: null } },
-    { ...operator, causationId: null, recordedAt },
-  )
-  await log.append(streams.fourEyesStream, 'noStream', [{ id: newEventId(), ...set }])
 }
 
 const asked = (key: string, more: object = {}) => ({
@@ -108,7 +90,7 @@ test('an account of another log keeps all that it does in that log; only address
     },
   )
   assert.equal(refunded?.kind, 'refunded')
-  await limitOfOne(stage)
+  await limitAlone(stage.farebox.core.log, 1)
   for (const { accountId } of [own, shop]) {
     const credit = { accountId, amountCents: 1_000, reference: 'a large one' }
     const proposed = await createWallets(stage.farebox.core).credit(credit, operator)

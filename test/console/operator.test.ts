@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { newEventId } from '../../src/kernel/ids.ts'
 import { disputeQueue } from '../../src/money/deposits/find-disputes.ts'
-import { fourEyesStream } from '../../src/terms/streams.ts'
 import { freshAccount, hiddenField, staffBrowser } from '../support/console.ts'
+import { limitAlone } from '../support/four-eyes.ts'
 import { operate } from '../support/operator.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
@@ -162,26 +161,7 @@ test('the pages of an operator', async (t) => {
   await t.test(
     'above the limit of four eyes a credit waits for another operator, who shows who they are',
     async () => {
-      const { core } = service.farebox
-      // One that holds already: a limit that is set now holds in a minute.
-      const atMs = Date.now() - 120_000
-      await core.log.append(fourEyesStream, 'noStream', [
-        {
-          id: newEventId(),
-          type: 'FourEyesSet',
-          data: JSON.stringify({
-            limitCents: 10_000,
-            from: new Date(atMs + 60_000).toISOString(),
-            proposalId: null,
-          }),
-          metadata: JSON.stringify({
-            correlationId: 'test',
-            causationId: null,
-            actor: { kind: 'operator', name: 'test' },
-            recordedAt: new Date(atMs).toISOString(),
-          }),
-        },
-      ])
+      await limitAlone(service.farebox.core.log, 10_000)
       assert.match((await operator.get('/console/operator/proposals')).html, /Nothing waits for approval/)
       const before = await wallet()
       const sent = async (amount: string, reference: string) =>

@@ -1,33 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newEventId } from '../../src/kernel/ids.ts'
 import { registerOrders } from '../../src/market/orders/cli.ts'
 import { registerProposals } from '../../src/market/orders/proposals-cli.ts'
 import { registerWallet } from '../../src/money/ledger/cli.ts'
-import { fourEyesStream } from '../../src/terms/streams.ts'
 import { deskOf } from '../resellers/desk.ts'
+import { limitAlone } from '../support/four-eyes.ts'
 import { until } from '../support/until.ts'
 import { openTown } from './store.ts'
 
 test('at the command line large credits and refunds are proposed by one name and approved by another', async (t) => {
   const town = await openTown(t)
   const { core } = town.farebox
-  // A limit of one dollar that holds already: one that is set now holds in a minute.
-  const atMs = Date.now() - 120_000
-  const actor = { kind: 'operator', name: 'alice' }
-  const recorded = { correlationId: 'run_test', causationId: null, actor }
-  await core.log.append(fourEyesStream, 'noStream', [
-    {
-      id: newEventId(),
-      type: 'FourEyesSet',
-      data: JSON.stringify({
-        limitCents: 100,
-        from: new Date(atMs + 60_000).toISOString(),
-        proposalId: null,
-      }),
-      metadata: JSON.stringify({ ...recorded, recordedAt: new Date(atMs).toISOString() }),
-    },
-  ])
+  await limitAlone(core.log, 100)
   const rooms = [registerWallet, registerOrders, registerProposals]
   const [alice, bob] = ['alice', 'bob'].map((name) => deskOf(core, rooms, { kind: 'operator', name })) as [
     ReturnType<typeof deskOf>,

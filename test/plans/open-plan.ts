@@ -7,11 +7,14 @@ import { planOrder } from '../support/world.ts'
 
 const cause = { actor: { kind: 'system', name: 'test' }, correlationId: 'test' } as const
 
-/** A plan that holds so much traffic, alone in its stream: nothing was ordered or paid. */
-export const openPlan = async (runner: CommandRunner, name: string, bytes: number): Promise<PlanId> => {
-  const planId = `pln_${name}` as PlanId
-  const order = planOrder(`ord_${name}`, { planId, bytes, accountId: 'acc_buyer' as AccountId })
-  const stream = planStream(planId)
+/** Opens a plan by an order, alone in its stream: nothing was ordered or paid. */
+export const openPlanOf = async (
+  runner: CommandRunner,
+  orderId: string,
+  of: { readonly planId: PlanId; readonly bytes: number; readonly accountId?: AccountId },
+): Promise<void> => {
+  const order = planOrder(orderId, of)
+  const stream = planStream(of.planId)
   await runner.run({
     name: 'open-plan',
     streams: { plan: { stream, fold: planFold } },
@@ -21,5 +24,11 @@ export const openPlan = async (runner: CommandRunner, name: string, bytes: numbe
     }),
     ...cause,
   })
+}
+
+/** A plan that holds so much traffic, alone in its stream. */
+export const openPlan = async (runner: CommandRunner, name: string, bytes: number): Promise<PlanId> => {
+  const planId = `pln_${name}` as PlanId
+  await openPlanOf(runner, `ord_${name}`, { planId, bytes, accountId: 'acc_buyer' as AccountId })
   return planId
 }

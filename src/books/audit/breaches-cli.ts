@@ -1,5 +1,4 @@
-import type { Command } from 'commander'
-import { InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { bringUp } from '../../../projections/engine/bring-up.ts'
 import type { Cli, CliContext } from '../../platform/cli/cli.ts'
 import { ledgerCommand } from '../../platform/cli/group.ts'

@@ -21,12 +21,19 @@ const waitMs = 1_000
 /** After so long without the laws an alarm is due. */
 const mostWaits = 60
 
-export const brokenText = (breaches: readonly Breach[]): string => {
+const brokenText = (breaches: readonly Breach[]): string | null => {
   const [first] = breaches
-  if (first === undefined) return ''
+  if (first === undefined) return null
   const more = breaches.length === 1 ? '' : `, and ${breaches.length - 1} more`
   return `${breachText(first)}${more}; "farebox ledger breaches" lists them, "farebox ledger decide" says why one stands`
 }
+
+const readOpen = (pool: pg.Pool): Promise<readonly Breach[]> =>
+  readBreaches(pool, { open: true, limit: mostShown })
+
+/** What breaks a law and nobody decided about, for an alarm; null while every law holds. */
+export const readLawProblem = async (pool: pg.Pool): Promise<string | null> =>
+  brokenText(await readOpen(pool))
 
 /**
  * Resolves when every event up to a position was held against the laws and none breaks one.
@@ -44,12 +51,12 @@ export const lawsHold = async (
         `the laws are not checked up to position ${position}: see what stops the projection "${lawGroup.name}"`,
       )
   }
-  const breaches = await readBreaches(pool, { open: true, limit: mostShown })
-  if (breaches.length > 0) throw new LawBroken(brokenText(breaches))
+  const problem = await readLawProblem(pool)
+  if (problem !== null) throw new LawBroken(problem)
 }
 
 export type LawGuard = Pick<Poller, 'stop'> & {
-  /** What is open, for `/readyz` and alarms; null while every law holds. */
+  /** As of its last look, what `readLawProblem` says. */
   problem(): string | null
 }
 
@@ -94,7 +101,7 @@ export const startLawGuard = (deps: {
   const look = async (): Promise<void> => {
     // Before the tables are made there is nothing to look at.
     if (!(await progress.reached(lawGroup.name, 0, 0))) return
-    open = await readBreaches(pool, { open: true, limit: mostShown })
+    open = await readOpen(pool)
     for (const breach of open) {
       const { eventId, rule, accountId } = breach
       const key = `${eventId} ${rule}`
@@ -104,5 +111,5 @@ export const startLawGuard = (deps: {
     }
   }
   const poller = startPoller({ name: 'law-guard', intervalMs: deps.intervalMs ?? 1_000, work: look, logger })
-  return { problem: () => (open.length === 0 ? null : brokenText(open)), stop: poller.stop }
+  return { problem: () => brokenText(open), stop: poller.stop }
 }

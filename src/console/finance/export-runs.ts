@@ -4,6 +4,7 @@ import type { Exported } from '../../books/exports/export.ts'
 import type { Format } from '../../books/exports/format.ts'
 import type { Moment } from '../../books/finance/moment.ts'
 import type { Sink } from '../../kernel/sink.ts'
+import { createKeptRuns } from '../frame/kept-runs.ts'
 
 /** What is exported: a format, a book (null: every one) and until when (null: all that is there by now). */
 export type ExportAsked = {
@@ -38,8 +39,7 @@ export type Exporter = (
   asked: ExportAsked & { readonly onProgress: (position: number, events: number) => void },
 ) => Promise<Exported>
 
-/** Exports that this process remembers, and how many may run at once: each reads the whole log. */
-const kept = 20
+/** How many may run at once: each reads the whole log. */
 const atOnce = 2
 
 /** Whoever downloaded it went away. */
@@ -54,23 +54,17 @@ const lineEnd = 10
  * digest of what was sent. An export through a position is always the same bytes, so the digest tells two of them apart.
  */
 export const createExportRuns = (exporter: Exporter) => {
-  let runs: readonly ExportRun[] = []
+  const runs = createKeptRuns<ExportRun>()
   let running = 0
 
   return {
     /** Newest first; of this process alone. */
-    list: (): readonly ExportRun[] => runs,
+    list: runs.list,
     /** The file; null while as many as may run do. */
     start: (asked: ExportAsked, by: string, nowMs: number): Readable | null => {
       if (running >= atOnce) return null
       running += 1
-      let run: ExportRun = { ...asked, by, startedAtMs: nowMs, state: { kind: 'runs', events: 0 } }
-      const become = (state: ExportRun['state']): void => {
-        const next = { ...run, state }
-        runs = runs.map((each) => (each === run ? next : each))
-        run = next
-      }
-      runs = [run, ...runs].slice(0, kept)
+      const become = runs.begin({ ...asked, by, startedAtMs: nowMs, state: { kind: 'runs', events: 0 } })
       let room = Promise.withResolvers<void>()
       const file = new Readable({
         read: () => room.resolve(),

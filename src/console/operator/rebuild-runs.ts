@@ -1,4 +1,5 @@
 import type { RebuildOptions, RebuildProgress, RebuildResult } from '../../../projections/engine/rebuild.ts'
+import { createKeptRuns } from '../frame/kept-runs.ts'
 
 /** A rebuild of a group of read tables that was begun here. */
 export type RebuildRun = {
@@ -17,27 +18,19 @@ export type RebuildRun = {
 /** Makes all tables of a group anew. */
 export type Rebuilder = (group: string, options: RebuildOptions) => Promise<RebuildResult | undefined>
 
-const kept = 20
-
 /** Rebuilds that pages start: one at a time, since each folds the whole log, and what became of the last ones. */
 export const createRebuildRuns = (rebuilder: Rebuilder) => {
-  let runs: readonly RebuildRun[] = []
+  const runs = createKeptRuns<RebuildRun>()
   let running: Promise<void> | null = null
   const stopping = new AbortController()
 
   return {
     /** Newest first; of this process alone. */
-    list: (): readonly RebuildRun[] => runs,
+    list: runs.list,
     /** Begins it and does not wait for its end; false while another one runs, or once `stop` was called. */
     start: (asked: Pick<RebuildRun, 'group' | 'compareOnly' | 'by'>, nowMs: number): boolean => {
       if (running !== null || stopping.signal.aborted) return false
-      let run: RebuildRun = { ...asked, startedAtMs: nowMs, state: { kind: 'runs', progress: null } }
-      const become = (state: RebuildRun['state']): void => {
-        const next = { ...run, state }
-        runs = runs.map((each) => (each === run ? next : each))
-        run = next
-      }
-      runs = [run, ...runs].slice(0, kept)
+      const become = runs.begin({ ...asked, startedAtMs: nowMs, state: { kind: 'runs', progress: null } })
       running = rebuilder(asked.group, {
         compareOnly: asked.compareOnly,
         signal: stopping.signal,
