@@ -1,6 +1,5 @@
 import { Map as ImmutableMap } from 'immutable'
 import type { ReadModel, RowKey, Rows, Table } from '../../../../projections/engine/read-model.ts'
-import { canonical } from '../../../kernel/canonical.ts'
 import { arbiterOf } from '../../../market/orders/arbiter.ts'
 import type { OrderEvent } from '../../../market/orders/events.ts'
 import { decidePlanOrder } from '../../../market/plans/decide.ts'
@@ -12,6 +11,7 @@ import { stockFold } from '../../../market/stock/fold.ts'
 import type { LedgerEvent } from '../../../money/ledger/events.ts'
 import type { DomainEvent, RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { OrderDetails } from '../../../terms/order-details.ts'
+import { differences, same } from './differences.ts'
 import { plansTable } from './plans.ts'
 import { staleMs } from './priced-catalog.ts'
 import { rentalsTable } from './stock.ts'
@@ -121,22 +121,6 @@ const givenAt = ({ type, data, metadata }: Given): string => {
 const rentalsIn = (event: Given): readonly string[] => {
   if (event.type === 'AddressesAllocated') return event.data.allocations.map(({ proxyId }) => proxyId)
   return event.type === 'AddressesExtended' ? event.data.extensions.map(({ proxyId }) => proxyId) : []
-}
-
-const same = (one: unknown, other: unknown): boolean =>
-  JSON.stringify(canonical(one)) === JSON.stringify(canonical(other))
-
-/** The fields in which two facts differ, in words. */
-const differences = (said: object, due: object): string =>
-  [...new Set([...Object.keys(said), ...Object.keys(due)])]
-    .map((name) => [name, Reflect.get(said, name), Reflect.get(due, name)] as const)
-    .filter(([, one, other]) => !same(one, other))
-    .map(([name, one, other]) => `${name} ${shown(one)}, not ${shown(other)}`)
-    .join('; ')
-
-const shown = (value: unknown): string => {
-  const text = value === undefined ? 'none' : JSON.stringify(value)
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }
 
 const give = (event: Given, row: DueRow, rows: Rows, say: Say): void => {

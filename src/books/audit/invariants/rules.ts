@@ -16,6 +16,7 @@ import { reasonRules } from './reasons.ts'
 import { scrapeRules } from './scrapes.ts'
 import { statementRules } from './statements.ts'
 import { stockRules } from './stock.ts'
+import { subscriptionRules } from './subscriptions.ts'
 import { violationsTable } from './violation.ts'
 import { walletRules } from './wallets.ts'
 
@@ -42,6 +43,7 @@ export const rules: readonly ReadModel[] = [
   marginRules,
   stockRules,
   planRules,
+  subscriptionRules,
   capRules,
   payerRules,
   periodRules,
