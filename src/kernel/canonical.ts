@@ -10,3 +10,11 @@ export const canonical = (value: unknown): unknown => {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, field]) => [name, canonical(field)])
 }
+
+/** JSON with the fields of every object in order of their names: one text for one meaning. */
+export const canonicalJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, inner) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  )

@@ -40,6 +40,8 @@ export const subscriptionStream = (subscription: SubscriptionId): StreamName =>
   named(`subscription-${subscription}`)
 /** The call of a scraper that an account's `X-Request-Id` names. */
 export const scrapeStream = (scrape: ScrapeId): StreamName => named(`scrape-${scrape}`)
+/** What calls of scrapers cost. */
+export const scraperPricesStream: StreamName = named('scrapers')
 /** Many calls of one scraper that were asked for at once. */
 export const scrapeBatchStream = (batch: ScrapeBatchId): StreamName => named(`batch-${batch}`)
 export const noticeStream = (notice: NoticeId): StreamName => named(`notice-${notice}`)
@@ -91,6 +93,7 @@ const homes: Readonly<Record<string, Home['of']>> = {
   'stock-': 'market',
   'address-': 'market',
   catalog: 'control',
+  scrapers: 'control',
   'notice-': 'control',
   'period-': 'control',
   'statement-': 'control',

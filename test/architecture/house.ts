@@ -178,6 +178,7 @@ const moreFacts: Readonly<Record<string, readonly string[]>> = {
     'targeting',
   ],
   'market/plans': ['low'],
+  'market/subscriptions': ['names'],
   'money/deposits': ['cancel-reason'],
   'money/ledger': [
     'adjustment-reason',

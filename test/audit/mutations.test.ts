@@ -328,6 +328,7 @@ describe('of the read tables', () => {
     const metadata = JSON.stringify({ ...JSON.parse(last.metadata), actor })
     const scrapeId = scrapeIdOf(accountId, 'open')
     const called = { platform: 'tiktok', operation: 'profile', keyId: 'key_golden' }
+    const { pricesDigest } = JSON.parse(events.find(({ type }) => type === 'ScrapeStarted')!.data)
     const fresh = (
       stream: StoredEvent['stream'],
       revision: number,
@@ -359,6 +360,7 @@ describe('of the read tables', () => {
         ...called,
         ...{ scrapeId, accountId, attempt: 1, requestId: 'open', fingerprint: 'open', priceMicros: 3_000 },
         leaseUntil: '2026-11-21T00:00:00.000Z',
+        pricesDigest,
       }),
       fresh(debit.stream, last.revision + 2, 'FundsHeld', {
         ...called,

@@ -4,11 +4,20 @@ import { decideAccept, decideFinish } from '../../src/scrapers/batches/decide.ts
 import { scrapeBatchRef } from '../../src/scrapers/batches/fold.ts'
 import { decideFinish as decideEnd, decideStart, type Ending } from '../../src/scrapers/calls/decide.ts'
 import { scrapeFold } from '../../src/scrapers/calls/fold.ts'
-import { ledgerStream, scrapeBatchStream, scrapeStream } from '../../src/terms/streams.ts'
+import { decidePrices, pricesDigest } from '../../src/scrapers/catalog/price.ts'
+import {
+  ledgerStream,
+  scrapeBatchStream,
+  scraperPricesStream,
+  scrapeStream,
+} from '../../src/terms/streams.ts'
 import type { History } from './acts.ts'
 
 /** A scrape that is billed, and one that fails and then finds nothing. */
-export const makeScrapes = ({ write, state, now }: History, accountId: AccountId): void => {
+export const makeScrapes = ({ fact, write, state, now }: History, accountId: AccountId): void => {
+  const prices = [{ scraper: 'tiktok/profile', priceMicros: 3_000 }]
+  const digest = pricesDigest(prices)
+  fact(scraperPricesStream, ...decidePrices(null, { digest, prices }).events)
   const scrape = (requestId: string, ...endings: readonly Ending[]): void => {
     const scrapeId = scrapeIdOf(accountId, requestId)
     const states = () => ({
@@ -24,6 +33,7 @@ export const makeScrapes = ({ write, state, now }: History, accountId: AccountId
       operation: 'profile',
       fingerprint: 'fingerprint',
       priceMicros: 3_000,
+      pricesDigest: digest,
       leaseMs: 45_000,
     }
     for (const [n, ending] of endings.entries()) {

@@ -17,6 +17,7 @@ import { deliveryFacts, endpointFacts } from '../../outbound/webhooks/events.ts'
 import type { Fact } from '../../platform/eventstore/fact.ts'
 import { scrapeBatchFacts } from '../../scrapers/batches/events.ts'
 import { scrapeFacts } from '../../scrapers/calls/events.ts'
+import { scraperPriceFacts } from '../../scrapers/catalog/events.ts'
 import { financeTokenFacts } from '../finance/token-events.ts'
 import { periodFacts } from '../periods/events.ts'
 import { breachFacts, sealFacts } from './events.ts'
@@ -35,6 +36,7 @@ export const facts: readonly Fact[] = [
   ...addressFacts,
   ...scrapeFacts,
   ...scrapeBatchFacts,
+  ...scraperPriceFacts,
   ...accountFacts,
   ...termsFacts,
   ...catalogFacts,

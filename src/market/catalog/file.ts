@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import { canonicalJson } from '../../kernel/canonical.ts'
 import { counted } from '../../kernel/counted.ts'
 import { sha256 } from '../../kernel/hash.ts'
 import type { Problem } from './problem.ts'
@@ -49,14 +50,6 @@ const expectedOf = (issue: z.core.$ZodIssue): string => {
       return issue.message
   }
 }
-
-/** JSON with the fields of every object in order of their names: one text for one meaning. */
-const canonicalJson = (value: unknown): string =>
-  JSON.stringify(value, (_key, inner) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  )
 
 /** SHA-256, lower-case hex, of the catalogue's canonical JSON: layout and order of fields do not change it. */
 export const catalogDigest = (products: readonly ProductTerms[]): string =>

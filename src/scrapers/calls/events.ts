@@ -3,10 +3,12 @@ import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
 import {
   flag,
   group,
+  hex,
   id,
   micros,
   number,
   oneOf,
+  orAbsent,
   orNull,
   type ShapeValue,
   text,
@@ -65,6 +67,9 @@ export const scrapeStarted = fact('ScrapeStarted', {
     fingerprint: text('SHA-256 of platform, operation and body: what a retry must ask for again'),
     priceMicros: micros('0 or more', 'what the call costs when it is billed'),
     leaseUntil: time('then another process may take it'),
+    pricesDigest: orAbsent(
+      hex(32, 'the table of prices that it goes by (`ScraperPricesSet`); old events name none'),
+    ),
   },
 })
 export type ScrapeStarted = EventOf<typeof scrapeStarted>

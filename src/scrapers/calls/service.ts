@@ -3,8 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { canonical } from '../../kernel/canonical.ts'
 import { type Clock, isoTime } from '../../kernel/clock.ts'
 import type { CrashHooks } from '../../kernel/crash.ts'
-import { type AccountId, type KeyId, type ScrapeId, scrapeIdOf } from '../../kernel/ids.ts'
+import { type AccountId, type KeyId, newId, type ScrapeId, scrapeIdOf } from '../../kernel/ids.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
+import { handle } from '../../platform/eventstore/commands/handle.ts'
 import type { Actor, Cause } from '../../platform/eventstore/event.ts'
 import type { EventLog } from '../../platform/eventstore/port.ts'
 import { readStreamState } from '../../platform/eventstore/read-state.ts'
@@ -13,6 +14,7 @@ import { JsonBytes } from '../../platform/http/json-bytes.ts'
 import { dollarsOfMicros } from '../../terms/money.ts'
 import { scrapeStream } from '../../terms/streams.ts'
 import { checkInput, type InputRefusal } from '../catalog/check.ts'
+import { decidePrices, scraperPrices, scraperPricesRef } from '../catalog/price.ts'
 import type { ScraperRow } from '../catalog/row.ts'
 import { scraperOf } from '../catalog/table.ts'
 import {
@@ -69,6 +71,8 @@ const actorOf = (request: ScrapeRequest): Actor => {
     throw new Error(`session ${actor.sessionId} is of ${actor.subjectId} and cannot pay for ${accountId}`)
   return actor
 }
+
+const pricesActor: Actor = { kind: 'system', name: 'scrapes' }
 
 /** What is left of a lease when the provider took all of its time: to keep the result and end the call. */
 const marginMs = 15_000
@@ -136,10 +140,26 @@ export const createScrapes = (deps: {
   readonly clock: Clock
   readonly hooks: CrashHooks
 }): Scrapes => {
-  const { log, results, scraping, clock, hooks } = deps
+  const { runner, log, results, scraping, clock, hooks } = deps
   const commands = createScrapeCommands(deps)
   const stopping = new AbortController()
   const running = new Map<ScrapeId, { readonly fingerprint: string; readonly ended: Promise<Ended> }>()
+
+  let priced: Promise<unknown> | null = null
+
+  /** The log has what calls cost before the first that goes by it. */
+  const pricesSaid = (): Promise<unknown> => {
+    priced ??= handle(
+      runner,
+      { name: 'set-scraper-prices', actor: pricesActor, correlationId: newId('run') },
+      scraperPricesRef,
+      (state) => decidePrices(state, scraperPrices),
+    ).catch((error: unknown) => {
+      priced = null
+      throw error
+    })
+    return priced
+  }
 
   /** How a call stands ended that somebody else ended, or that ended before. */
   const endedAs = async ({ started }: Scrape, finished: ScrapeFinished['data']): Promise<Ended> => {
@@ -274,7 +294,9 @@ export const createScrapes = (deps: {
     const { accountId, keyId, requestId, row } = request
     const { platform, operation, priceMicros } = row
     const leaseMs = scraping.longestMs(row) + marginMs
-    return { scrapeId, accountId, keyId, requestId, platform, operation, fingerprint, priceMicros, leaseMs }
+    const { digest } = scraperPrices
+    const call = { scrapeId, accountId, keyId, requestId, platform, operation, fingerprint }
+    return { ...call, priceMicros, pricesDigest: digest, leaseMs }
   }
 
   const perform = async (asked: Asked): Promise<Ended> => {
@@ -284,6 +306,7 @@ export const createScrapes = (deps: {
       const { input, place } = prepared
       let waited: Scrape
       try {
+        await pricesSaid()
         const { answer } = await commands.start(draftOf(asked), asked.cause, asked.request.fresh)
         switch (answer.kind) {
           case 'started':

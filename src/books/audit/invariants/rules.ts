@@ -13,6 +13,7 @@ import { periodRules } from './periods.ts'
 import { planRules } from './plans.ts'
 import { priceRules } from './prices.ts'
 import { reasonRules } from './reasons.ts'
+import { scrapePriceRules } from './scrape-prices.ts'
 import { scrapeRules } from './scrapes.ts'
 import { statementRules } from './statements.ts'
 import { stockRules } from './stock.ts'
@@ -48,6 +49,7 @@ export const rules: readonly ReadModel[] = [
   payerRules,
   periodRules,
   scrapeRules,
+  scrapePriceRules,
   commitmentRules,
   priceRules,
   decidedRules,
