@@ -102,7 +102,8 @@ export const openConsole = (
     customer: { ...customer, island: assets.island },
     open: { ...parts.open, checksScript: assets.island('proxy-checks'), name },
     staff: { people, sessions, findAccount },
-    ...staffRooms,
+    operator: { ...staffRooms.operator, island: assets.island },
+    finance: { ...staffRooms.finance, island: assets.island },
     signIn,
   })
   return {
@@ -118,7 +119,7 @@ export const openConsole = (
     }),
     refused: { under: ['/console', ...publicRoots], refused: refusalPage(surroundings({ assets, name })) },
     stop: async () => {
-      await staffRooms.operator.rebuilds.stop()
+      await Promise.all([staffRooms.operator.rebuilds.stop(), staffRooms.finance.work.stop()])
       await mailer?.close()
     },
   }

@@ -1,13 +1,17 @@
 import { rebuild } from '../../projections/engine/rebuild.ts'
-import { hot } from '../../projections/groups.ts'
+import { hot, groups as verified } from '../../projections/groups.ts'
+import { sealKeyOf } from '../books/audit/seal-key.ts'
+import { runVerification } from '../books/audit/verify-run.ts'
 import { exportLedger } from '../books/exports/export.ts'
 import { createJournalHead } from '../books/finance/journal-head.ts'
 import { createMoments } from '../books/finance/moment.ts'
 import { createFinanceReader } from '../books/finance/reader.ts'
+import { checkReplay } from '../books/finance/replay-check.ts'
 import { createPeriods } from '../books/periods/service.ts'
 import type { CustomerDeps } from '../console/customer/deps.ts'
 import type { FinanceDeps } from '../console/finance/deps.ts'
 import { createExportRuns } from '../console/finance/export-runs.ts'
+import { createFinanceWork } from '../console/finance/work.ts'
 import type { OperatorDeps } from '../console/operator/deps.ts'
 import { createRebuildRuns } from '../console/operator/rebuild-runs.ts'
 import { createExitService } from '../gateway/exits/service.ts'
@@ -41,7 +45,10 @@ export const openStaffRooms = ({
   projecting,
   people,
   findAccount,
-}: StaffParts): { readonly operator: OperatorDeps; readonly finance: FinanceDeps } => {
+}: StaffParts): {
+  readonly operator: Omit<OperatorDeps, 'island'>
+  readonly finance: Omit<FinanceDeps, 'island'>
+} => {
   const { pool, log, runner, clock, codec, lulls } = core
   const meter = createMeter(core)
   const { progress } = projecting
@@ -58,15 +65,6 @@ export const openStaffRooms = ({
       return head
     },
   }
-  const finance: FinanceDeps = {
-    ...trail,
-    clock,
-    reader: createFinanceReader({ pool, log, moments }),
-    exports: createExportRuns((sink, asked) =>
-      exportLedger({ log, decode: codec.decode, clock }, sink, asked),
-    ),
-    periods: createPeriods({ log, runner, decode: codec.decode }),
-  }
   // A fold of the whole log beside the work of this process gives way to it after each page that it reads.
   const givingWay = {
     ...log,
@@ -75,14 +73,41 @@ export const openStaffRooms = ({
       return log.readAll(...asked)
     },
   }
+  const { decode } = codec
+  const periods = createPeriods({ log: givingWay, runner, decode })
+  const finance: Omit<FinanceDeps, 'island'> = {
+    ...trail,
+    clock,
+    reader: createFinanceReader({ pool, log, moments }),
+    exports: createExportRuns((sink, asked) => exportLedger({ log, decode, clock }, sink, asked)),
+    periods,
+    work: createFinanceWork({
+      verify: async (asked) => {
+        const { publicKey } = sealKeyOf(core.keys.seal)
+        const logInPostgres = core.config.eventStoreUrl === null
+        const deps = {
+          pool,
+          log: givingWay,
+          groups: verified,
+          logInPostgres,
+          clock,
+          master: core.keys.master,
+        }
+        return (await runVerification(deps, { ...asked, publicKey, exported: null })).run
+      },
+      replay: (until, head, onPage) => checkReplay(pool, { log: givingWay, decode, head, until, onPage }),
+      close: periods.close,
+      head: () => log.head(),
+    }),
+  }
   const groups = groupsOf(core.config)
   const modelsOf = (group: string): readonly string[] =>
     groups.find(({ name }) => name === group)?.models.map(({ name }) => name) ?? []
   const rebuilds = createRebuildRuns(async (group, options) => {
-    const context = { pool, log: givingWay, decode: codec.decode, groups }
+    const context = { pool, log: givingWay, decode, groups }
     return (await rebuild(context, modelsOf(group), options))[0]
   })
-  const operator: OperatorDeps = {
+  const operator: Omit<OperatorDeps, 'island'> = {
     ...trail,
     stockLogins: createStockLogins({ pool, master: core.keys.master }),
     rebuilds,

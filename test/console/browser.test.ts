@@ -143,6 +143,8 @@ const staffPathsOf = ({
   `/console/finance/account?name=${accountId}`,
   '/console/finance/account?name=nothing',
   '/console/finance/periods',
+  `/console/finance/periods/${new Date().toISOString().slice(0, 7)}/close`,
+  '/console/finance/replay',
   '/console/finance/verifications',
   `/console/finance/verifications/${runId}`,
   '/console/finance/exports?format=beancount&to=never',

@@ -5,8 +5,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { createExportRuns, type Exporter } from '../../src/console/finance/export-runs.ts'
+import { closingDelayMs, endOfPeriodMs, periodOf } from '../../src/terms/month.ts'
 import { positionToken } from '../../src/terms/position.ts'
-import { freshAccount, staffBrowser } from '../support/console.ts'
+import { periodStream } from '../../src/terms/streams.ts'
+import { freshAccount, hiddenField, staffBrowser } from '../support/console.ts'
 import { dataDirectory } from '../support/farebox.ts'
 import { operate } from '../support/operator.ts'
 import { startService } from '../support/service.ts'
@@ -196,6 +198,77 @@ test('the pages of finance', async (t) => {
     assert.equal(verified.code, 0, verified.out + verified.err)
   })
 
+  await t.test('a verification is begun from the page once, with its progress and its verdict', async () => {
+    const page = '/console/finance/verifications'
+    const runs = async () =>
+      (
+        await service.farebox.core.pool.query(
+          `select actor, outcome from work.verifications order by started_at`,
+        )
+      ).rows
+    const before = (await runs()).length
+    const form = hiddenField(await finance.open(page), 'form')
+    assert.match((await finance.post(page, { form })).to ?? '', new RegExp(`^${page}$`))
+    assert.equal((await finance.post(page, { form })).status, 303, 'sent again')
+    let html = ''
+    await until(
+      async () => {
+        html = (await finance.open(page)).html
+        return html.includes('Begun from this page') && !/ data-runs|state warn/.test(html)
+      },
+      { what: 'the verdict' },
+    )
+    const now = await runs()
+    assert.equal(now.length, before + 1)
+    assert.equal(now.at(-1)?.outcome, 'clean')
+    assert.match(now.at(-1)?.actor, new RegExp(`^session:${finance.staffId}:`))
+    assert.match(html, /<a href="\/console\/finance\/verifications\/vrf_\w+"><span class="state good">clean/)
+  })
+
+  await t.test('a replay adds the log up anew, and tells which balance is not what it gives', async () => {
+    const page = '/console/finance/replay'
+    const { pool } = service.farebox.core
+    const ends = async (typed: string, what: string): Promise<readonly string[]> => {
+      const form = hiddenField(await finance.open(page), 'form')
+      assert.equal((await finance.post(page, { form, to: typed })).to, page)
+      let html = ''
+      await until(
+        async () => {
+          html = (await finance.open(page)).html
+          return !/ data-runs/.test(html)
+        },
+        { what },
+      )
+      return rowsOf(html)[1] ?? []
+    }
+    const [, now, , events] = await ends('', 'the replay')
+    assert.equal(now, 'the same')
+    assert.ok(Number(events) > beforeOrders)
+    const [asOf, then, through, fewer] = await ends(positionToken(beforeOrders), 'the replay of then')
+    assert.deepEqual(
+      [asOf, then, through],
+      [positionToken(beforeOrders), 'the same', positionToken(beforeOrders)],
+    )
+    assert.equal(Number(fewer), beforeOrders)
+    const changed = (by: number) =>
+      pool.query(
+        `update read.journal_postings set amount_micros = amount_micros + $2 where position = (
+           select max(position) from read.journal_postings join read.journal_accounts on number = account_number
+           where account = $1) and account_number in (select number from read.journal_accounts where account = $1)`,
+        [`liabilities:wallet:${account.accountId}`, by],
+      )
+    assert.ok(((await changed(10_000)).rowCount ?? 0) > 0)
+    const [, differs = ''] = await ends('', 'the replay over a changed table')
+    assert.match(differs, /^1 difference/)
+    assert.match(differs, new RegExp(account.accountId))
+    await changed(-10_000)
+    const form = hiddenField(await finance.open(page), 'form')
+    const wrong = await finance.post(page, { form, to: 'yesterday' })
+    assert.equal(wrong.status, 400)
+    assert.match(wrong.html, /id="to-problem"/)
+    assert.match(wrong.html, /value="yesterday"/)
+  })
+
   await t.test('months are listed by their state', async () => {
     const { html } = await finance.open('/console/finance/periods')
     assert.match(html, />under way</)
@@ -251,6 +324,61 @@ test('the pages of finance', async (t) => {
       assert.match(refused.html, /value="tomorrow"/)
     },
   )
+})
+
+test('a month is closed from its page as by the command, once, with what it moves shown before', async (t) => {
+  let aheadMs = 0
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' }, { clockOffsetMs: () => aheadMs })
+  await freshAccount(service, 'gil@example.com', { cents: 12_345 })
+  const { clock, log } = service.farebox.core
+  const period = periodOf(new Date(clock()).toISOString())
+  const page = `/console/finance/periods/${period}/close`
+  const early = await staffBrowser(service, ['finance'])
+  const notOver = await early.open(page)
+  assert.match(notOver.html, /is not over\. It can be closed from/)
+  assert.doesNotMatch(notOver.html, /<button class="first/)
+  const typed = hiddenField(await early.open('/console/finance/verifications'), 'form')
+  assert.equal((await early.post(page, { form: typed })).status, 409)
+  const stream = async () => {
+    const types: string[] = []
+    for await (const event of log.readStream(periodStream(period))) types.push(event.type)
+    return types
+  }
+  assert.deepEqual(await stream(), [], 'nothing was written')
+  aheadMs = endOfPeriodMs(period) + closingDelayMs + 60_000 - clock()
+  const finance = await staffBrowser(service, ['finance'])
+  assert.match((await finance.get(page)).to ?? '', /^\/console\/confirm\?/)
+  await service.farebox.core.pool.query(
+    `update vault.console_sessions set confirmed_until = now() + interval '90 days' where subject_id = $1`,
+    [finance.staffId],
+  )
+  const listed = await finance.open('/console/finance/periods')
+  assert.match(listed.html, new RegExp(`href="${page}"`))
+  const preview = await finance.open(page)
+  assert.match(preview.html, /What it moves/)
+  assert.match(preview.html, new RegExp(`name=liabilities&amp;from=${period}-01`))
+  assert.deepEqual(await stream(), [], 'looking closes nothing')
+  const form = hiddenField(preview, 'form')
+  const answers = await Promise.all([1, 2, 3].map(() => finance.post(page, { form })))
+  for (const { status, to } of answers) assert.ok(status === 303 && to !== null, `${status}`)
+  await until(async () => (await stream()).length === 2, { what: 'the closing' })
+  assert.deepEqual(await stream(), ['PeriodCutOff', 'PeriodClosed'])
+  const [, closed] = (await log.readStreams([{ stream: periodStream(period), from: 0 }])).get(
+    periodStream(period),
+  )!
+  assert.match(JSON.stringify(closed), new RegExp(`session:?[^}]*${finance.staffId}`))
+  await until(async () => /state good">closed/.test((await finance.open('/console/finance/periods')).html), {
+    what: 'the list to say so',
+  })
+  const { out } = await operate(['ledger', 'periods', period, '--json'], {
+    ...service.env,
+    FAREBOX_CLOCK_OFFSET_MS: String(aheadMs),
+  })
+  const shown = (await finance.open('/console/finance/periods')).html
+  assert.ok(shown.includes(JSON.parse(out).closed.digest), out)
+  assert.equal((await finance.get(page)).to, '/console/finance/periods', 'it is closed already')
+  for (const none of ['2019-01', 'never', '2026-13'])
+    assert.equal((await finance.get(`/console/finance/periods/${none}/close`)).status, 404)
 })
 
 test('an export that nobody reads any more, or that fails, gives its place back', async () => {

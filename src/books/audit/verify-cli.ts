@@ -1,9 +1,7 @@
 import type { Command } from 'commander'
 import { groups } from '../../../projections/groups.ts'
-import { type Clock, isoTime } from '../../kernel/clock.ts'
+import type { Clock } from '../../kernel/clock.ts'
 import { counted } from '../../kernel/counted.ts'
-import { newId } from '../../kernel/ids.ts'
-import { createCustomerIds } from '../../market/customers/identity.ts'
 import { type Cli, type CliContext, wholeNumber } from '../../platform/cli/cli.ts'
 import { ledgerCommand } from '../../platform/cli/group.ts'
 import { CliMisuse, type CliOutput, CliRefusal, fields, table } from '../../platform/cli/output.ts'
@@ -12,13 +10,14 @@ import { isLocked } from '../../platform/postgres/session-lock.ts'
 import { positionToken } from '../../terms/position.ts'
 import { exportedSeals, type KeptSeals, seenByWitness } from '../witness/kept-elsewhere.ts'
 import { readPublicKey } from './read-files.ts'
-import { listVerifications, recordEnd, recordStart, resultJson, type Verification } from './runs.ts'
+import { listVerifications, resultJson } from './runs.ts'
 import { checkRuns } from './runs-chain.ts'
 import { sealKeyOf } from './seal-key.ts'
 import { sealerLock } from './sealing.ts'
 import { findingText } from './verify/finding.ts'
 import { type Outside, readOutside } from './verify/outside.ts'
-import { type VerifyOptions, type VerifyResult, verifyLog } from './verify/verify.ts'
+import type { VerifyOptions, VerifyResult } from './verify/verify.ts'
+import { newRunId, runVerification } from './verify-run.ts'
 
 type Given = {
   readonly seals?: string
@@ -107,37 +106,24 @@ const optionsOf = async (
 const verify = async (context: CliContext, systemClock: Clock, given: Given): Promise<CliOutput> => {
   const { pool, log, clock, actor, config } = context
   const options = await optionsOf(context, systemClock, given)
-  const runId = newId<string>('vrf')
-  await recordStart(pool, { runId, logId: await log.logId(), actor, startedAt: isoTime(clock()) })
   const wasRunning = await isLocked(pool, sealerLock)
   const bar = createProgressBar(process.stderr)
   let steps: ReturnType<typeof stepsOf> | null = null
   let label = ''
-  let run: Verification
-  let result: VerifyResult
-  try {
-    result = await verifyLog(
-      { pool, log, groups, logInPostgres: config.eventStoreUrl === null },
-      {
-        runId,
-        ...options,
-        customerIdOf: createCustomerIds(context.keys.master),
-        clock,
-        onProgress: ({ phase, done, total, count }) => {
-          const unit = phase === 'projections' ? 'tables' : 'events'
-          if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)
-          label = phase
-          steps(done, count)
-        },
+  const { run, result } = await runVerification(
+    { pool, log, groups, logInPostgres: config.eventStoreUrl === null, clock, master: context.keys.master },
+    {
+      runId: newRunId(),
+      actor,
+      ...options,
+      onProgress: ({ phase, done, total, count }) => {
+        const unit = phase === 'projections' ? 'tables' : 'events'
+        if (steps === null || phase !== label) steps = stepsOf(bar, `verify: ${phase}`, total, unit)
+        label = phase
+        steps(done, count)
       },
-    )
-    run = await recordEnd(pool, runId, isoTime(clock()), result)
-  } catch (error) {
-    await recordEnd(pool, runId, isoTime(clock()), null).catch(() => undefined) // the first error is what matters
-    throw error
-  } finally {
-    bar.end()
-  }
+    },
+  ).finally(() => bar.end())
   const outside = await readOutside(pool)
   const running = wasRunning || (await isLocked(pool, sealerLock))
   const maxUnsealed = given.maxUnsealed ?? (running ? null : 0)

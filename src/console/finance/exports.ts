@@ -9,7 +9,7 @@ import { stateText } from '../customer/words.ts'
 import { choicesOf, fieldOf, problemsOf, untyped } from '../frame/form.ts'
 import { tableOf } from '../frame/table.ts'
 import { bytesText, countText, timeText } from '../frame/text.ts'
-import { type ConsolePage, type Outcome, type PersonVisit, personPage, show } from '../pages/page.ts'
+import { type ConsolePage, type Outcome, type PersonVisit, personPage, show, whoIs } from '../pages/page.ts'
 import { linkedText } from '../staff/trail.ts'
 import { checkBook, kept, problemOf, questionOf, textOf } from './asked.ts'
 import type { FinanceDeps } from './deps.ts'
@@ -134,8 +134,7 @@ const download = async (deps: FinanceDeps, runs: ExportRuns, visit: PersonVisit)
     const query = new URLSearchParams(kept({ ...typed, format: asked.format }))
     return { kind: 'redirect', to: `${path}?${query}` }
   }
-  const { session, name } = visit.visitor
-  const file = runs.start(asked, name === '' ? session.subjectId : name, visit.nowMs)
+  const file = runs.start(asked, whoIs(visit.visitor), visit.nowMs)
   if (file === null)
     throw refuseUntil(
       'rate_limited',

@@ -1,14 +1,17 @@
 import type { PeriodStanding } from '../../books/periods/service.ts'
 import { isoTime } from '../../kernel/clock.ts'
-import { html } from '../../platform/pages/html.ts'
+import { type Html, html, nothing } from '../../platform/pages/html.ts'
+import { endOfPeriodMs, type Period } from '../../terms/month.ts'
 import { type Look, stateText } from '../customer/words.ts'
+import { followingRuns, progressBar } from '../frame/long-runs.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
-import { timeText } from '../frame/text.ts'
+import { countText, timeText } from '../frame/text.ts'
 import { type ConsolePage, type PersonVisit, personPage, show } from '../pages/page.ts'
 import { textOf } from './asked.ts'
 import type { FinanceDeps } from './deps.ts'
+import type { ClosingRun } from './work.ts'
 
-const path = '/console/finance/periods'
+export const periodsPath = '/console/finance/periods'
 
 const looks: Readonly<Record<PeriodStanding['status'], readonly [string, Look]>> = {
   closed: ['closed', 'good'],
@@ -16,13 +19,48 @@ const looks: Readonly<Record<PeriodStanding['status'], readonly [string, Look]>>
   'under way': ['under way', 'off'],
 }
 
-/** The first day of the month after it. */
-const endOf = (period: string): string => {
-  const [year = 0, month = 0] = period.split('-').map(Number)
-  return isoTime(Date.UTC(year, month, 1)).slice(0, 10)
+/** What a month moved, as a page. */
+export const movedPath = (period: Period, over: boolean): string =>
+  `/console/finance/balance?${new URLSearchParams({ from: `${period}-01`, ...(over && { to: isoTime(endOfPeriodMs(period)).slice(0, 10) }) })}`
+
+const closingState = ({ state }: ClosingRun): Html => {
+  switch (state.kind) {
+    case 'runs': {
+      const { progress } = state
+      if (progress === null) return stateText('begins', 'warn')
+      return html`${stateText('folds the log', 'warn')} ${progressBar(progress.done, progress.total, `${countText(progress.events, 'event')} so far`)}`
+    }
+    case 'failed':
+      return html`${stateText('broke off', 'bad')}<br><small>${state.why}</small>`
+    case 'done':
+      return stateText('closed', 'good')
+    default:
+      return state satisfies never
+  }
 }
 
-const list = async ({ periods }: FinanceDeps, { query, nowMs }: PersonVisit) => {
+const closingsOf = (closings: readonly ClosingRun[]): Html =>
+  closings.length === 0
+    ? nothing
+    : html`<h2>Closed from here lately</h2>
+${followingRuns(
+  'closings',
+  periodsPath,
+  closings.some(({ state }) => state.kind === 'runs'),
+  tableOf({
+    caption: 'Closings of this process, newest first',
+    rows: closings,
+    empty: nothing,
+    columns: [
+      { title: 'Month (UTC)', head: true, cell: ({ period }) => period },
+      { title: 'State', cell: closingState },
+      { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
+      { title: 'By', cell: ({ by }) => by },
+    ],
+  }),
+)}`
+
+const list = async ({ periods, work, island }: FinanceDeps, { query, nowMs }: PersonVisit) => {
   const typed = textOf(query, 'before')
   const before = /^\d{4}-\d\d$/.test(typed) ? typed : null
   const all = (await periods.list(nowMs)).toReversed()
@@ -30,8 +68,6 @@ const list = async ({ periods }: FinanceDeps, { query, nowMs }: PersonVisit) => 
     all.filter(({ period }) => before === null || period < before).slice(0, pageRows + 1),
     ({ period }) => period,
   )
-  const changes = (period: string, status: string): string =>
-    `/console/finance/balance?${new URLSearchParams({ from: `${period}-01`, ...(status !== 'under way' && { to: endOf(period) }) })}`
   return show({
     title: 'Periods',
     body: html`<p>A month that is closed keeps a digest of its balances in the log: whatever came out of it can be shown again, cent by cent.</p>
@@ -43,28 +79,35 @@ ${tableOf({
     {
       title: 'Month (UTC)',
       head: true,
-      cell: ({ period, status }) => html`<a href="${changes(period, status)}">${period}</a>`,
+      cell: ({ period, status }) =>
+        html`<a href="${movedPath(period, status !== 'under way')}">${period}</a>`,
     },
-    { title: 'State', cell: ({ status }) => stateText(...looks[status]) },
+    {
+      title: 'State',
+      cell: ({ period, status }) =>
+        html`${stateText(...looks[status])}${status === 'over' ? html` <a href="${periodsPath}/${period}/close">Close ${period}</a>` : null}`,
+    },
     { title: 'Closed', cell: ({ closed }) => timeText(closed && isoTime(closed.closedAtMs), 'no') },
     { title: 'Entries', number: true, cell: ({ closed }) => String(closed?.entries ?? '') },
     { title: 'Accounts', number: true, cell: ({ closed }) => String(closed?.accounts ?? '') },
     { title: 'Digest of its balances', cell: ({ closed }) => html`<code>${closed?.digest ?? ''}</code>` },
   ],
 })}
-${pagerOf(path, {}, { before, next })}`,
+${pagerOf(periodsPath, {}, { before, next })}
+${closingsOf(work.closings.list())}`,
     same: [
-      'npx farebox ledger periods list',
-      'npx farebox ledger periods show MONTH',
-      'npx farebox ledger periods close MONTH',
+      'npx farebox ledger periods',
+      'npx farebox ledger periods MONTH',
+      'npx farebox ledger close --period MONTH',
     ],
+    scripts: [island('live-parts')],
   })
 }
 
 /** The months of the log: which are closed, and what each moved. */
 export const periodPages = (deps: FinanceDeps): readonly ConsolePage[] => [
   personPage({
-    path,
+    path: periodsPath,
     name: 'showPeriods',
     summary: 'The months of the log and which of them are closed',
     for: ['finance'],

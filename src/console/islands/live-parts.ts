@@ -1,41 +1,66 @@
 /**
- * Around a form that asks by GET and what it answers: while somebody types, the page is asked for again and each part
- * with `data-live` is exchanged for the one of the same id. Without script the form's button does that.
+ * Exchanges the parts of a page with `data-live` for those of the same id, from the page asked for again: around a form with
+ * `data-asks`, while somebody types; around a part with `data-runs`, every two seconds for as long as it has that. Without
+ * script the form's button and a link do that.
  */
 const waitMs = 250
+const everyMs = 2_000
 
 class LiveParts extends HTMLElement {
+  #timer = 0
+
   connectedCallback(): void {
     const form = this.querySelector<HTMLFormElement>('form[data-asks]')
-    if (!form) return
-    let timer = 0
     let asked: XMLHttpRequest | null = null
-    const exchange = (page: Document): void => {
+    /** Whether the page still has the parts: after the end of a session it is another one. */
+    const exchange = (page: Document): boolean => {
+      let found = false
       for (const old of this.querySelectorAll('[data-live]')) {
         const fresh = page.getElementById(old.id)
+        if (!fresh) continue
+        found = true
         // What somebody is in stays as it is.
-        if (fresh && !old.contains(document.activeElement)) old.replaceWith(document.importNode(fresh, true))
+        if (!old.contains(document.activeElement)) old.replaceWith(document.importNode(fresh, true))
       }
+      return found
     }
-    const ask = (): void => {
+    const ask = (url: string, then: (found: boolean) => void): void => {
       asked?.abort()
       const request = new XMLHttpRequest()
       asked = request
-      const query = new URLSearchParams([...new FormData(form)].map(([name, value]) => [name, String(value)]))
-      request.open('GET', `${form.action}?${query}`)
+      request.open('GET', url)
       request.responseType = 'document'
-      request.onload = () => {
-        if (request.status === 200 && request.responseXML) exchange(request.responseXML)
+      const ends = (found: boolean): void => {
         this.removeAttribute('aria-busy')
+        then(found)
       }
-      request.onerror = () => this.removeAttribute('aria-busy')
+      request.onload = () =>
+        ends(request.status === 200 && request.responseXML !== null && exchange(request.responseXML))
+      request.onerror = () => ends(false)
       this.setAttribute('aria-busy', 'true')
       request.send()
     }
-    form.addEventListener('input', () => {
-      clearTimeout(timer)
-      timer = window.setTimeout(ask, waitMs)
-    })
+    const after = (ms: number, work: () => void): void => {
+      clearTimeout(this.#timer)
+      this.#timer = window.setTimeout(work, ms)
+    }
+    form?.addEventListener('input', () =>
+      after(waitMs, () => {
+        const query = new URLSearchParams(
+          [...new FormData(form)].map(([name, value]) => [name, String(value)]),
+        )
+        ask(`${form.action}?${query}`, () => undefined)
+      }),
+    )
+    const follow = (): void => {
+      if (this.querySelector('[data-runs]'))
+        after(everyMs, () => ask(location.href, (found) => found && follow()))
+    }
+    follow()
+  }
+
+  disconnectedCallback(): void {
+    clearTimeout(this.#timer)
   }
 }
 

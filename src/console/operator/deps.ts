@@ -29,7 +29,7 @@ export const proposalPath = (proposalId: string): string => `/console/operator/p
 
 /** What the pages of operators read from and act through: the queries and services of the command line. */
 export type OperatorDeps = TrailDeps &
-  Pick<CustomerDeps, 'db' | 'reads' | 'accounts'> & {
+  Pick<CustomerDeps, 'db' | 'reads' | 'accounts' | 'island'> & {
     readonly people: Pick<People, 'workRetryAsked'>
     readonly runner: CommandRunner
     readonly wallets: Wallets

@@ -6,9 +6,18 @@ import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import { positionToken } from '../../terms/position.ts'
 import { type Look, stateText } from '../customer/words.ts'
 import { choicesOf, keyField, type Problems, problemsOf, type Typed, untyped } from '../frame/form.ts'
+import { followingRuns, progressBar } from '../frame/long-runs.ts'
 import { tableOf } from '../frame/table.ts'
 import { countText, timeText } from '../frame/text.ts'
-import { type ConsolePage, goTo, type PersonVisit, personPage, refusedView, show } from '../pages/page.ts'
+import {
+  type ConsolePage,
+  goTo,
+  type PersonVisit,
+  personPage,
+  refusedView,
+  show,
+  whoIs,
+} from '../pages/page.ts'
 import { linkedText } from '../staff/trail.ts'
 import type { OperatorDeps } from './deps.ts'
 import type { RebuildRun } from './rebuild-runs.ts'
@@ -48,7 +57,9 @@ const rebuildState = ({ state }: RebuildRun): Html => {
       const { progress } = state
       if (progress === null) return stateText('begins', 'warn')
       const { phase, position, target, eventsPerSecond, secondsLeft } = progress
-      return html`${stateText(phase, 'warn')} <progress aria-label="Progress" max="${Math.max(target, 1)}" value="${position}"></progress><br><small class="soft">${position} of ${target}, ${eventsPerSecond} events a second${phase === 'fold' && secondsLeft !== null ? `, about ${countText(secondsLeft, 'second')} left` : ''}</small>`
+      const left =
+        phase === 'fold' && secondsLeft !== null ? `, about ${countText(secondsLeft, 'second')} left` : ''
+      return html`${stateText(phase, 'warn')} ${progressBar(position, target, `${position} of ${target}, ${eventsPerSecond} events a second${left}`)}`
     }
     case 'failed':
       return html`${stateText('broke off', 'bad')}<br><small>${state.why}</small>`
@@ -64,19 +75,23 @@ ${differences.length === 0 ? nothing : html`<ul>${differences.map((difference) =
 }
 
 const runsOf = (runs: readonly RebuildRun[], here: string): Html => html`<h2>Made anew lately</h2>
-<p class="soft">By this process, since it began. <a href="${here}">Look again</a></p>
-${tableOf({
-  caption: 'Rebuilds of this process, newest first',
-  rows: runs,
-  empty: html`<p>None yet.</p>`,
-  columns: [
-    { title: 'Group', head: true, cell: ({ group }) => html`<a href="${path}/${group}">${group}</a>` },
-    { title: 'What', cell: ({ compareOnly }) => (compareOnly ? 'compared' : 'made anew') },
-    { title: 'State', cell: rebuildState },
-    { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
-    { title: 'By', cell: ({ by }) => by },
-  ],
-})}`
+${followingRuns(
+  'rebuilds',
+  here,
+  runs.some(({ state }) => state.kind === 'runs'),
+  tableOf({
+    caption: 'Rebuilds of this process, newest first',
+    rows: runs,
+    empty: html`<p>None yet.</p>`,
+    columns: [
+      { title: 'Group', head: true, cell: ({ group }) => html`<a href="${path}/${group}">${group}</a>` },
+      { title: 'What', cell: ({ compareOnly }) => (compareOnly ? 'compared' : 'made anew') },
+      { title: 'State', cell: rebuildState },
+      { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
+      { title: 'By', cell: ({ by }) => by },
+    ],
+  }),
+)}`
 
 const list = async (deps: OperatorDeps, visit: PersonVisit) =>
   show({
@@ -101,6 +116,7 @@ ${runsOf(deps.rebuilds.list(), path)}`,
       'npx farebox projections rebuild all --check',
       'npx farebox projections rebuild NAME',
     ],
+    scripts: [deps.island('live-parts')],
   })
 
 const rebuildForm = (
@@ -161,6 +177,7 @@ ${runsOf(
             `npx farebox projections rebuild ${models.join(' ')} --check`,
             `npx farebox projections rebuild ${models.join(' ')}`,
           ],
+    scripts: [deps.island('live-parts')],
   }
 }
 
@@ -170,17 +187,18 @@ const act = async (deps: OperatorDeps, visit: PersonVisit, typed: Typed) => {
   if (wanted !== 'compare' && wanted !== 'replace')
     return refusedView(await oneView(deps, visit, typed, { do: 'Choose what is done.' }))
   const group = visit.params.group ?? ''
-  const { session, name } = visit.visitor
-  const begun = deps.rebuilds.start(
-    { group, compareOnly: wanted === 'compare', by: name === '' ? session.subjectId : name },
-    visit.nowMs,
-  )
+  const begun = deps.rebuilds.start({
+    group,
+    compareOnly: wanted === 'compare',
+    by: whoIs(visit.visitor),
+    startedAtMs: visit.nowMs,
+  })
   if (!begun)
     return refusedView(
       await oneView(deps, visit, typed, { form: 'Another one runs in this process: wait for its end.' }),
       409,
     )
-  return goTo(`${path}/${group}`, `${view.title}: begun. Look again to see how far it is.`)
+  return goTo(`${path}/${group}`, `${view.title}: begun. Below is how far it is.`)
 }
 
 /** The groups of read tables: how far they are behind, what stops them, and how they are made anew. */

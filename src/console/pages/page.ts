@@ -26,6 +26,9 @@ export type Visitor = {
   readonly account: ShownAccount | null
 }
 
+/** How somebody is called on pages: by name, else by id. */
+export const whoIs = ({ name, session }: Visitor): string => (name === '' ? session.subjectId : name)
+
 /** A request for a page. */
 export type Visit = {
   /** As it was asked for, without its query. */

@@ -14,7 +14,15 @@ import { alonePage, notFound, type PageAnswer, pageHeaders, pageResponses, surro
 import { assetRoute } from './asset-route.ts'
 import { dropCookie, flashCookie, flashOf, readCookies } from './cookies.ts'
 import { isOwnForm, placeOf } from './origin.ts'
-import type { AccountVisit, ConsolePage, Outcome, PersonVisit, Visit, Visitor } from './page.ts'
+import {
+  type AccountVisit,
+  type ConsolePage,
+  type Outcome,
+  type PersonVisit,
+  type Visit,
+  type Visitor,
+  whoIs,
+} from './page.ts'
 import { formBarrier, isViewing, navigationOf, pageBarrier } from './rules.ts'
 
 export type ServeDeps = {
@@ -100,7 +108,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       origin: deps.origin(),
       site: deps.site(),
       ...(visitor && {
-        person: visitor.name === '' ? visitor.session.subjectId : visitor.name,
+        person: whoIs(visitor),
         viewing: isViewing(visitor) ? (visitor.account?.email ?? visitor.session.viewing) : null,
       }),
     })

@@ -1,19 +1,22 @@
-import { sealsBefore, sealsFileOf } from '../../books/audit/queries.ts'
 import { findVerification, type Verification, verificationsAfter } from '../../books/audit/runs.ts'
 import { checkRuns, type RunsChain } from '../../books/audit/runs-chain.ts'
-import { publicKeyPem } from '../../books/audit/seal-key.ts'
 import { findingText } from '../../books/audit/verify/finding.ts'
+import type { VerifyProgress } from '../../books/audit/verify/verify.ts'
+import { newRunId } from '../../books/audit/verify-run.ts'
 import { isoTime } from '../../kernel/clock.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import { positionToken } from '../../terms/position.ts'
 import { afterOf, afterText, type Look, stateText } from '../customer/words.ts'
+import { keyField } from '../frame/form.ts'
+import { followingRuns, progressBar } from '../frame/long-runs.ts'
 import { pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
 import { countText, idText, timeText } from '../frame/text.ts'
-import { type ConsolePage, type PersonVisit, personPage, show } from '../pages/page.ts'
+import { type ConsolePage, goTo, type PersonVisit, personPage, show, whoIs } from '../pages/page.ts'
 import { linkedText } from '../staff/trail.ts'
 import { textOf } from './asked.ts'
 import type { FinanceDeps } from './deps.ts'
+import type { VerificationRun } from './work.ts'
 
 const outcomes: Readonly<Record<Verification['outcome'], readonly [string, Look]>> = {
   running: ['runs', 'warn'],
@@ -34,7 +37,55 @@ const chainText = ({ links, digest, findings }: RunsChain): Html => {
     : html`<p>${countText(links, 'run')} chained, and each fits the one before it. Digest after the last, to be kept elsewhere: <code>${digest}</code></p>`
 }
 
-const verifications = async ({ pool }: FinanceDeps, { query }: PersonVisit) => {
+const phases: Readonly<Record<VerifyProgress['phase'], string>> = {
+  log: 'reads the log',
+  order: 'checks seals and laws',
+  projections: 'compares the tables',
+}
+
+const begunState = ({ state, runId }: VerificationRun): Html => {
+  switch (state.kind) {
+    case 'runs': {
+      const { progress } = state
+      if (progress === null) return stateText('begins', 'warn')
+      const { phase, done, total, count } = progress
+      const unit = phase === 'projections' ? 'table' : 'event'
+      return html`${stateText(phases[phase], 'warn')} ${progressBar(done, total, phase === 'order' ? 'of the whole log' : `${countText(count, unit)} so far`)}`
+    }
+    case 'failed':
+      return html`${stateText(...outcomes.failed)}<br><small>${state.why}</small>`
+    case 'done':
+      return html`<a href="${runs}/${runId}">${stateText(...outcomes[state.result.outcome])}</a>`
+    default:
+      return state satisfies never
+  }
+}
+
+/** The runs that pages of this process began. */
+const begunHere = (begun: readonly VerificationRun[], part: Html): Html =>
+  followingRuns(
+    'runs',
+    runs,
+    begun.some(({ state }) => state.kind === 'runs'),
+    html`${
+      begun.length === 0
+        ? nothing
+        : tableOf({
+            caption: 'Begun from this page, newest first',
+            rows: begun,
+            empty: nothing,
+            columns: [
+              { title: 'Run', head: true, cell: ({ runId }) => idText(runId) },
+              { title: 'State', cell: begunState },
+              { title: 'Began', cell: ({ startedAtMs }) => timeText(isoTime(startedAtMs)) },
+              { title: 'By', cell: ({ by }) => by },
+            ],
+          })
+    }
+${part}`,
+  )
+
+const verifications = async ({ pool, work, island }: FinanceDeps, { query, formKey }: PersonVisit) => {
   const before = textOf(query, 'before')
   const after = afterOf(before)
   const [found, chain] = await Promise.all([
@@ -44,12 +95,15 @@ const verifications = async ({ pool }: FinanceDeps, { query }: PersonVisit) => {
   const { rows, next } = pagedOf(found, ({ startedAt, runId }) => afterText(startedAt, runId))
   return show({
     title: 'Verifications',
-    body: html`<p>A verification folds the whole log anew, compares what the tables hold, checks every seal and every law of the books.</p>
-${chainText(chain)}
+    body: html`<p>A verification folds the whole log anew, compares what the tables hold, checks every seal and every law of the books. It changes nothing, runs beside the service, and takes as much disk in Postgres as the read tables while it runs; a log of many millions of events is better verified by the command on another machine.</p>
+<form method="post" action="${runs}">${keyField(formKey)}<div class="acts"><button class="first">Verify the log now</button></div></form>
+${begunHere(
+  work.verifications.list(),
+  html`${chainText(chain)}
 ${tableOf({
   caption: 'Verifications, newest first',
   rows,
-  empty: html`<p>The log was never verified. The command below does it beside the running service.</p>`,
+  empty: html`<p>The log was never verified.</p>`,
   columns: [
     { title: 'Run', head: true, cell: ({ runId }) => html`<a href="${runs}/${runId}">${runId}</a>` },
     { title: 'Outcome', cell: ({ outcome }) => stateText(...outcomes[outcome]) },
@@ -58,14 +112,26 @@ ${tableOf({
     { title: 'Began', cell: ({ startedAt }) => timeText(startedAt) },
     { title: 'By', cell: ({ actor }) => actor },
   ],
-})}
+})}`,
+)}
 ${pagerOf(runs, {}, { before: after === null ? null : before, next })}`,
     same: [
       'curl "$FINANCE/verifications?limit=50" -H "Authorization: Bearer $TOKEN"',
       'npx farebox ledger verify',
       'npx farebox ledger verifications',
     ],
+    scripts: [island('live-parts')],
   })
+}
+
+const begin = ({ work }: FinanceDeps, { visitor, nowMs, cause }: PersonVisit) => {
+  const begun = work.verify({ runId: newRunId(), by: whoIs(visitor), startedAtMs: nowMs }, cause.actor)
+  return goTo(
+    runs,
+    begun === null
+      ? 'Another verification runs in this process already: nothing was begun.'
+      : 'The verification has begun. Below is how far it is; its verdict is kept.',
+  )
 }
 
 const verification = async ({ pool }: FinanceDeps, { params, visitor }: PersonVisit) => {
@@ -119,64 +185,16 @@ ${tableOf({
   })
 }
 
-const sealsPath = '/console/finance/seals'
-
-const seals = async ({ log }: FinanceDeps, { query }: PersonVisit) => {
-  const typed = textOf(query, 'before')
-  const before = /^\d{1,15}$/.test(typed) ? Number(typed) : null
-  const found = await sealsBefore(log, { before, limit: pageRows })
-  const [newest] = found.seals
-  return show({
-    title: 'Seals',
-    acts:
-      newest === undefined
-        ? nothing
-        : html`<a class="button first" href="/console/finance/seals.json">For a checker</a>`,
-    body: html`<p>A seal is a signature over a digest of the log. With a seal that was kept elsewhere, anybody finds out whether the log was cut or rewritten since.</p>
-${tableOf({
-  caption: 'Seals, newest first',
-  rows: found.seals,
-  empty: html`<p>${before === null ? 'Nothing is sealed yet.' : 'None is older.'}</p>`,
-  columns: [
-    { title: 'Sealed', head: true, cell: ({ sealedAt }) => timeText(sealedAt) },
-    { title: 'Covers', number: true, cell: ({ throughOrdinal }) => countText(throughOrdinal, 'event') },
-    { title: 'Digest', cell: ({ digest }) => html`<code>${digest}</code>` },
-    { title: 'Key', cell: ({ publicKey }) => html`<code>${publicKey.slice(0, 16)}…</code>` },
-  ],
-})}
-${pagerOf(sealsPath, {}, { before: before === null ? null : typed, next: found.next === null ? null : String(found.next) })}
-${
-  newest === undefined
-    ? nothing
-    : html`<h2>Checking them without Farebox</h2>
-<ol>
-<li>Keep this file, and the one of an earlier day, on another machine: it holds the last 100 seals and every change of the key.</li>
-<li>Compare the public key with what <code>ledger seals public-key</code> printed on the machine that signs; a key that only the log names proves nothing.</li>
-<li>Export the log, and run the checker over it: it needs Python 3 and openssl, and nothing of Farebox.</li>
-</ol>
-<pre class="result" tabindex="0">${publicKeyPem(newest.publicKey).trim()}</pre>`
-}`,
-    same: [
-      'curl "$FINANCE/seals?limit=50" -H "Authorization: Bearer $TOKEN"',
-      'npx farebox ledger seals export --file seals.json',
-      'npx farebox ledger export --format jsonl --out log.jsonl',
-      'python3 test/audit/check_seals.py log.jsonl seal-public.pem',
-    ],
-  })
-}
-
-/** Seals of one file. */
-const lastSeals = 100
-
-/** What proves the log: its seals, and the runs that verified it. */
-export const proofPages = (deps: FinanceDeps): readonly ConsolePage[] => [
+/** The runs that verified the log, and another one. */
+export const verificationPages = (deps: FinanceDeps): readonly ConsolePage[] => [
   personPage({
     path: runs,
     name: 'showVerifications',
-    summary: 'The runs that verified the log',
+    summary: 'The runs that verified the log, and the start of another',
     for: ['finance'],
     nav: { label: 'Verifications', group: 'Finance' },
     show: (visit) => verifications(deps, visit),
+    act: { once: true, run: async (visit) => begin(deps, visit) },
   }),
   personPage({
     path: '/console/finance/verifications/{id}',
@@ -184,29 +202,5 @@ export const proofPages = (deps: FinanceDeps): readonly ConsolePage[] => [
     summary: 'One verification with what it found',
     for: ['finance'],
     show: (visit) => verification(deps, visit),
-  }),
-  personPage({
-    path: sealsPath,
-    name: 'showSeals',
-    summary: 'The seals of the log',
-    for: ['finance'],
-    nav: { label: 'Seals', group: 'Finance' },
-    show: (visit) => seals(deps, visit),
-  }),
-  personPage({
-    path: '/console/finance/seals.json',
-    name: 'downloadSeals',
-    summary: 'The last seals and all changes of the key, to be kept elsewhere',
-    for: ['finance'],
-    show: async ({ nowMs }) => {
-      const file = await sealsFileOf(deps, lastSeals)
-      if (file === null) throw refuse('not_found', 'nothing is sealed yet')
-      return {
-        kind: 'file',
-        name: `seals-${isoTime(nowMs).slice(0, 10)}.json`,
-        mediaType: 'application/json',
-        content: `${JSON.stringify(file, null, 2)}\n`,
-      }
-    },
   }),
 ]
