@@ -1,7 +1,8 @@
 import { type GiveWay, goOn, turnEach } from '../../src/kernel/lulls.ts'
 import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+import { createDispatch, type Dispatch } from './dispatch.ts'
 import type { ReadModel, Rows, Table } from './read-model.ts'
-import type { RowCache } from './row-cache.ts'
+import type { RowCache, TableCache } from './row-cache.ts'
 import { keyProblem, rowProblem } from './row-problem.ts'
 import { keyOf, keyText, type Row } from './table-sql.ts'
 
@@ -82,18 +83,30 @@ type Named = {
   readonly poison: PoisonEvent | null
 }
 
+/** Of each list of models: it is folded batch by batch. */
+const dispatches = new WeakMap<readonly ReadModel[], Dispatch<ReadModel>>()
+const dispatchOf = (models: readonly ReadModel[]): Dispatch<ReadModel> => {
+  let dispatch = dispatches.get(models)
+  if (!dispatch) {
+    dispatch = createDispatch(models)
+    dispatches.set(models, dispatch)
+  }
+  return dispatch
+}
+
 /** What events read, as far as they alone tell. @param goOn past a model that throws, whose rows are loaded one by one */
 const nameRows = (models: readonly ReadModel[], events: readonly RecordedEvent[], goOn: boolean): Named => {
+  const asked = dispatchOf(models)
   const tables = new Map(models.flatMap((model) => model.tables.map((table) => [table.name, table as Table])))
   const rows: NamedRow[] = []
   for (const event of events)
-    for (const model of models)
+    for (const model of asked(event))
       try {
         for (const { table: name, key } of model.reads(event)) {
           const table = tables.get(name)
           if (!table) throw new Error(`no read model of the group has a table ${name}`)
           if (goOn && keyProblem(table, key) !== null) continue
-          rows.push({ table, key, text: keyText(table, key) })
+          rows.push({ table, key, text: keyText(key) })
         }
       } catch (cause) {
         if (!goOn) return { rows, poison: new PoisonEvent(event, model.name, cause) }
@@ -122,31 +135,44 @@ const refuse = (problem: string | null): void => {
   if (problem !== null) throw new Error(problem)
 }
 
+/** The rows of a table, by `keyText`. */
+type TableRows = {
+  readonly table: Table
+  /** What the batch changes. */
+  readonly changes: Map<string, Change>
+  /** What was loaded for it, and what it must keep knowing. */
+  readonly loaded: Map<string, Row | null>
+  readonly cache: TableCache
+  /** Null while nothing was added. */
+  added: Row[] | null
+}
+
 /** Rows as of the event that is folded: changed by the batch, else loaded for it, else cached. Undefined: not known. */
 const createOverlay = (cache: RowCache, checksRows: boolean) => {
-  const loaded = new Map<string, Row | null>()
-  const changed = new Map<Table, Map<string, Change>>()
-  const added = new Map<Table, Row[]>()
+  const tables = new Map<Table, TableRows>()
   /** What the event at hand changed, with what stood before: to take it back. */
-  let journal: (
+  const journal: (
     | { readonly changes: Map<string, Change>; readonly text: string; readonly former: Change | undefined }
     | { readonly list: Row[] }
   )[] = []
 
-  const find = (table: Table, text: string): Row | null | undefined => {
-    const change = changed.get(table)?.get(text)
-    if (change) return change.row
-    const row = loaded.get(text)
-    return row === undefined ? cache.find(table.name, text) : row
+  const rowsOf = (table: Table): TableRows => {
+    let known = tables.get(table)
+    if (!known) {
+      known = { table, changes: new Map(), loaded: new Map(), cache: cache.of(table.name), added: null }
+      tables.set(table, known)
+    }
+    return known
+  }
+  /** As it was before the batch. */
+  const before = ({ loaded, cache: kept }: TableRows, text: string): Row | null | undefined => {
+    const row = loaded.size === 0 ? undefined : loaded.get(text)
+    return row === undefined ? kept.find(text) : row
   }
   const record = (table: Table, key: Key, row: Row | null, isNew: boolean): void => {
     if (checksRows) refuse(row === null ? keyProblem(table, key) : rowProblem(table, row))
-    let changes = changed.get(table)
-    if (!changes) {
-      changes = new Map()
-      changed.set(table, changes)
-    }
-    const text = keyText(table, key)
+    const { changes } = rowsOf(table)
+    const text = keyText(key)
     const former = changes.get(text)
     if (isNew && former?.row) throw new Error(`row ${key.join(', ')} of ${table.name} is inserted twice`)
     journal.push({ changes, text, former })
@@ -164,8 +190,10 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
     get: <R extends object>(typed: Table<R>, key: Key): R | undefined => {
       const table = typed as Table
       if (checksRows) refuse(keyProblem(table, key))
-      const text = keyText(table, key)
-      const row = find(table, text)
+      const known = rowsOf(table)
+      const text = keyText(key)
+      const change = known.changes.get(text)
+      const row = change ? change.row : before(known, text)
       if (row === undefined) throw new RowNotLoaded({ table, key, text })
       return (row ?? undefined) as R | undefined
     },
@@ -176,13 +204,10 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
       const table = typed as Table
       if (!table.appendOnly) throw new Error(`rows of ${table.name} are put, not added`)
       if (checksRows) refuse(rowProblem(table, row as Row))
-      let list = added.get(table)
-      if (!list) {
-        list = []
-        added.set(table, list)
-      }
-      list.push(row as Row)
-      journal.push({ list })
+      const known = rowsOf(table)
+      known.added ??= []
+      known.added.push(row as Row)
+      journal.push({ list: known.added })
     },
     attempt: (part) => {
       const since = journal.length
@@ -200,24 +225,22 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
   return {
     /** Whether the row is known, and stays known to the end of the batch whatever the cache lets go. */
     holds: (table: Table, text: string): boolean => {
-      const row = find(table, text)
-      if (row !== undefined && !changed.get(table)?.has(text)) loaded.set(text, row)
+      const known = rowsOf(table)
+      if (known.changes.has(text)) return true
+      const row = before(known, text)
+      if (row !== undefined) known.loaded.set(text, row)
       return row !== undefined
     },
-    /** As it was before the batch. */
-    before: (table: Table, text: string): Row | null | undefined => {
-      const row = loaded.get(text)
-      return row === undefined ? cache.find(table.name, text) : row
-    },
+    before,
     rows,
-    changed,
-    added,
+    tables,
     keepLoaded: (table: Table, text: string, row: Row | null): void => {
-      loaded.set(text, row)
-      cache.keep(table.name, text, row)
+      const known = rowsOf(table)
+      known.loaded.set(text, row)
+      known.cache.keep(text, row)
     },
     beginEvent: (): void => {
-      journal = []
+      journal.length = 0
     },
     /** How much the event at hand has changed so far. */
     mark: (): number => journal.length,
@@ -232,7 +255,8 @@ const createOverlay = (cache: RowCache, checksRows: boolean) => {
  */
 export const startFold = ({ models, cache, load, onPoison }: FoldOptions): Fold => {
   const overlay = createOverlay(cache, onPoison !== undefined || models.some(({ attempts }) => attempts))
-  const { holds, before, rows, keepLoaded, changed, added, beginEvent, mark, undoTo } = overlay
+  const { holds, before, rows, tables, keepLoaded, beginEvent, mark, undoTo } = overlay
+  const asked = dispatchOf(models)
   let taken = 0
   let last: RecordedEvent | null = null
 
@@ -246,8 +270,7 @@ export const startFold = ({ models, cache, load, onPoison }: FoldOptions): Fold 
     }
     for (const [table, keys] of missing) {
       const found = new Map<string, Row>()
-      for (const row of await load(table, [...keys.values()]))
-        found.set(keyText(table, keyOf(table, row)), row)
+      for (const row of await load(table, [...keys.values()])) found.set(keyText(keyOf(table, row)), row)
       for (const text of keys.keys()) keepLoaded(table, text, found.get(text) ?? null)
     }
   }
@@ -256,7 +279,7 @@ export const startFold = ({ models, cache, load, onPoison }: FoldOptions): Fold 
   const applyEvent = (event: RecordedEvent): NamedRow | null => {
     const poisons: PoisonEvent[] = []
     beginEvent()
-    for (const model of models) {
+    for (const model of asked(event)) {
       const since = mark()
       try {
         model.apply(event, rows)
@@ -293,27 +316,29 @@ export const startFold = ({ models, cache, load, onPoison }: FoldOptions): Fold 
     }
   }
 
+  const changeOf = (known: TableRows): TableChange => {
+    const { table } = known
+    const inserted: Row[] = known.added === null ? [] : [...known.added]
+    const put: Row[] = []
+    const removed: Key[] = []
+    for (const [text, { key, row, inserted: isNew }] of known.changes) {
+      if (row && isNew) inserted.push(row)
+      else if (isSame(before(known, text), row)) continue
+      else if (row) put.push(row)
+      else removed.push(key)
+    }
+    return { table, inserted, put, removed }
+  }
+
   const changes = (): Changes => ({
-    tables: [
-      ...[...changed].map(([table, ofTable]) => {
-        const inserts: Row[] = []
-        const put: Row[] = []
-        const removed: Key[] = []
-        for (const [text, { key, row, inserted }] of ofTable) {
-          if (row && inserted) inserts.push(row)
-          else if (isSame(before(table, text), row)) continue
-          else if (row) put.push(row)
-          else removed.push(key)
-        }
-        return { table, inserted: inserts, put, removed }
-      }),
-      ...[...added].map(([table, list]) => ({ table, inserted: list, put: [], removed: [] })),
-    ],
+    tables: [...tables.values()]
+      .filter((known) => known.changes.size > 0 || known.added !== null)
+      .map(changeOf),
     commit: () => {
-      for (const [{ name }, ofTable] of changed)
+      for (const { changes: ofTable, cache: kept } of tables.values())
         for (const [text, { row, inserted }] of ofTable)
-          if (inserted) cache.leaveOut(name, text)
-          else cache.keep(name, text, row)
+          if (inserted) kept.leaveOut(text)
+          else kept.keep(text, row)
     },
   })
 

@@ -56,6 +56,14 @@ export type Rows = {
   attempt(part: () => void): string | null
 }
 
+/** The events that say something to a model. */
+export type Takes = {
+  /** Of these types, in whatever stream. */
+  readonly types: ReadonlySet<string>
+  /** Of streams of these kinds (`ledger-`), of whatever type. */
+  readonly streams?: ReadonlySet<string>
+}
+
 /**
  * A pure fold of the log into tables: no clock, no I/O, no other read model. Dropped and rebuilt it comes out byte for
  * byte the same. A throw is a poison event: it stops the model's group and raises an alarm.
@@ -70,6 +78,8 @@ export type ReadModel = {
   readonly formerTables?: readonly string[]
   /** It takes events in parts (`Rows.attempt`): each row is looked at before it is taken, which Postgres would refuse. */
   readonly attempts?: true
+  /** Any other event it is not asked about; left out: it is asked about all. */
+  readonly takes?: Takes
   /** The rows that `apply` will look at, as far as the event alone tells; none for events that only insert. */
   reads(event: RecordedEvent): Iterable<RowKey>
   apply(event: RecordedEvent, rows: Rows): void

@@ -1,45 +1,104 @@
-import { LRUCache } from 'lru-cache'
-import { growingTo } from '../../src/kernel/growing.ts'
+import { createKeyFilter, type KeyFilter } from './key-filter.ts'
 import type { Row } from './table-sql.ts'
 
-/** Rows as committed, by table and `keyText`; null is a row known to be absent, undefined is not known. */
-export type RowCache = {
-  find(table: string, key: string): Row | null | undefined
-  keep(table: string, key: string, row: Row | null): void
-  /** A row was written and is not kept: from now on a row of its table that is not cached may exist all the same. */
-  leaveOut(table: string, key: string): void
+/** Rows of one table as committed, by `keyText`. */
+export type TableCache = {
+  /** Null is a row known to be absent, undefined is not known. */
+  find(key: string): Row | null | undefined
+  keep(key: string, row: Row | null): void
+  /** A row was written and is not kept: from now on a row of this table that is not cached may exist all the same. */
+  leaveOut(key: string): void
 }
+
+export type RowCache = { of(table: string): TableCache }
 
 const absent: Row = Object.freeze({})
 
+/** Rows of one table: those touched lately, and those that were before; a row is in one of the two. */
+type Generations = { young: Map<string, Row>; old: Map<string, Row> }
+
 /**
  * The rows that this process wrote or loaded while it alone writes them; hot ones are then never selected again.
- * `complete` says that the tables are empty now: until the first eviction, what is not cached is known to be absent.
+ * `complete` says that the tables are empty now: what is not cached is then absent, unless a row of its key was let go.
+ *
+ * When half of `maxRows` were touched, what was not touched for as long is let go: one map a table costs a third of an LRU
+ * list of all.
  */
 export const createRowCache = (options: { maxRows: number; complete: boolean }): RowCache => {
-  let complete = options.complete
-  const leftOut = new Set<string>()
-  const isComplete = (table: string): boolean => complete && !leftOut.has(table)
-  const rows = new LRUCache<string, Row>({
-    ...growingTo(options.maxRows),
-    dispose: (_row, _key, reason) => {
-      if (reason === 'evict') complete = false
-    },
-  })
+  const { complete } = options
+  const mostYoung = Math.max(1, Math.floor(options.maxRows / 2))
+  const tables = new Map<string, Generations & TableCache>()
+  /** Keys of rows that were let go; null while there are none. */
+  let left: KeyFilter | null = null
+  let young = 0
+
+  const letGo = (table: string, rows: ReadonlyMap<string, Row>): void => {
+    if (!complete) return
+    left ??= createKeyFilter()
+    for (const [key, row] of rows) if (row !== absent) left.add(table, key)
+  }
+  const age = (): void => {
+    for (const [name, table] of tables) {
+      if (table.old.size > 0) letGo(name, table.old)
+      table.old = table.young
+      table.young = new Map()
+    }
+    young = 0
+  }
+  const touch = (table: Generations, key: string, row: Row): void => {
+    table.young.set(key, row)
+    young += 1
+    if (young > mostYoung) age()
+  }
+
+  const create = (name: string): Generations & TableCache => {
+    let leavesOut = false
+    /** Whether a key that is not cached has no row. */
+    const isAbsent = (key: string): boolean =>
+      complete && !leavesOut && (left === null || !left.mayHave(name, key))
+    const table: Generations & TableCache = {
+      young: new Map(),
+      old: new Map(),
+      find: (key) => {
+        let row = table.young.get(key)
+        if (row === undefined) {
+          row = table.old.get(key)
+          if (row === undefined) return isAbsent(key) ? null : undefined
+          table.old.delete(key)
+          touch(table, key, row)
+        }
+        return row === absent ? null : row
+      },
+      keep: (key, row) => {
+        // An absent row need not be kept while everything that exists is.
+        if (row === null && isAbsent(key)) {
+          if (table.young.delete(key)) young -= 1
+          table.old.delete(key)
+          return
+        }
+        if (table.young.has(key)) table.young.set(key, row ?? absent)
+        else {
+          table.old.delete(key)
+          touch(table, key, row ?? absent)
+        }
+      },
+      leaveOut: (key) => {
+        leavesOut = true
+        if (table.young.delete(key)) young -= 1 // it may be cached as absent
+        table.old.delete(key)
+      },
+    }
+    return table
+  }
+
   return {
-    find: (table, key) => {
-      const row = rows.get(key)
-      if (row === undefined) return isComplete(table) ? null : undefined
-      return row === absent ? null : row
-    },
-    keep: (table, key, row) => {
-      // An absent row need not be kept while everything that exists is.
-      if (row === null && isComplete(table)) rows.delete(key)
-      else rows.set(key, row ?? absent)
-    },
-    leaveOut: (table, key) => {
-      leftOut.add(table)
-      rows.delete(key) // it may be cached as absent
+    of: (name) => {
+      let table = tables.get(name)
+      if (!table) {
+        table = create(name)
+        tables.set(name, table)
+      }
+      return table
     },
   }
 }

@@ -33,10 +33,25 @@ const fits: Readonly<Record<ColumnType, (value: unknown) => boolean>> = {
   inet: isNetwork,
 }
 
+type Field = { readonly name: string; readonly type: ColumnType; readonly nullable: boolean }
+
+const fieldsOf = new WeakMap<Table, readonly Field[]>()
+const fieldsIn = (table: Table): readonly Field[] => {
+  let fields = fieldsOf.get(table)
+  if (!fields) {
+    fields = Object.entries<Column>(table.columns).map(([name, { type, nullable = false }]) => ({
+      name,
+      type,
+      nullable,
+    }))
+    fieldsOf.set(table, fields)
+  }
+  return fields
+}
+
 /** Why Postgres would refuse a row of a table; null when it takes it. */
 export const rowProblem = (table: Table, row: Row): string | null => {
-  for (const name in table.columns) {
-    const { type, nullable } = table.columns[name] as Column
+  for (const { name, type, nullable } of fieldsIn(table)) {
     const value = row[name] ?? null
     if (value === null ? !nullable : !fits[type](value))
       return `a row of ${table.name} would have a ${name} that is ${value === null ? 'missing' : `no ${type}`}`
@@ -46,7 +61,8 @@ export const rowProblem = (table: Table, row: Row): string | null => {
 
 /** Why no row of a table can have a key; null when one can. */
 export const keyProblem = (table: Table, key: readonly unknown[]): string | null => {
-  for (const [at, name] of table.key.entries()) {
+  for (let at = 0; at < table.key.length; at += 1) {
+    const name = table.key[at] as string
     const { type } = table.columns[name] as Column
     if (!fits[type](key[at])) return `no row of ${table.name} can have a ${name} that is no ${type}`
   }

@@ -38,8 +38,12 @@ export const createIndexSql = (schema: string, table: Table): readonly string[] 
     return `create index on ${qualified(schema, table)} (${columns})${partial}`
   })
 
-/** One text for a key: no column of a key holds a NUL, for Postgres stores none. */
-export const keyText = (table: Table, key: readonly unknown[]): string => `${table.name}\0${key.join('\0')}`
+/** One text for a key within its table: no column of a key holds a NUL, for Postgres stores none. */
+export const keyText = (key: readonly unknown[]): string => {
+  const [only] = key
+  // The text itself, so that its hash is known when the next one asks for the same row.
+  return key.length === 1 && typeof only === 'string' ? only : key.join('\0')
+}
 
 export const keyOf = (table: Table, row: Row): readonly (string | number)[] =>
   table.key.map((name) => row[name] as string | number)

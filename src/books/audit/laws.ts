@@ -1,12 +1,15 @@
+import { createDispatch } from '../../../projections/engine/dispatch.ts'
 import type { ReadModel, ReadModelGroup, RowKey } from '../../../projections/engine/read-model.ts'
 import type { RecordedEvent } from '../../platform/eventstore/event.ts'
 import { rules } from './invariants/rules.ts'
 import { violate } from './invariants/violation.ts'
 
+const rulesFor = createDispatch(rules)
+
 /** What a rule names of an event that it can read; another one is looked up row by row when it is applied. */
-const namedBy = function* (rule: ReadModel, event: RecordedEvent): Generator<RowKey> {
+const nameRows = (rule: ReadModel, event: RecordedEvent, named: RowKey[]): void => {
   try {
-    yield* rule.reads(event)
+    for (const row of rule.reads(event)) named.push(row)
   } catch {
     // It breaks the law when it is applied, where that is told.
   }
@@ -21,11 +24,13 @@ export const laws: ReadModel = {
   version: rules.reduce((sum, { version }) => sum + version, 0),
   tables: rules.flatMap(({ tables }) => tables),
   attempts: true,
-  *reads(event) {
-    for (const rule of rules) yield* namedBy(rule, event)
+  reads: (event) => {
+    const named: RowKey[] = []
+    for (const rule of rulesFor(event)) nameRows(rule, event, named)
+    return named
   },
   apply: (event, rows) => {
-    for (const rule of rules) {
+    for (const rule of rulesFor(event)) {
       const problem = rows.attempt(() => rule.apply(event, rows))
       if (problem !== null) violate(rows, event, rule.name, `the rule cannot read it: ${problem}`)
     }

@@ -187,6 +187,17 @@ export const approvalRules: ReadModel = {
   name: 'audit-approvals',
   version: 1,
   tables: [settingTable, proposalsTable],
+  takes: {
+    types: new Set([
+      'FourEyesSet',
+      'ProposalMade',
+      'ProposalApproved',
+      'ProposalClosed',
+      'LogSealed',
+      'ManualMovementRecorded',
+      'RefundDecided',
+    ]),
+  },
   reads: (recorded) => {
     const event = recorded as Known
     const proposal = (proposalId: string) => ({ table: proposalsTable.name, key: [proposalId] })

@@ -70,6 +70,7 @@ export const capRules: ReadModel = {
   name: 'audit-caps',
   version: 1,
   tables: [capsTable],
+  takes: { types: new Set(['WalletDebited', 'CustomerCharged', 'KeyIssued', 'KeyCapped']) },
   reads: (event) => {
     const keys = keysOf(event as Known)
     if (keys === null) return []

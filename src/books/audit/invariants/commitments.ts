@@ -69,6 +69,16 @@ export const commitmentRules: ReadModel = {
   name: 'audit-commitments',
   version: 2,
   tables: [commitmentsTable],
+  takes: {
+    types: new Set([
+      'KeyIssued',
+      'GatewaySet',
+      'MessagingBotSet',
+      'EndpointRegistered',
+      'EndpointChanged',
+      'SecretRotated',
+    ]),
+  },
   reads: () => [],
   apply: (event, rows) => {
     for (const named of namedBy(event as Known))

@@ -29,6 +29,7 @@ export const decidedRules: ReadModel = {
   name: 'audit-decided',
   version: 1,
   tables: [decidedTable],
+  takes: { types: new Set(['LawBreachDecided']) },
   reads: () => [],
   apply: (recorded, rows) => {
     const { type, data, metadata } = recorded as RecordedEvent<BreachEvent>

@@ -176,6 +176,21 @@ export const goodsRules: ReadModel = {
   name: 'audit-goods',
   version: 1,
   tables: [dueTable],
+  takes: {
+    types: new Set([
+      'WalletDebited',
+      'CustomerCharged',
+      'OrderCompleted',
+      'OrderPlaced',
+      'OrderPaid',
+      'AddressesAllocated',
+      'AddressesExtended',
+      'PlanActivated',
+      'PlanToppedUp',
+      'OrderFulfilled',
+      'OrderRefunded',
+    ]),
+  },
   reads: (event): RowKey[] => {
     const orderId = orderIdIn(event)
     return orderId === null ? [] : [{ table: dueTable.name, key: [orderId] }]

@@ -223,6 +223,17 @@ export const marginRules: ReadModel = {
   name: 'audit-margins',
   version: 1,
   tables: [ordersTable],
+  takes: {
+    types: new Set([
+      'CustomerCharged',
+      'CustomerRefunded',
+      'OrderCompleted',
+      'OrderPlaced',
+      'OrderPaid',
+      'RefundDecided',
+      'OrderRefunded',
+    ]),
+  },
   reads: (event) => {
     const orderId = orderIdOf(event as Known)
     return orderId === null ? [] : [{ table: ordersTable.name, key: [orderId] }]

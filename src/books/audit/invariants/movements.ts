@@ -47,6 +47,7 @@ export const movementRules: ReadModel = {
   name: 'audit-movements',
   version: 1,
   tables: [movementsTable],
+  takes: { types: new Set(), streams: new Set([ledgerPrefix]) },
   reads: (event) => {
     if (!event.stream.startsWith(ledgerPrefix)) return []
     const id = movementIdOf(event as RecordedEvent<LedgerEvent>)

@@ -273,6 +273,29 @@ export const orderRules: ReadModel = {
   name: 'audit-orders',
   version: 1,
   tables: [ordersTable],
+  takes: {
+    types: new Set([
+      'WalletDebited',
+      'CustomerCharged',
+      'OrderCompleted',
+      'OrderPlaced',
+      'OrderAwaitingPayment',
+      'WalletCredited',
+      'CustomerRefunded',
+      'OrderFulfilled',
+      'OrderFailed',
+      'OrderPaid',
+      'OrderCanceled',
+      'RefundDecided',
+      'OrderRefunded',
+      'AddressesAllocated',
+      'AddressesExtended',
+      'AllocationRefused',
+      'PlanActivated',
+      'PlanToppedUp',
+      'PlanOrderRefused',
+    ]),
+  },
   reads: (event) => {
     const orderId = orderIdOf(event as Known)
     return orderId === null ? [] : [{ table: ordersTable.name, key: [orderId] }]

@@ -33,6 +33,7 @@ export const payerRules: ReadModel = {
   name: 'audit-payers',
   version: 1,
   tables: [],
+  takes: { types: new Set(['WalletDebited', 'CustomerCharged']) },
   reads: () => [],
   apply: (event, rows) => {
     const problem = problemOf(event as RecordedEvent<LedgerEvent>)

@@ -23,6 +23,7 @@ export const periodRules: ReadModel = {
   name: 'audit-periods',
   version: 1,
   tables: [periodsTable],
+  takes: { types: new Set(['PeriodCutOff', 'PeriodClosed']) },
   reads: (event) => (isPeriod(event) ? [{ table: periodsTable.name, key: [event.data.period] }] : []),
   apply: (event, rows) => {
     if (!isPeriod(event)) return

@@ -31,6 +31,7 @@ export const planRules: ReadModel = {
   name: 'audit-plans',
   version: 2,
   tables: [plansTable],
+  takes: { types: new Set(), streams: new Set([planPrefix]) },
   reads: ({ stream }) =>
     stream.startsWith(planPrefix) ? [{ table: plansTable.name, key: [stream.slice(planPrefix.length)] }] : [],
   apply: (recorded, rows) => {

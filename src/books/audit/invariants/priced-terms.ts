@@ -29,7 +29,7 @@ const sellersTable: Table<SellerRow> = {
 }
 export const termsTables = [termsTable, sellersTable]
 
-const termsPrefix = 'terms-'
+export const termsPrefix = 'terms-'
 export const isTermsEvent = (event: RecordedEvent): event is RecordedEvent<TermsEvent> =>
   event.stream.startsWith(termsPrefix)
 

@@ -23,6 +23,7 @@ import {
   isTermsEvent,
   pricedTermsReads,
   sellerReads,
+  termsPrefix,
   termsReads,
   termsTables,
 } from './priced-terms.ts'
@@ -114,6 +115,18 @@ export const priceRules: ReadModel = {
   name: 'audit-prices',
   version: 1,
   tables: [...catalogTables, ...termsTables, awaitedTable],
+  takes: {
+    types: new Set([
+      'CatalogImported',
+      'ProductStateChanged',
+      'AccountCreated',
+      'WalletDebited',
+      'CustomerCharged',
+      'OrderAwaitingPayment',
+      'DepositOpened',
+    ]),
+    streams: new Set([termsPrefix]),
+  },
   reads: (event) => {
     if (isCatalogEvent(event)) return catalogReads
     if (isTermsEvent(event)) return termsReads(event)

@@ -273,6 +273,7 @@ export const reasonRules: ReadModel = {
   name: 'audit-reasons',
   version: 1,
   tables: [depositsTable, paymentsTable, creditsTable, manualTable],
+  takes: { types: new Set(), streams: new Set([ledgerPrefix, depositPrefix]) },
   reads: (recorded) => {
     const event = recorded as Known
     if (event.stream.startsWith(ledgerPrefix)) {

@@ -26,6 +26,7 @@ const found: ReadModel = {
   name: 'audit-found',
   version: 1,
   tables: [violationsTable],
+  takes: { types: new Set() },
   reads: () => [],
   apply: () => undefined,
 }

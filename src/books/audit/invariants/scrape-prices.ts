@@ -72,6 +72,7 @@ export const scrapePriceRules: ReadModel = {
   name: 'audit-scrape-prices',
   version: 1,
   tables: [pricesTable, sinceTable],
+  takes: { types: new Set(['ScraperPricesSet', 'ScrapeStarted']) },
   reads: (event): RowKey[] => {
     if (isTable(event)) return [sinceKey]
     if (!isStart(event)) return []

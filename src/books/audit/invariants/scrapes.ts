@@ -150,6 +150,7 @@ export const scrapeRules: ReadModel = {
   name: 'audit-scrapes',
   version: 1,
   tables: [triesTable],
+  takes: { types: new Set(['ScrapeStarted', 'ScrapeFinished', 'FundsHeld', 'HoldCaptured', 'HoldReleased']) },
   reads: (event) =>
     [holdIn(event), formerOf(event)].flatMap((holdId) =>
       holdId === null ? [] : [{ table: triesTable.name, key: [holdId] }],

@@ -40,6 +40,7 @@ export const statementRules: ReadModel = {
   name: 'audit-statements',
   version: 1,
   tables: [gatewaysTable, linesTable],
+  takes: { types: new Set(['WalletCredited', 'WalletAdjusted', 'StatementLineBooked']) },
   reads: (event) => {
     const gateway = movedBy(event)
     if (gateway !== null) return [{ table: gatewaysTable.name, key: [gateway] }]

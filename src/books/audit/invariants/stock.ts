@@ -181,6 +181,17 @@ export const stockRules: ReadModel = {
   name: 'audit-stock',
   version: 2,
   tables: [addressesTable, rentalsTable],
+  takes: {
+    types: new Set([
+      'AddressStocked',
+      'AddressRetired',
+      'AddressesStocked',
+      'AddressesAllocated',
+      'AddressesReleased',
+      'AddressReplaced',
+      'AddressesExtended',
+    ]),
+  },
   reads: (event) => {
     const { ips, proxyIds } = keysOf(event as Known)
     return [

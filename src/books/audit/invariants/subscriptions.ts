@@ -183,6 +183,10 @@ export const subscriptionRules: ReadModel = {
   name: 'audit-subscriptions',
   version: 1,
   tables: [periodsTable, subscriptionsTable],
+  takes: {
+    types: new Set(['WalletDebited', 'OrderCompleted', 'OrderFulfilled', 'OrderRefunded']),
+    streams: new Set([prefix]),
+  },
   reads: (event): RowKey[] => {
     if (isSubscription(event)) {
       const keys = [{ table: subscriptionsTable.name, key: [event.stream.slice(prefix.length)] }]

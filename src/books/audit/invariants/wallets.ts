@@ -197,6 +197,7 @@ export const walletRules: ReadModel = {
   name: 'audit-wallets',
   version: 1,
   tables: [walletsTable, creditsTable],
+  takes: { types: new Set(['AccountCreated']), streams: new Set([ledgerPrefix]) },
   reads: (event) => {
     if (event.type === 'AccountCreated')
       return [{ table: walletsTable.name, key: [(event.data as AccountCreated['data']).accountId] }]
