@@ -5,7 +5,7 @@ export type KeyFilter = {
   mayHave(table: string, key: string): boolean
 }
 
-/** 8 MiB: of a million keys one in 4,000 others looks added, of ten millions one in 20. */
+/** 8 MiB: of a million keys one in 3,000 others looks added, of ten millions one in 20. */
 const defaultBits = 2 ** 26
 const probes = 3
 

@@ -21,16 +21,17 @@ type Generations = { young: Map<string, Row>; old: Map<string, Row> }
  * The rows that this process wrote or loaded while it alone writes them; hot ones are then never selected again.
  * `complete` says that the tables are empty now: what is not cached is then absent, unless a row of its key was let go.
  *
- * When half of `maxRows` were touched, what was not touched for as long is let go: one map a table costs a third of an LRU
- * list of all.
+ * What was not touched since a third of `maxRows` others were is let go, once more than two thirds are held: two maps a
+ * table cost less than one LRU list of all.
  */
 export const createRowCache = (options: { maxRows: number; complete: boolean }): RowCache => {
   const { complete } = options
-  const mostYoung = Math.max(1, Math.floor(options.maxRows / 2))
+  const mostYoung = Math.max(1, Math.floor(options.maxRows / 3))
   const tables = new Map<string, Generations & TableCache>()
   /** Keys of rows that were let go; null while there are none. */
   let left: KeyFilter | null = null
   let young = 0
+  let held = 0
 
   const letGo = (table: string, rows: ReadonlyMap<string, Row>): void => {
     if (!complete) return
@@ -39,16 +40,23 @@ export const createRowCache = (options: { maxRows: number; complete: boolean }):
   }
   const age = (): void => {
     for (const [name, table] of tables) {
-      if (table.old.size > 0) letGo(name, table.old)
+      letGo(name, table.old)
+      held -= table.old.size
       table.old = table.young
       table.young = new Map()
     }
     young = 0
   }
   const touch = (table: Generations, key: string, row: Row): void => {
+    if (!table.old.delete(key)) held += 1
     table.young.set(key, row)
     young += 1
-    if (young > mostYoung) age()
+    if (young > mostYoung && held > 2 * mostYoung) age()
+  }
+  const drop = (table: Generations, key: string): void => {
+    const wasYoung = table.young.delete(key)
+    if (wasYoung) young -= 1
+    if (wasYoung || table.old.delete(key)) held -= 1
   }
 
   const create = (name: string): Generations & TableCache => {
@@ -64,7 +72,6 @@ export const createRowCache = (options: { maxRows: number; complete: boolean }):
         if (row === undefined) {
           row = table.old.get(key)
           if (row === undefined) return isAbsent(key) ? null : undefined
-          table.old.delete(key)
           touch(table, key, row)
         }
         return row === absent ? null : row
@@ -72,20 +79,15 @@ export const createRowCache = (options: { maxRows: number; complete: boolean }):
       keep: (key, row) => {
         // An absent row need not be kept while everything that exists is.
         if (row === null && isAbsent(key)) {
-          if (table.young.delete(key)) young -= 1
-          table.old.delete(key)
+          drop(table, key)
           return
         }
         if (table.young.has(key)) table.young.set(key, row ?? absent)
-        else {
-          table.old.delete(key)
-          touch(table, key, row ?? absent)
-        }
+        else touch(table, key, row ?? absent)
       },
       leaveOut: (key) => {
         leavesOut = true
-        if (table.young.delete(key)) young -= 1 // it may be cached as absent
-        table.old.delete(key)
+        drop(table, key) // it may be cached as absent
       },
     }
     return table

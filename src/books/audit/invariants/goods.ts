@@ -14,6 +14,7 @@ import type { OrderDetails } from '../../../terms/order-details.ts'
 import { differences, same } from './differences.ts'
 import { plansTable } from './plans.ts'
 import { staleMs } from './priced-catalog.ts'
+import { createReadings } from './readings.ts'
 import { rentalsTable } from './stock.ts'
 import { violate } from './violation.ts'
 
@@ -36,6 +37,10 @@ const dueTable: Table<DueRow> = {
   key: ['order_id'],
   indexes: [],
 }
+
+const paidOf = createReadings((text) => JSON.parse(text) as OrderDetails)
+/** A plan as the event that opened it left it. */
+const openedOf = createReadings((text) => planFold.evolve(planFold.initial, JSON.parse(text)))
 
 type Given = Extract<
   RecordedEvent<StockEvent | PlanEvent>,
@@ -95,8 +100,7 @@ const dueOf = (event: Given, order: OrderDetails, rows: Rows): DomainEvent | nul
     case 'PlanToppedUp': {
       const plan = rows.get(plansTable, [event.stream.slice(planPrefix.length)])
       if (plan === undefined) return null
-      const activated = JSON.parse(plan.activated)
-      const state = planFold.evolve(planFold.initial, activated)
+      const state = openedOf(plan.plan_id, plan.activated)
       return decidePlanOrder(state, order, Date.parse(event.metadata.recordedAt)).events[0] ?? null
     }
     default:
@@ -124,7 +128,7 @@ const rentalsIn = (event: Given): readonly string[] => {
 }
 
 const give = (event: Given, row: DueRow, rows: Rows, say: Say): void => {
-  const order = JSON.parse(row.paid) as OrderDetails
+  const order = paidOf(row.order_id, row.paid)
   const { stream } = arbiterOf(order)
   if (event.stream !== stream) say('goods-elsewhere', `order ${row.order_id} gets its goods from ${stream}`)
   const due = dueOf(event, order, rows)
@@ -142,8 +146,7 @@ const give = (event: Given, row: DueRow, rows: Rows, say: Say): void => {
 
 /** The order of an order's own stream is the one that was paid. */
 const checkPaid = (row: DueRow, order: OrderDetails, say: Say): void => {
-  if (JSON.stringify(order) === row.paid) return
-  const paid = JSON.parse(row.paid) as OrderDetails
+  const paid = paidOf(row.order_id, row.paid)
   if (!same(paid, order))
     say('order-changed', `it is not the order that was paid: ${differences(order, paid)}`)
 }
@@ -156,7 +159,7 @@ const checkGot = (
   const got = row.proxy_ids ?? '[]'
   if (JSON.stringify(proxyIds) !== got)
     say('goods-named', `order ${row.order_id} got ${got}, not ${JSON.stringify(proxyIds)}`)
-  const due = (JSON.parse(row.paid) as OrderDetails).planId
+  const due = paidOf(row.order_id, row.paid).planId
   if (planId !== undefined && planId !== due)
     say('goods-named', `order ${row.order_id} is for plan ${due ?? 'none'}, not ${planId ?? 'none'}`)
 }

@@ -96,6 +96,7 @@ const priceOf = (rows: Rows, order: OrderDetails, atMs: number): Sale | string =
 const differences = (order: OrderDetails, sale: Sale): string | null => {
   const names = new Set([...Object.keys(sale), 'costCents', 'termsRevision']) as Set<keyof Sale>
   const said = [...names].flatMap((name) => {
+    if (order[name] === sale[name]) return []
     const [stated, due] = [order[name], sale[name]].map((value) =>
       value === null || typeof value !== 'object'
         ? String(value ?? 'none')
