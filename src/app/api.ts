@@ -310,6 +310,8 @@ export const createApi = (parts: ApiParts): Api => {
     scrapers.filter((row) => parts.scrapers.scraping.stateOf(row) === 'live').length
   const console = openConsole({
     core,
+    gateways: payments.gateways,
+    callbackUrl: payments.callbackUrl,
     customer: { ...shared, ...payments, log, accounts: createAccounts(core), origin: parts.consoleOrigin },
     plans: {
       gateway: config.gateway,

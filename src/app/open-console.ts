@@ -39,6 +39,8 @@ export const openConsole = (
     readonly customer: Omit<PagesDeps['customer'], 'island'>
     readonly open: Omit<PagesDeps['open'], 'checksScript' | 'name'>
     readonly projecting: StaffParts['projecting']
+    readonly gateways: StaffParts['gateways']
+    readonly callbackUrl: StaffParts['callbackUrl']
     readonly core: Core
     /** Where people reach the console. */
     readonly origin: () => string

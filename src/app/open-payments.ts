@@ -6,7 +6,7 @@ import { createResellerCredentials } from '../market/resellers/credentials.ts'
 import { createResellerGateways } from '../market/resellers/gateways.ts'
 import { createOpeningLimits, noOpeningLimits } from '../money/deposits/opening-limits.ts'
 import { createDeposits, type Deposits } from '../money/deposits/service.ts'
-import { createGateways } from '../money/payments/gateways.ts'
+import { createGateways, type OwnGateway } from '../money/payments/gateways.ts'
 import { createInbox, type Inbox } from '../money/payments/inbox.ts'
 import type { Gateways } from '../money/payments/port.ts'
 import { callbackPath } from '../money/payments/routes.ts'
@@ -21,7 +21,7 @@ import type { Core } from './core.ts'
 
 /** Everything that takes money, as this process has it. */
 export type Payments = {
-  readonly gateways: Gateways
+  readonly gateways: Gateways & { own(): readonly OwnGateway[] }
   readonly inbox: Inbox
   readonly deposits: Deposits
   /** Where the stand-ins answer; null where none run. */

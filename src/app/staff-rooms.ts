@@ -4,6 +4,7 @@ import { sealKeyOf } from '../books/audit/seal-key.ts'
 import { runVerification } from '../books/audit/verify-run.ts'
 import { exportLedger } from '../books/exports/export.ts'
 import { createJournalHead } from '../books/finance/journal-head.ts'
+import { closingMicros } from '../books/finance/journal-sums.ts'
 import { createMoments } from '../books/finance/moment.ts'
 import { createFinanceReader } from '../books/finance/reader.ts'
 import { checkReplay } from '../books/finance/replay-check.ts'
@@ -20,6 +21,7 @@ import { createProposals } from '../market/orders/proposals.ts'
 import { refundOrder } from '../market/orders/refund-service.ts'
 import { createMeter } from '../market/plans/metering.ts'
 import { createStockLogins } from '../market/stock/logins.ts'
+import { serviceBook } from '../money/ledger/postings.ts'
 import { createWallets } from '../money/ledger/service.ts'
 import { createVault } from '../platform/vault/seal.ts'
 import type { Core } from './core.ts'
@@ -35,6 +37,8 @@ const caughtUpMs = 1_000
 export type StaffParts = Pick<OperatorDeps, 'people' | 'findAccount'> & {
   readonly core: Core
   readonly customer: Omit<CustomerDeps, 'island'>
+  readonly gateways: OperatorDeps['gateways']
+  readonly callbackUrl: OperatorDeps['callbackUrl']
   readonly projecting: Pick<Projecting, 'progress' | 'lag' | 'health'>
 }
 
@@ -42,6 +46,8 @@ export type StaffParts = Pick<OperatorDeps, 'people' | 'findAccount'> & {
 export const openStaffRooms = ({
   core,
   customer,
+  gateways,
+  callbackUrl,
   projecting,
   people,
   findAccount,
@@ -110,6 +116,15 @@ export const openStaffRooms = ({
   const operator: Omit<OperatorDeps, 'island'> = {
     ...trail,
     stockLogins: createStockLogins({ pool, master: core.keys.master }),
+    gateways,
+    callbackUrl,
+    deposits: customer.deposits,
+    origin: customer.origin,
+    floats: async () => {
+      const asked = { book: serviceBook, account: 'assets:gateway' }
+      const { accounts } = await finance.reader.account({}, await headOfJournal(), asked)
+      return new Map(accounts.map((sums) => [sums.account, closingMicros(sums)]))
+    },
     rebuilds,
     modelsOf,
     db: customer.db,

@@ -162,6 +162,8 @@ const staffPathsOf = ({
   '/console/operator/stock',
   '/console/operator/stock/add',
   '/console/operator/exits',
+  '/console/operator/gateways',
+  '/console/operator/gateways/sandbox-stripe',
   '/console/operator/proposals',
   '/console/operator/notices',
   '/console/operator/notices/new',

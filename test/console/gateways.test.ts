@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createGateways } from '../../src/money/payments/gateways.ts'
+import { masterKey } from '../../src/platform/vault/master-key.ts'
 import { shopsOf } from '../resellers/shop.ts'
-import { hiddenField, signedIn } from '../support/console.ts'
+import { freshAccount, hiddenField, signedIn, staffBrowser } from '../support/console.ts'
+import { operate } from '../support/operator.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 
@@ -123,4 +126,94 @@ test('a reseller sets up its gateways', async (t) => {
     assert.match(refused.html, /No live payment gateway serves/)
     assert.deepEqual((await rival.client.get('/api/v1/reseller/customers')).body.customers, [])
   })
+})
+
+test('the gateways of the service stand on their pages, and a test payment goes the way of any other', async (t) => {
+  const service = await startService(t, { FAREBOX_RATE_LIMIT: 'off' })
+  const page = '/console/operator/gateways'
+  const account = await freshAccount(service, 'hal@example.com')
+  const operator = await staffBrowser(service, ['operator', 'finance'])
+  const listed = await operator.open(page)
+  for (const word of ['Stripe', 'BTCPay Server', 'takes money', 'sandbox', 'USD', 'none in 30 days'])
+    assert.ok(listed.html.includes(word), word)
+  const cameIn = (html: string): number =>
+    Number(/gateway%3Astripe">([\d,.]+)<\/a><\/td>/.exec(html)?.[1]?.replaceAll(',', ''))
+  const before = cameIn(listed.html)
+  assert.ok(before >= 0, listed.html)
+  const here = `${page}/sandbox-stripe`
+  const form = hiddenField(await operator.open(here), 'form')
+  const wrong = await operator.post(here, { form, account: '"><script>x', rail: 'crypto' })
+  assert.equal(wrong.status, 400)
+  for (const field of ['account', 'rail']) assert.match(wrong.html, new RegExp(`id="${field}-problem"`))
+  assert.match(wrong.html, /value="&quot;&gt;&lt;script&gt;x"/)
+  const asked = { form, account: account.email, rail: 'card' }
+  const { to } = await operator.post(here, asked)
+  const depositId = new URLSearchParams(to?.split('?')[1]).get('deposit') ?? ''
+  assert.match(depositId, /^dep_[0-9a-f]{32}$/)
+  assert.equal((await operator.post(here, asked)).to, to, 'sent twice, it is one invoice')
+  const made = await operator.open(to!)
+  const [, payUrl = ''] =
+    /href="([^"]+)" rel="noreferrer">Open the pay page of \$10\.00/.exec(made.html) ?? []
+  const paid = await fetch(`${new URL(payUrl).origin}/_sandbox/invoices/${depositId}/pay`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{}',
+  })
+  assert.equal(paid.status, 200)
+  await until(async () => (await operator.open(to!)).html.includes('class="state good">paid<'), {
+    what: 'the payment',
+  })
+  const wallet = await service.buyer.get('/api/v1/wallet', { key: account.key })
+  assert.equal(wallet.body.balanceCents, 11_000)
+  await until(async () => cameIn((await operator.open(page)).html) === before + 10, { what: 'what came in' })
+  const after = await operator.open(here)
+  assert.match(after.html, /<dt>Last callback<\/dt><dd><time/)
+  assert.equal((await operator.get(`${page}/service-stripe`)).status, 404)
+  const plain = await staffBrowser(service, ['operator'])
+  assert.doesNotMatch((await plain.open(page)).html, /\/console\/finance\//)
+  assert.equal((await operate(['ledger', 'verify'], service.env)).code, 0)
+})
+
+test('what is told of the own gateways is nothing secret, and which of two is preferred', async (t) => {
+  const gateways = createGateways({
+    config: {
+      publicUrl: null,
+      merchantName: 'Shop',
+      sandbox: null,
+      depositLookMs: 1_000,
+      gateways: [
+        { provider: 'stripe', secretKey: 'rk_test_s3cret', webhookSecret: 'whsec_s3cret' },
+        {
+          provider: 'btcpay',
+          url: 'https://pay.invalid',
+          storeId: 'x',
+          apiKey: 's3cret',
+          webhookSecret: 's3cret',
+        },
+        {
+          provider: 'nowpayments',
+          apiKey: 's3cret',
+          ipnSecret: 's3cret',
+          email: 'a@b.example',
+          password: 's3cret',
+        },
+      ],
+    },
+    resellers: { forRail: async () => null, byId: async () => null },
+    sandboxUrl: null,
+    master: masterKey(Buffer.alloc(32, 7)),
+    callbackUrl: (id) => id,
+    clock: () => 0,
+  })
+  t.after(gateways.close)
+  const own = gateways.own()
+  assert.deepEqual(
+    own.map(({ gatewayId, mode, rails }) => [gatewayId, mode, rails.map(({ rail }) => rail).join()]),
+    [
+      ['service-stripe', 'test', 'card,alipay,wechat'],
+      ['service-btcpay', 'live', 'crypto'],
+      ['service-nowpayments', 'live', ''],
+    ],
+  )
+  assert.doesNotMatch(JSON.stringify(own), /s3cret/)
 })

@@ -22,7 +22,7 @@ import { orderTable } from './order-table.ts'
 
 const pathOf = (accountId: string): string => `/console/operator/accounts/${accountId}`
 
-const accountIdOf = (text: string | null | undefined): AccountId | null =>
+export const accountIdOf = (text: string | null | undefined): AccountId | null =>
   /^acc_[0-9a-f]{32}$/.test(text ?? '') ? (text as AccountId) : null
 
 /** The account of the path, as the log has it. @throws not_found */

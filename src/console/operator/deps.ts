@@ -7,6 +7,8 @@ import type { Proposals } from '../../market/orders/proposals.ts'
 import type { AskedRefund, refundOrder } from '../../market/orders/refund-service.ts'
 import type { StockLogins } from '../../market/stock/logins.ts'
 import type { Wallets } from '../../money/ledger/service.ts'
+import type { OwnGateway } from '../../money/payments/gateways.ts'
+import type { Gateways } from '../../money/payments/port.ts'
 import type { CommandRunner } from '../../platform/eventstore/commands/command.ts'
 import type { Cause } from '../../platform/eventstore/event.ts'
 import type { QueueTable } from '../../platform/work/queue/table.ts'
@@ -29,7 +31,7 @@ export const proposalPath = (proposalId: string): string => `/console/operator/p
 
 /** What the pages of operators read from and act through: the queries and services of the command line. */
 export type OperatorDeps = TrailDeps &
-  Pick<CustomerDeps, 'db' | 'reads' | 'accounts' | 'island'> & {
+  Pick<CustomerDeps, 'db' | 'reads' | 'accounts' | 'island' | 'deposits' | 'origin'> & {
     readonly people: Pick<People, 'workRetryAsked'>
     readonly runner: CommandRunner
     readonly wallets: Wallets
@@ -47,6 +49,11 @@ export type OperatorDeps = TrailDeps &
       lag(): Promise<readonly GroupLag[]>
       health(): readonly GroupHealth[]
     }
+    /** The service's own gateways. */
+    readonly gateways: Pick<Gateways, 'forRail'> & { own(): readonly OwnGateway[] }
+    readonly callbackUrl: (gatewayId: string) => string
+    /** What came in at each gateway less what went back, in micro-dollars, by the name of its account. */
+    readonly floats: () => Promise<ReadonlyMap<string, bigint>>
     readonly stockLogins: Pick<StockLogins, 'keep' | 'drop'>
     readonly rebuilds: RebuildRuns
     /** The read models of a group, by name. */

@@ -3,6 +3,7 @@ import { accountPages } from './accounts.ts'
 import { operatorCataloguePages } from './catalogue.ts'
 import type { OperatorDeps } from './deps.ts'
 import { exitPages } from './exits.ts'
+import { gatewayPages } from './gateways.ts'
 import { operatorNoticePages } from './notices.ts'
 import { orderPages } from './orders.ts'
 import { projectionPages } from './projections.ts'
@@ -23,6 +24,7 @@ export const operatorPages = (deps: OperatorDeps): readonly ConsolePage[] => [
   ...stockPages(deps),
   ...stockingPages(deps),
   ...exitPages(deps),
+  ...gatewayPages(deps),
   ...operatorNoticePages(deps),
   ...queuePages(deps),
   ...projectionPages(deps),

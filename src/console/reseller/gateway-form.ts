@@ -1,8 +1,10 @@
 import type { GatewayCredentials } from '../../market/resellers/credential-forms.ts'
 import { realCredentials } from '../../market/resellers/credential-forms.ts'
 import type { Provider } from '../../money/payments/rails.ts'
+import { ApiError } from '../../platform/http/errors.ts'
 import { type Html, html } from '../../platform/pages/html.ts'
 import { choicesOf, type Field, fieldOf, type Problems, type Typed } from '../frame/form.ts'
+import { refusalOf } from '../pages/refusal.ts'
 
 /** A field of a provider's credentials, and what it must be. */
 type Asked = Pick<Field, 'name' | 'label' | 'hint'> & {
@@ -152,3 +154,9 @@ export const gatewayAsked = (
     ),
   }
 }
+
+/** Why a test invoice was not made, for people. @throws what is no refusal */
+export const invoiceRefusal = (error: unknown): string =>
+  error instanceof ApiError && error.code === 'gateway_unavailable'
+    ? 'The provider made no invoice: it did not answer, or did not take the credentials. Its own log says which.'
+    : refusalOf(error).text

@@ -5,7 +5,7 @@ import { providersOf } from '../../market/resellers/credential-forms.ts'
 import type { Terms } from '../../market/resellers/fold.ts'
 import { depositRecord } from '../../money/deposits/record.ts'
 import { floorCents, type Provider, type ResellerRail, resellerRails } from '../../money/payments/rails.ts'
-import { ApiError, refuse } from '../../platform/http/errors.ts'
+import { refuse } from '../../platform/http/errors.ts'
 import { type Html, html } from '../../platform/pages/html.ts'
 import { depositState, railName } from '../customer/deposit-words.ts'
 import { stateText } from '../customer/words.ts'
@@ -13,9 +13,9 @@ import { keyField, type Problems, problemsOf, type Typed, untyped } from '../fra
 import { tableOf } from '../frame/table.ts'
 import { amountText, dollarText, idText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
-import { refusalOf, sentenceOf } from '../pages/refusal.ts'
+import { sentenceOf } from '../pages/refusal.ts'
 import type { ResellerPagesDeps } from './deps.ts'
-import { gatewayAsked, gatewayFields, providerForms } from './gateway-form.ts'
+import { gatewayAsked, gatewayFields, invoiceRefusal, providerForms } from './gateway-form.ts'
 
 const root = '/console/reseller/gateways'
 /** The reseller's own id of the customer that test invoices are for. */
@@ -199,11 +199,7 @@ ${await testsOf(visit, rail)}`,
         'Your provider made the invoice: the credentials work. Open its pay page to see what your customers see, or pay it to see its callback come.',
       )
     } catch (error) {
-      const silent = error instanceof ApiError && error.code === 'gateway_unavailable'
-      const said = silent
-        ? 'The provider made no invoice: it did not answer, or did not take the credentials. Its own log says which.'
-        : refusalOf(error).text
-      return refusedView(await oneView(visit, rail, { form: said }), 409)
+      return refusedView(await oneView(visit, rail, { form: invoiceRefusal(error) }), 409)
     }
   }
 

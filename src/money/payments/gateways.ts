@@ -5,7 +5,7 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { publicOutgoing, sandboxOutgoing } from '../../platform/outgoing/send.ts'
 import type { MasterKey } from '../../platform/vault/master-key.ts'
 import { createAdapter } from './adapters.ts'
-import type { GatewayCredentials } from './credentials.ts'
+import { type GatewayCredentials, isSandbox } from './credentials.ts'
 import type { Gateways, LiveGateway, PaymentGateway } from './port.ts'
 import { type Provider, type Rail, railNames, resellerRails, routeOf } from './rails.ts'
 import type { PaymentConfig } from './settings.ts'
@@ -24,6 +24,21 @@ export type ResellerGateways = {
   forRail(owner: AccountId, rail: Rail): Promise<StoredGateway | null>
   /** Also one that takes no new invoices any more. */
   byId(gatewayId: string): Promise<StoredGateway | null>
+}
+
+/** One of the service's own gateways, without anything secret. */
+export type OwnGateway = {
+  readonly gatewayId: string
+  readonly provider: Provider
+  /** A stand-in, a provider that takes no real money with these credentials, or one that may. */
+  readonly mode: 'sandbox' | 'test' | 'live'
+  /** Whose new invoices it takes; none while a preferred one takes them. */
+  readonly rails: readonly { readonly rail: Rail; readonly currency: 'usd' }[]
+}
+
+const modeOf = (credentials: GatewayCredentials): OwnGateway['mode'] => {
+  if (isSandbox(credentials)) return 'sandbox'
+  return credentials.provider === 'stripe' && /^[a-z]+_test_/.test(credentials.secretKey) ? 'test' : 'live'
 }
 
 /** Cards first, then the crypto gateways in the order in which they are preferred. */
@@ -58,7 +73,7 @@ export const createGateways = (deps: {
   readonly master: MasterKey
   readonly callbackUrl: (gatewayId: string) => string
   readonly clock: Clock
-}): Gateways & { close(): Promise<void> } => {
+}): Gateways & { own(): readonly OwnGateway[]; close(): Promise<void> } => {
   const { config, resellers, sandboxUrl, master, callbackUrl, clock } = deps
   const outgoing = publicOutgoing()
   const local = sandboxUrl === null ? null : sandboxOutgoing(sandboxUrl)
@@ -88,11 +103,12 @@ export const createGateways = (deps: {
     return gateway && { gatewayId, owner, merchantName, provider: credentials.provider, gateway }
   }
 
+  /** The first that can. */
+  const ownForRail = (rail: Rail): StoredGateway | undefined =>
+    own.find(({ credentials }) => routeOf(rail, credentials.provider) !== null)
+
   const forRail: Gateways['forRail'] = async (owner, rail) => {
-    const stored =
-      owner === null
-        ? own.find(({ credentials }) => routeOf(rail, credentials.provider) !== null)
-        : await resellers.forRail(owner, rail)
+    const stored = owner === null ? ownForRail(rail) : await resellers.forRail(owner, rail)
     if (!stored || routeOf(rail, stored.credentials.provider) === null) return null
     return live(stored)
   }
@@ -106,6 +122,16 @@ export const createGateways = (deps: {
     },
     byId: async (gatewayId) =>
       live(own.find((stored) => stored.gatewayId === gatewayId) ?? (await resellers.byId(gatewayId))),
+    own: () =>
+      own.map((stored) => ({
+        gatewayId: stored.gatewayId,
+        provider: stored.credentials.provider,
+        mode: modeOf(stored.credentials),
+        rails: railNames.flatMap((rail) => {
+          const route = ownForRail(rail) === stored ? routeOf(rail, stored.credentials.provider) : null
+          return route === null ? [] : [{ rail, currency: route.currency }]
+        }),
+      })),
     close: async () => {
       await outgoing.close()
       await local?.close()

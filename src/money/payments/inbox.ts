@@ -55,3 +55,24 @@ export const createInbox = (pool: pg.Pool, clock: Clock): Inbox => ({
     }
   },
 })
+
+/** What callbacks of a gateway came within the days that they are kept; `lastAt` is ISO 8601 UTC, null: none. */
+export type CallbacksSeen = {
+  readonly gatewayId: string
+  readonly lastAt: string | null
+  readonly waiting: number
+}
+
+/** The callbacks of some gateways, in the order that they were named. */
+export const callbacksOf = async (
+  pool: pg.Pool,
+  gatewayIds: readonly string[],
+): Promise<readonly CallbacksSeen[]> => {
+  const { rows } = await pool.query<{ gateway_id: string; last_at: string | null; waiting: number }>(
+    `select gateway_id, (select max(received_at) from work.gateway_inbox i where i.gateway_id = g.gateway_id) as last_at,
+       (select count(*) from work.gateway_inbox i where i.gateway_id = g.gateway_id and status = 'pending') as waiting
+     from unnest($1::text[]) with ordinality g (gateway_id, at) order by at`,
+    [gatewayIds],
+  )
+  return rows.map(({ gateway_id: gatewayId, last_at: lastAt, waiting }) => ({ gatewayId, lastAt, waiting }))
+}
