@@ -17,6 +17,7 @@ import type { SignInDeps } from '../console/sign-in/desk.ts'
 import { passkeyPages } from '../console/sign-in/passkey-pages.ts'
 import { sessionPages } from '../console/sign-in/session-pages.ts'
 import { signInPages } from '../console/sign-in/sign-in-pages.ts'
+import { timePages } from '../console/sign-in/time-pages.ts'
 import { type StaffDeps, staffPages } from '../console/staff/pages.ts'
 import { trailPages } from '../console/staff/trail-pages.ts'
 import { type SubscriptionPagesDeps, subscriptionPages } from '../console/subscriptions/pages.ts'
@@ -56,4 +57,5 @@ export const consolePages = (deps: PagesDeps): readonly ConsolePage[] => [
   ...passkeyPages(deps.signIn),
   ...confirmPages(deps.signIn),
   ...signInPages(deps.signIn),
+  ...timePages,
 ]

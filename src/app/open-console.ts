@@ -35,8 +35,9 @@ const sandboxSender = 'Farebox <console@sandbox.example>'
 
 /** The pages that people live in, with everything behind them. */
 export const openConsole = (
-  parts: Omit<PagesDeps, 'customer' | 'open' | 'staff' | 'operator' | 'finance' | 'signIn'> & {
+  parts: Omit<PagesDeps, 'customer' | 'open' | 'scrapers' | 'staff' | 'operator' | 'finance' | 'signIn'> & {
     readonly customer: Omit<PagesDeps['customer'], 'island'>
+    readonly scrapers: Omit<PagesDeps['scrapers'], 'island'>
     readonly open: Omit<PagesDeps['open'], 'checksScript' | 'name'>
     readonly projecting: StaffParts['projecting']
     readonly gateways: StaffParts['gateways']
@@ -102,6 +103,7 @@ export const openConsole = (
   const pages = consolePages({
     ...parts,
     customer: { ...customer, island: assets.island },
+    scrapers: { ...parts.scrapers, island: assets.island },
     open: { ...parts.open, checksScript: assets.island('proxy-checks'), name },
     staff: { people, sessions, findAccount },
     operator: { ...staffRooms.operator, island: assets.island },

@@ -12,12 +12,15 @@ import { launchBrowser, openPage, pictureOf, type Visit } from '../support/brows
 import {
   consoleOrigin,
   freshAccount,
+  hiddenField,
   letterTo,
   linkIn,
   printedLink,
+  sendBatch,
   signedIn,
   staffBrowser,
 } from '../support/console.ts'
+import { limitAlone } from '../support/four-eyes.ts'
 import { operate } from '../support/operator.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -78,12 +81,20 @@ const filledAccount = async (service: Service) => {
     proxyId: rented.body.proxyIds[0] as string,
     webhookId: hook.body.id as string,
     subscriptionId: subscribed.body.subscriptionId as string,
+    batchId: await sendBatch(service, account.accountId, [{ subreddit: 'node' }, { subreddit: 'news' }]),
   }
 }
 
 type Filled = Awaited<ReturnType<typeof filledAccount>>
 
-const pathsOf = ({ orderId, planId, proxyId, webhookId, subscriptionId }: Filled): readonly string[] => [
+const pathsOf = ({
+  orderId,
+  planId,
+  proxyId,
+  webhookId,
+  subscriptionId,
+  batchId,
+}: Filled): readonly string[] => [
   '/console',
   '/console/orders',
   `/console/orders/${orderId}`,
@@ -107,6 +118,8 @@ const pathsOf = ({ orderId, planId, proxyId, webhookId, subscriptionId }: Filled
   '/console/scrapers',
   '/console/scrapers/reddit/subreddit',
   '/console/scrapers/usage',
+  '/console/scrapers/batches',
+  `/console/scrapers/batches/${batchId}`,
   '/console/webhooks',
   '/console/webhooks/new',
   `/console/webhooks/${webhookId}`,
@@ -123,6 +136,7 @@ const pathsOf = ({ orderId, planId, proxyId, webhookId, subscriptionId }: Filled
   '/proxy-checker',
   '/console/sessions',
   '/console/passkeys',
+  '/console/times',
   '/console/sign-in/sent',
 ]
 
@@ -131,11 +145,14 @@ const staffPathsOf = ({
   accountId,
   orderId,
   runId,
+  proposal,
 }: {
   readonly accountId: string
   readonly orderId: string
   /** Of a verification. */
   readonly runId: string
+  /** The page of one. */
+  readonly proposal: string
 }): readonly string[] => [
   '/console/finance/money',
   '/console/finance/balance',
@@ -165,6 +182,9 @@ const staffPathsOf = ({
   '/console/operator/gateways',
   '/console/operator/gateways/sandbox-stripe',
   '/console/operator/proposals',
+  proposal,
+  `${proposal}/approve`,
+  `${proposal}/close`,
   '/console/operator/notices',
   '/console/operator/notices/new',
   '/console/operator/queues',
@@ -199,6 +219,17 @@ const filledReseller = async (service: Service) => {
   return { customerId, ...(await signedIn(service, shop.accountId)) }
 }
 
+/** A credit that waits for a second person, as its page. From then on nobody moves more than $100 alone. */
+const proposedCredit = async (service: Service, accountId: string): Promise<string> => {
+  await limitAlone(service.farebox.core.log, 10_000)
+  const other = await staffBrowser(service, ['operator'])
+  const path = `/console/operator/accounts/${accountId}/credit`
+  const form = hiddenField(await other.get(path), 'form')
+  const { to } = await other.post(path, { form, amount: '250', reference: 'goodwill of November' })
+  assert.match(to ?? '', /^\/console\/operator\/proposals\/prp_/)
+  return to!
+}
+
 /** A name of a file for the picture of a page. */
 const pictureName = (path: string): string =>
   path
@@ -221,7 +252,23 @@ test('the console in a browser', async (t) => {
     assert.equal((await operate(['ledger', command], service.env)).code, 0)
   const [verified] = await verificationsAfter(service.farebox.core.pool, { after: null, limit: 1 })
   const runId = verified?.runId ?? ''
+  const proposal = await proposedCredit(service, account.accountId)
   const origin = consoleOrigin(service)
+  const become = async (
+    { context }: Visit,
+    person: { readonly cookies: ReadonlyMap<string, string> },
+  ): Promise<void> => {
+    await context.clearCookies()
+    await context.addCookies(
+      [...person.cookies].map(([cookie, value]) => ({
+        name: cookie,
+        value,
+        domain: 'localhost',
+        path: '/',
+        secure: true,
+      })),
+    )
+  }
 
   for (const { name, options } of looks)
     await t.test(`every page is as it should be: ${name}`, async () => {
@@ -241,23 +288,11 @@ test('the console in a browser', async (t) => {
             await writeFile(join(pictures, `${pictureName(path)}-${name}.png`), await pictureOf(page))
         }
       }
-      const become = async (person: { readonly cookies: ReadonlyMap<string, string> }): Promise<void> => {
-        await context.clearCookies()
-        await context.addCookies(
-          [...person.cookies].map(([cookie, value]) => ({
-            name: cookie,
-            value,
-            domain: 'localhost',
-            path: '/',
-            secure: true,
-          })),
-        )
-      }
       await see(pathsOf(account))
-      await become(reseller)
+      await become(visit, reseller)
       await see(resellerPathsOf(reseller))
-      await become(staff)
-      await see(staffPathsOf({ ...account, runId }))
+      await become(visit, staff)
+      await see(staffPathsOf({ ...account, runId, proposal }))
       assert.deepEqual(complaints, [])
       await context.close()
     })
@@ -305,6 +340,81 @@ test('the console in a browser', async (t) => {
     await page.goto(`${origin}/console/keys`)
     assert.equal((await page.content()).includes(key), false)
     assert.equal(await page.getByRole('link', { name: '<b>shop</b>' }).count(), 1)
+    await context.close()
+  })
+
+  await t.test('without script every page shows what it is for, and every button is of a form', async () => {
+    const visit = await openPage(browser, { javaScriptEnabled: false })
+    const { page, context } = visit
+    const see = async (paths: readonly string[]): Promise<void> => {
+      for (const path of paths) {
+        const answer = await page.goto(`${origin}${path}`, { waitUntil: 'domcontentloaded' })
+        assert.equal(answer?.status(), 200, path)
+        assert.equal(new URL(page.url()).pathname, path.split('?')[0], path)
+        const title = await page.locator('main h1').innerText()
+        const content = await page.locator('main').innerText()
+        assert.ok(content.length > title.length + 20, `${path}: ${content}`)
+        assert.equal(await page.locator('main button:visible:not(form button)').count(), 0, path)
+        assert.equal(await page.locator('main [aria-busy]:visible').count(), 0, path)
+      }
+    }
+    await signIn(service, visit, account.accountId)
+    await see(pathsOf(account))
+    await become(visit, reseller)
+    await see(resellerPathsOf(reseller))
+    await become(visit, staff)
+    await see(staffPathsOf({ ...account, runId, proposal }))
+    await context.close()
+  })
+
+  await t.test(
+    'without script somebody orders, names a plan and tops up, and is told what is wrong',
+    async () => {
+      const visit = await openPage(browser, { javaScriptEnabled: false })
+      const { page, context } = visit
+      await signIn(service, visit, account.accountId)
+      await page.goto(`${origin}/console/catalogue/residential-premium`)
+      await page.getByLabel('Quantity').fill('4')
+      await page.getByRole('button', { name: 'Quote' }).click()
+      const quoted = (await page.locator('#live-quote .figure').textContent()) ?? ''
+      await page.getByRole('button', { name: `Buy for ${quoted}` }).click()
+      await page.getByText('Ordered.').waitFor()
+      await page.locator('dl').getByText(quoted, { exact: true }).waitFor()
+      await page.goto(`${origin}/console/plans/${account.planId}`)
+      await page.getByLabel('What you call it').fill('<i>acme</i>')
+      await page.getByRole('button', { name: 'Set the label' }).click()
+      assert.equal(await page.getByLabel('What you call it').inputValue(), '<i>acme</i>')
+      await page.goto(`${origin}/console/plans`)
+      await page.getByText('<i>acme</i>').waitFor()
+      await page.goto(`${origin}/console/top-up`)
+      await page.getByLabel('Amount, USD').fill('a lot')
+      await page.getByRole('button', { name: 'Make the invoice' }).click()
+      assert.equal(await page.getByLabel('Amount, USD').inputValue(), 'a lot')
+      await page.getByLabel('Amount, USD').fill('25.50')
+      await page.getByRole('button', { name: 'Make the invoice' }).click()
+      await page.getByRole('link', { name: 'Pay $25.50' }).waitFor()
+      assert.match(page.url(), /\/console\/deposits\/dep_[0-9a-f]{32}$/)
+      await context.close()
+    },
+  )
+
+  await t.test('a page follows by itself the work that it began', async () => {
+    const visit = await openPage(browser)
+    const { page, context, complaints } = visit
+    await become(visit, staff)
+    // The page says at first that something runs, as it does while a long one does; what comes later, it fetches.
+    await page.route('**/console/finance/replay', async (route) => {
+      const answer = await route.fetch()
+      const asked = route.request().resourceType() === 'document'
+      const body = (await answer.text()).replace('id="replays" data-live', 'id="replays" data-live data-runs')
+      await route.fulfill({ response: answer, ...(asked && { body }) })
+    })
+    await page.goto(`${origin}/console/finance/replay`)
+    const form = hiddenField(await staff.get('/console/finance/replay'), 'form')
+    assert.equal((await staff.post('/console/finance/replay', { form })).status, 303)
+    await page.locator('#replays').getByText('the same').waitFor()
+    await page.locator('#replays:not([data-runs])').waitFor()
+    assert.deepEqual(complaints, [])
     await context.close()
   })
 

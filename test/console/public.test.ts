@@ -231,4 +231,28 @@ test('the pages that everybody may see', async (t) => {
     for (const to of ['/networksx', '/networks//evil', '/networks/../docs', '/prices\nx'])
       assert.equal((await browser.post('/console/theme', { theme: 'dark', to })).to, '/console', to)
   })
+
+  await t.test('times are those of UTC, or of the zone that a browser chose', async () => {
+    const browser = consoleBrowser(service)
+    const page = '/console/times'
+    const utc = await browser.get(`${page}?to=/networks`)
+    assert.match(utc.html, /<time datetime="[^"]+Z">\d{4}-\d\d-\d\d \d\d:\d\d UTC<\/time>/)
+    assert.match(
+      utc.html,
+      /action="\/console\/times" class="stack">\s*<input type="hidden" name="to" value="\/networks">/,
+    )
+    assert.equal((await browser.post(page, { zone: 'Asia/Tokyo', to: '/networks' })).to, '/networks')
+    const said = await browser.get(page)
+    assert.match(said.html, /Times are those of Asia\/Tokyo: [^<]* UTC\+9\./)
+    assert.match(said.html, /<time datetime="[^"]+Z">\d{4}-\d\d-\d\d \d\d:\d\d UTC\+9<\/time>/)
+    assert.match(said.html, /value="Asia\/Tokyo" selected/)
+    assert.match(said.html, />Times in Asia\/Tokyo<\/a>/)
+    for (const zone of ['UTC', 'Asia/Nowhere', '"><script>x', '']) {
+      await browser.post(page, { zone: 'Asia/Tokyo', to: page })
+      assert.equal((await browser.post(page, { zone, to: '//evil.example' })).to, '/console', zone)
+      assert.match((await browser.get(page)).html, />Times in UTC<\/a>/, zone)
+    }
+    browser.cookies.set('__Host-farebox_zone', '<script>')
+    assert.doesNotMatch((await browser.get(page)).html, /<script>/)
+  })
 })

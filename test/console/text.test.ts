@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { capOf } from '../../src/console/customer/key-form.ts'
 import { readTyped } from '../../src/console/frame/form.ts'
-import { amountText, bytesText, dollarText, microsText } from '../../src/console/frame/text.ts'
+import { amountText, bytesText, dollarText, microsText, timeText } from '../../src/console/frame/text.ts'
+import { pageInZone, textInZone, zoneOf, zones } from '../../src/console/frame/zone.ts'
 import { isOwnForm } from '../../src/console/pages/origin.ts'
 import { codeIn, shownCode } from '../../src/console/session/secret.ts'
 import { readLetter } from '../../src/sandbox/mailbox.ts'
@@ -82,6 +83,20 @@ test('a form with half of a character, a NUL or thousands of fields is refused',
     Buffer.from('a=1&'.repeat(400)),
   ])
     assert.throws(() => readTyped(bytes), { code: 'invalid_body' })
+})
+
+test('an instant is the same in every zone, and nothing else on a page is changed', () => {
+  const at = '2026-11-26T02:10:11.000Z'
+  assert.equal(textInZone(at, 'Asia/Kolkata'), '2026-11-26 07:40 UTC+5:30')
+  assert.equal(textInZone(at, 'America/New_York'), '2026-11-25 21:10 UTC\u22125')
+  assert.equal(textInZone('2026-07-01T23:30:00.000Z', 'Europe/Berlin'), '2026-07-02 01:30 UTC+2')
+  const day = '<time datetime="2026-11-26">2026-11-26</time>'
+  assert.equal(
+    pageInZone(`<p>${timeText(at).html} &lt;time datetime="${at}"&gt; ${day}</p>`, 'Europe/Berlin'),
+    `<p><time datetime="${at}">2026-11-26 03:10 UTC+1</time> &lt;time datetime="${at}"&gt; ${day}</p>`,
+  )
+  for (const zone of zones) assert.match(textInZone(at, zone), /^2026-11-2[56] \d\d:\d\d UTC/, zone)
+  for (const none of ['UTC', 'Nowhere', '', null]) assert.equal(zoneOf(none), null)
 })
 
 test('letters are read whichever way they were encoded', () => {

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { scrapeIdOf } from '../../src/kernel/ids.ts'
-import { type Browser, freshAccount, hiddenField, type Page, signedIn } from '../support/console.ts'
+import {
+  type Browser,
+  freshAccount,
+  hiddenField,
+  type Page,
+  sendBatch,
+  signedIn,
+} from '../support/console.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { startReceiver, status } from '../webhooks/receiver.ts'
@@ -352,4 +359,36 @@ test('what an account has', async (t) => {
         assert.equal((await browser.get(`/console/scrapers/usage?by=${by}`)).status, 200, by)
     },
   )
+
+  await t.test('a batch of scrapes is listed with its progress, and its results come as a file', async () => {
+    const root = '/console/scrapers/batches'
+    assert.match((await browser.get(root)).html, /There is none now/)
+    const id = await sendBatch(service, account.accountId, [
+      { subreddit: 'AskReddit' },
+      { subreddit: '<b>node</b>' },
+    ])
+    const path = `${root}/${id}`
+    const shown = async () => (await browser.get(path)).html
+    await until(async () => !/data-runs/.test(await shown()), { what: 'the end of the batch' })
+    const html = await shown()
+    assert.match(html, /Download 2 results/)
+    assert.equal(html.match(/state good">found</g)?.length, 2)
+    assert.match(html, new RegExp(`${id}\\.2`))
+    const { html: file, headers } = await browser.get(`${path}/results`)
+    assert.match(String(headers['content-disposition']), new RegExp(`${id}\\.jsonl`))
+    const lines = file
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    assert.deepEqual(
+      lines.map(({ requestId }) => requestId),
+      [`${id}.1`, `${id}.2`],
+    )
+    const list = (await browser.get(root)).html
+    assert.match(list, new RegExp(`href="${path}"`))
+    assert.match(list, />2 of 2</)
+    assert.doesNotMatch((await stranger.get(root)).html, new RegExp(id))
+    for (const end of ['', '/results']) assert.equal((await stranger.get(path + end)).status, 404)
+    assert.equal((await browser.get(`${root}?before=nothing`)).status, 200)
+  })
 })

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { newId } from '../../src/kernel/ids.ts'
+import { type AccountId, newId } from '../../src/kernel/ids.ts'
 import type { Service } from './service.ts'
 import { until } from './until.ts'
 
@@ -184,6 +184,28 @@ export const freshAccount = async (
   )
   if (issued.outcome === 'refused') throw new Error(issued.refusal.code)
   return { accountId, key: issued.key as string, email }
+}
+
+/** A batch of scrapes that an account sends with a key of its own; its id. */
+export const sendBatch = async (
+  { farebox: { core }, buyer }: Pick<Service, 'farebox' | 'buyer'>,
+  accountId: AccountId,
+  inputs: readonly Readonly<Record<string, unknown>>[],
+): Promise<string> => {
+  const { createAccounts } = await import('../../src/market/accounts/service.ts')
+  const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: newId<string>('run') } as const
+  const issued = await createAccounts(core).issueKey(
+    { accountId, scopes: ['scrape'], dailyCapCents: null },
+    cause,
+  )
+  if (issued.outcome === 'refused') throw new Error(issued.refusal.code)
+  const { status, body } = await buyer.post(
+    '/v1/scrape/batch',
+    { platform: 'reddit', operation: 'subreddit', inputs },
+    { key: issued.key, headers: { 'X-Request-Id': newId<string>('req') } },
+  )
+  if (status !== 202) throw new Error(`the batch was answered ${status}: ${JSON.stringify(body)}`)
+  return body.batchId
 }
 
 /** A browser of a member of the staff with a passkey, whose ceremony the tests of the real browser show. */

@@ -1,4 +1,5 @@
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
+import { pageInZone } from './zone.ts'
 
 /** What search engines are told of a page. */
 export type Indexed = {
@@ -35,6 +36,8 @@ export type NavGroup = { readonly label: string; readonly items: readonly NavIte
 export type Surroundings = {
   readonly style: string
   readonly theme: Theme
+  /** The time zone of times; null: UTC. */
+  readonly zone: string | null
   /** Where the page stands, for the navigation. */
   readonly path: string
   /** What was just done, said once. */
@@ -102,7 +105,8 @@ ${navOf(around)}
     : html`<p>${around.person}</p>
 <form method="post" action="/console/sign-out"><button class="plain">Sign out</button></form>`
 }
-${themeForm(around)}</div>
+${themeForm(around)}
+<p><a href="/console/times?${String(new URLSearchParams({ to: around.path }))}">Times in ${around.zone ?? 'UTC'}</a></p></div>
 </div></header>`
 
 /** What the names in calls stand for, as lines of a shell. */
@@ -150,7 +154,7 @@ export const framed = (view: View, around: Surroundings): string => {
 <header><h1>${title}</h1>${acts === undefined ? null : html`<div class="acts">${acts}</div>`}</header>
 ${saidOf(around.flash)}${body}
 ${sameOf(same, around)}</main>`
-  return html`<!doctype html>
+  const page = html`<!doctype html>
 <html lang="en"${around.theme === null ? null : html` data-theme="${around.theme}"`}>
 <head>
 <meta charset="utf-8">
@@ -166,4 +170,5 @@ ${bannerOf(around.viewing)}${alone ? html`<div class="alone">${inside}</div>` : 
 </body>
 </html>
 `.html
+  return around.zone === null ? page : pageInZone(page, around.zone)
 }

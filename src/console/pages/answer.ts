@@ -82,6 +82,7 @@ export const surroundings = (
 ): Surroundings => ({
   style: deps.assets.style,
   theme: null,
+  zone: null,
   path: '/console',
   flash: null,
   navigation: [],

@@ -8,6 +8,8 @@ export const cookieNames = {
   asking: '__Host-farebox_asking',
   flash: '__Host-farebox_flash',
   theme: '__Host-farebox_theme',
+  /** The time zone of times; none: UTC. */
+  zone: '__Host-farebox_zone',
 } as const
 
 type CookieName = keyof typeof cookieNames
@@ -27,6 +29,7 @@ export const readCookies = (header: string | undefined): Readonly<Record<CookieN
     asking: found('asking'),
     flash: found('flash'),
     theme: found('theme'),
+    zone: found('zone'),
   }
 }
 

@@ -40,6 +40,8 @@ export type Visit = {
   /** The secret of a browser that asked for a sign-in link. */
   readonly asking: string | null
   readonly theme: Theme
+  /** The time zone that times are shown in; null: UTC. */
+  readonly zone: string | null
   readonly requestId: string
   readonly nowMs: number
   /** Names the next sending of a form on this page. */

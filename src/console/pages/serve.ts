@@ -7,6 +7,7 @@ import { html } from '../../platform/pages/html.ts'
 import type { Assets } from '../frame/assets.ts'
 import { readTyped } from '../frame/form.ts'
 import { framed, type Theme, type View } from '../frame/frame.ts'
+import { zoneOf } from '../frame/zone.ts'
 import type { Once } from '../session/once.ts'
 import { newSecret } from '../session/secret.ts'
 import { type Session, type Sessions, sessionCause } from '../session/sessions.ts'
@@ -86,6 +87,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
       browser: { userAgent: request.headers['user-agent'] ?? '', address: request.address },
       asking: cookies.asking,
       theme: themeOf(cookies.theme),
+      zone: zoneOf(cookies.zone),
       requestId: request.requestId,
       nowMs: deps.clock(),
       formKey: newSecret(),
@@ -102,6 +104,7 @@ export const consoleRoutes = (pages: readonly ConsolePage[], deps: ServeDeps): r
     const { visitor } = visit
     const around = surroundings(deps, {
       theme: visit.theme,
+      zone: visit.zone,
       path: visit.path,
       flash,
       navigation: navigationOf(pages, visitor),

@@ -5,12 +5,13 @@ import { dollarsOfMicros } from '../../terms/money.ts'
 import { filtersOf, tableOf } from '../frame/table.ts'
 import { countText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, show } from '../pages/page.ts'
+import { type ScrapeBatchDeps, scrapeBatchPages } from './batches.ts'
 import { type PlaygroundDeps, playgroundPages } from './playground.ts'
 import { type ScrapeUsageDeps, scrapeUsagePages } from './usage.ts'
 import { healthText, scraperState } from './words.ts'
 
 /** What the pages of scrapers read from and act through. */
-export type ScraperPagesDeps = PlaygroundDeps & ScrapeUsageDeps
+export type ScraperPagesDeps = PlaygroundDeps & ScrapeUsageDeps & ScrapeBatchDeps
 
 const root = '/console/scrapers'
 
@@ -26,7 +27,7 @@ const list = async (deps: ScraperPagesDeps, { query }: AccountVisit) => {
   const search = new URLSearchParams(text === '' ? {} : { q: text }).toString()
   return show({
     title: 'Scrapers',
-    acts: html`<a class="button" href="${root}/usage">Usage</a>`,
+    acts: html`<a class="button" href="${root}/usage">Usage</a> <a class="button" href="${root}/batches">Batches</a>`,
     body: html`<p>${countText(rows.length, 'scraper')}. A call is charged when there is a result, and when there is no such target.</p>
 ${filtersOf(root, [
   { name: 'q', label: 'Find', value: text, hint: 'such as profile' },
@@ -71,5 +72,6 @@ export const scraperPages = (deps: ScraperPagesDeps): readonly ConsolePage[] => 
     show: (visit) => list(deps, visit),
   }),
   ...scrapeUsagePages(deps),
+  ...scrapeBatchPages(deps),
   ...playgroundPages(deps),
 ]

@@ -59,6 +59,9 @@ export type ShownItem = {
   readonly charged_micros: number
 }
 
+/** A batch with how many of its calls are over, and what they cost. */
+export type CountedBatch = BatchRow & { readonly done: number; readonly charged_micros: number }
+
 /** A batch whose calls are all over, and what came of them. */
 export type EndedBatch = {
   readonly batch: BatchRow
@@ -74,6 +77,11 @@ export type BatchItems = {
   /** Null: there is none, or it was over more than a day ago. */
   batch(batchId: ScrapeBatchId): Promise<BatchRow | null>
   list(batchId: ScrapeBatchId): Promise<readonly ShownItem[]>
+  /** Batches of an account that can be read, newest first, that come after one; null: from the newest on. */
+  ofAccount(
+    accountId: AccountId,
+    page: { readonly after: { readonly at: string; readonly id: string } | null; readonly limit: number },
+  ): Promise<readonly CountedBatch[]>
   /** Says what a call came to, before it leaves the queue. */
   note(item: Pick<BatchItem, 'batch_id' | 'n'>, outcome: ItemOutcome, chargedMicros: number): Promise<void>
   /** Batches whose calls are all over and which are not, with what came of them. */
@@ -153,6 +161,24 @@ export const createBatchItems = ({
         values: [batchId],
       })
       return rows.map(({ result, ...row }) => ({ ...row, problem: row.outcome === 'failed' ? result : null }))
+    },
+
+    ofAccount: async (accountId, { after, limit }) => {
+      const { rows } = await pool.query<CountedBatch>({
+        name: 'scrape-batches-of-account',
+        text: `select b.*, i.done, i.charged_micros from (
+                 select * from work.scrape_batches
+                  where account_id = $1::text and (finished_at is null or finished_at > $2::timestamptz)
+                    and ($3::timestamptz is null or (created_at, batch_id) < ($3::timestamptz, $4::text))
+                  order by created_at desc, batch_id desc limit $5::bigint) b
+               cross join lateral (
+                 select count(*) filter (where status <> 'pending') as done,
+                        coalesce(sum(charged_micros), 0)::bigint as charged_micros
+                   from work.scrape_batch_items where batch_id = b.batch_id) i
+               order by b.created_at desc, b.batch_id desc`,
+        values: [accountId, isoTime(clock() - keptMs), after?.at ?? null, after?.id ?? null, limit],
+      })
+      return rows
     },
 
     note: async ({ batch_id: batchId, n }, outcome, chargedMicros) => {
