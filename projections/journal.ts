@@ -187,7 +187,7 @@ const keysOf = ({ postings }: Entry): readonly RowKey[] =>
  */
 export const journal: ReadModel = {
   name: 'journal',
-  version: 4,
+  version: 5,
   tables: [
     journalEntriesTable,
     journalAccountsTable,

@@ -81,16 +81,17 @@ const bookOfReseller = (type: string, facts: Facts, owner: string, book: Books):
     case 'WalletCredited': {
       const arrived = facts.amountMicros - facts.receivableMicros
       post('assets:service-wallet', arrived)
-      if (facts.source === 'refund') {
-        post('expenses:own-use', -facts.amountMicros)
-        post('equity:funding', facts.receivableMicros)
-      } else post('equity:funding', -arrived)
+      post('liabilities:service-debt', facts.receivableMicros)
+      if (facts.source === 'refund') post('expenses:own-use', -facts.amountMicros)
+      else post('equity:funding', -facts.amountMicros)
       return
     }
     case 'WalletAdjusted': {
       const moved = facts.amountMicros + facts.receivableMicros
       post('assets:service-wallet', moved)
-      post('equity:funding', -moved)
+      post('liabilities:service-debt', -facts.receivableMicros)
+      if (facts.reason === 'chargeback') post('equity:funding', -facts.amountMicros)
+      else post(`revenue:adjustments:${facts.reason}`, -facts.amountMicros)
       return
     }
     case 'WalletDebited':
@@ -118,7 +119,7 @@ const bookOfReseller = (type: string, facts: Facts, owner: string, book: Books):
       post(owed, -facts.receivableMicros)
       post('assets:service-wallet', facts.costMicros - facts.walletReceivableMicros)
       post('expenses:cost-of-sales', -facts.costMicros)
-      post('equity:funding', facts.walletReceivableMicros)
+      post('liabilities:service-debt', facts.walletReceivableMicros)
       return
     case 'CustomerAdjusted': {
       const { reason, gateway, amountMicros, receivableMicros } = facts

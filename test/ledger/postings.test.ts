@@ -165,8 +165,8 @@ const flows: readonly { flow: string; event: LedgerEvent; expected: readonly str
       'service cr liabilities:wallet:acc_test 6',
       'service cr assets:receivable:acc_test 4',
       'reseller dr assets:service-wallet 6',
+      'reseller dr liabilities:service-debt 4',
       'reseller cr expenses:own-use 10',
-      'reseller dr equity:funding 4',
     ],
   },
   {
@@ -206,7 +206,7 @@ const flows: readonly { flow: string; event: LedgerEvent; expected: readonly str
       'service cr expenses:adjustments:correction 7',
       'service dr liabilities:wallet:acc_test 7',
       'reseller cr assets:service-wallet 7',
-      'reseller dr equity:funding 7',
+      'reseller dr revenue:adjustments:correction 7',
     ],
   },
   {
@@ -227,7 +227,8 @@ const flows: readonly { flow: string; event: LedgerEvent; expected: readonly str
       'service dr liabilities:wallet:acc_test 5',
       'service dr assets:receivable:acc_test 2',
       'reseller cr assets:service-wallet 5',
-      'reseller dr equity:funding 5',
+      'reseller cr liabilities:service-debt 2',
+      'reseller dr equity:funding 7',
     ],
   },
   {
@@ -298,8 +299,8 @@ const flows: readonly { flow: string; event: LedgerEvent; expected: readonly str
       'reseller cr liabilities:customer:cus_1 15',
       'reseller cr assets:receivable:customer:cus_1 5',
       'reseller dr assets:service-wallet 6',
+      'reseller dr liabilities:service-debt 4',
       'reseller cr expenses:cost-of-sales 10',
-      'reseller dr equity:funding 4',
     ],
   },
   {

@@ -4,7 +4,14 @@ import { test } from 'node:test'
 import { createEventReader } from '../../src/books/audit/verify/event-reader.ts'
 import { createFindings } from '../../src/books/audit/verify/finding.ts'
 import { createPeriodCheck } from '../../src/books/audit/verify/period-check.ts'
-import { closedOf, createPeriodFold, differenceOf, reportCsv } from '../../src/books/periods/report.ts'
+import {
+  closedOf,
+  closingsOf,
+  createPeriodFold,
+  differenceOf,
+  inChartOf,
+  reportCsv,
+} from '../../src/books/periods/report.ts'
 import { createPeriods, PeriodDiffers, PeriodRefused } from '../../src/books/periods/service.ts'
 import { type AccountId, type NoticeId, newEventId } from '../../src/kernel/ids.ts'
 import { createCodec } from '../../src/platform/eventstore/codec.ts'
@@ -287,7 +294,7 @@ test('whatever the clocks do, a closed month never changes, and every entry is i
         if (event.type === 'PeriodClosed') {
           const closed = event.data as Parameters<typeof differenceOf>[0]
           const report = reports.find(({ period }) => period === closed.period) ?? assert.fail(closed.period)
-          assert.equal(differenceOf(closed, closedOf(report)), null)
+          assert.equal(differenceOf(closed, closingsOf(report)), null)
         }
       const entries = [...reports, ...(last ? [last] : [])].reduce((sum, report) => sum + report.entries, 0)
       assert.equal(entries, events.filter(({ type }) => type === 'WalletCredited').length)
@@ -339,4 +346,71 @@ test('verification makes the report of each month anew, and names the closing th
   assert.deepEqual(problems([first, closing]), [])
   const early = event(2, 'PeriodClosed', closed, '2026-11-30T00:00:00.000Z')
   assert.deepEqual(problems([first, early]), ['periods 2'])
+})
+
+test('a month that was closed before resellers had debts in their books keeps its report', () => {
+  let position = 0
+  const event = (stream: string, type: string, data: object, at: string) => {
+    position += 1
+    const metadata = { correlationId: 'x', causationId: null, actor: cause.actor, recordedAt: at }
+    const place = { id: newEventId(), stream, revision: position, position }
+    return codec.decode({ ...place, ...codec.encode({ type, data }, metadata) } as never)
+  }
+  const money = (type: string, data: object) =>
+    event(ledgerStream(account), type, { gateway: 'stripe', ...data }, '2026-11-10T00:00:00.000Z')
+  const order = { family: 'isp', orderId: 'ord_1', customerId: null }
+  const events = [
+    event(
+      'account-acc_1',
+      'AccountCreated',
+      { accountId: account, reseller: true },
+      '2026-11-09T00:00:00.000Z',
+    ),
+    money('WalletCredited', { source: 'deposit', amountMicros: 100_000_000, receivableMicros: 0 }),
+    money('WalletDebited', { order, amountMicros: 80_000_000 }),
+    money('WalletAdjusted', {
+      reason: 'chargeback',
+      amountMicros: -100_000_000,
+      receivableMicros: 80_000_000,
+    }),
+    money('WalletCredited', {
+      source: 'refund',
+      family: 'isp',
+      amountMicros: 30_000_000,
+      receivableMicros: 30_000_000,
+    }),
+    money('WalletAdjusted', { reason: 'goodwill', amountMicros: 60_000_000, receivableMicros: -50_000_000 }),
+    event('period-2026-11', 'PeriodCutOff', { period: '2026-11' }, '2026-12-01T00:05:00.000Z'),
+  ]
+  const fold = createPeriodFold()
+  const [report] = events.flatMap((each) => fold.take(each))
+  const now = report ?? assert.fail('no report')
+  const own = (lines: typeof now.lines) =>
+    lines
+      .filter(({ book }) => book === 'reseller:acc_1')
+      .map(({ account: name, debitMicros, creditMicros }) => [
+        name,
+        Number(debitMicros / 1_000_000n),
+        Number(creditMicros / 1_000_000n),
+      ])
+  assert.deepEqual(own(now.lines), [
+    ['assets:service-wallet', 110, 100],
+    ['equity:funding', 100, 100],
+    ['expenses:own-use', 80, 30],
+    ['liabilities:service-debt', 80, 80],
+    ['revenue:adjustments:goodwill', 0, 60],
+  ])
+  assert.deepEqual(own(inChartOf(now, {}).lines), [
+    ['assets:service-wallet', 110, 100],
+    ['equity:funding', 50, 110],
+    ['expenses:own-use', 80, 30],
+  ])
+  const { chart: _, ...first } = closedOf(inChartOf(now, {}))
+  const closings = closingsOf(now)
+  assert.equal(first.accounts, closings.current.accounts - 2)
+  for (const closed of [first, closedOf(now)]) assert.equal(differenceOf(closed, closings), null)
+  assert.match(differenceOf({ ...closedOf(now), digest: first.digest }, closings) ?? '', /digest/)
+  const { chart: __, ...unnumbered } = closedOf(now)
+  assert.match(differenceOf(unnumbered, closings) ?? '', /accounts/)
+  assert.match(differenceOf({ ...closedOf(now), chart: 3 }, closings) ?? '', /closed in chart 3/)
 })

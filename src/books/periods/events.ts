@@ -1,5 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { anyId, hex, orNull, pastTime, text, whole } from '../../terms/fields.ts'
+import { anyId, hex, orAbsent, orNull, pastTime, text, whole } from '../../terms/fields.ts'
 
 /** The `period-{yyyy-mm}` stream. The cut-off comes first. */
 const stream = 'period-{yyyy-mm}'
@@ -27,6 +27,13 @@ export const periodClosed = fact('PeriodClosed', {
     throughEventId: orNull(anyId('the last of them; null before any')),
     entries: whole('entries', '0 or more', 'of the journal, in the month itself'),
     accounts: whole('accounts', '0 or more', 'over all books, that were ever booked on by its end'),
+    chart: orAbsent(
+      whole(
+        'number',
+        'above 0',
+        "the chart of accounts that it was closed in; absent before resellers' books had debts",
+      ),
+    ),
     digest: hex(32, 'SHA-256 of the report as CSV'),
   },
 })

@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto'
+import type { Posting } from '../../money/ledger/postings.ts'
 import type { RecordedEvent } from '../../platform/eventstore/event.ts'
 import { endOfPeriodMs, nextPeriod, type Period, periodOf } from '../../terms/month.ts'
 import { plainDollars } from '../finance/amounts.ts'
 import { csv } from '../finance/csv.ts'
 import { createEntryStream, type Entry } from '../finance/entries.ts'
+import { currentChart, isMerged, isOfLaterChart, mergedOf } from './chart.ts'
 import type { PeriodClosed } from './events.ts'
 
 /** An account in a month, micro-dollars. Opening and closing are signed, above zero a debit balance. */
@@ -23,9 +25,20 @@ export type PeriodReport = {
   readonly entries: number
   /** Every account that was ever booked on by the end of the month, by book and name in byte order. */
   readonly lines: readonly PeriodLine[]
+  /** The lines as months were closed before resellers' books had debts to the service; null where they are the same. */
+  readonly firstChart: readonly PeriodLine[] | null
 }
 
 type Sums = { book: string; account: string; opening: bigint; debit: bigint; credit: bigint }
+
+const lineOf = ({ book, account, opening, debit, credit }: Sums): PeriodLine => ({
+  book,
+  account,
+  openingMicros: opening,
+  debitMicros: debit,
+  creditMicros: credit,
+  closingMicros: opening + debit - credit,
+})
 
 const byteOrder = (a: PeriodLine, b: PeriodLine): number =>
   Buffer.compare(Buffer.from(`${a.book}\0${a.account}`), Buffer.from(`${b.book}\0${b.account}`))
@@ -47,29 +60,38 @@ export type PeriodFold = {
 export const createPeriodFold = (): PeriodFold => {
   const entryStream = createEntryStream()
   const accounts = new Map<string, Sums>()
+  /** Of the first chart: what stood on the accounts that it knew as one. The others were as they are. */
+  const merged = new Map<string, Sums>()
+  let chartsDiffer = false
   let period: Period | null = null
   let endsAt = ''
   let ordinal = 0
   let lastEventId: string | null = null
   let entries = 0
 
-  const sumsOf = (book: string, account: string): Sums => {
+  const sumsOf = (of: Map<string, Sums>, book: string, account: string): Sums => {
     const key = `${book}\0${account}`
-    let sums = accounts.get(key)
+    let sums = of.get(key)
     if (sums === undefined) {
       sums = { book, account, opening: 0n, debit: 0n, credit: 0n }
-      accounts.set(key, sums)
+      of.set(key, sums)
     }
     return sums
+  }
+
+  const add = (sums: Sums, { debitMicros, creditMicros }: Posting): void => {
+    sums.debit += BigInt(debitMicros)
+    sums.credit += BigInt(creditMicros)
   }
 
   const book = (entry: Entry): void => {
     entries += 1
     for (const posting of entry.postings) {
-      const sums = sumsOf(posting.book, posting.account)
-      sums.debit += BigInt(posting.debitMicros)
-      sums.credit += BigInt(posting.creditMicros)
+      add(sumsOf(accounts, posting.book, posting.account), posting)
+      if (isOfLaterChart(posting)) chartsDiffer = true
     }
+    for (const posting of mergedOf(entry.postings))
+      add(sumsOf(merged, posting.book, posting.account), posting)
   }
 
   const enter = (entered: Period): void => {
@@ -78,17 +100,10 @@ export const createPeriodFold = (): PeriodFold => {
   }
 
   const reportOf = (reported: Period): PeriodReport => {
-    const lines = [...accounts.values()].map(
-      ({ book: name, account, opening, debit, credit }): PeriodLine => ({
-        book: name,
-        account,
-        openingMicros: opening,
-        debitMicros: debit,
-        creditMicros: credit,
-        closingMicros: opening + debit - credit,
-      }),
-    )
+    const lines = [...accounts.values()].map(lineOf)
+    const kept = lines.filter((line) => !isMerged(line))
     return {
+      firstChart: chartsDiffer ? [...kept, ...[...merged.values()].map(lineOf)].sort(byteOrder) : null,
       period: reported,
       throughOrdinal: ordinal,
       throughEventId: lastEventId,
@@ -99,7 +114,7 @@ export const createPeriodFold = (): PeriodFold => {
 
   const roll = (over: Period): PeriodReport => {
     const report = reportOf(over)
-    for (const sums of accounts.values()) {
+    for (const sums of [...accounts.values(), ...merged.values()]) {
       sums.opening += sums.debit - sums.credit
       sums.debit = 0n
       sums.credit = 0n
@@ -133,7 +148,7 @@ export const createPeriodFold = (): PeriodFold => {
 const heading = ['book', 'account', 'opening', 'debits', 'credits', 'closing']
 
 /** The report as CSV: exact dollars, LF at the end of each line. Its bytes are what the digest is over. */
-export const reportCsv = ({ lines }: PeriodReport): string => {
+export const reportCsv = ({ lines }: Pick<PeriodReport, 'lines'>): string => {
   const rows = lines.map(({ book, account, ...sums }) => [
     book,
     account,
@@ -142,8 +157,16 @@ export const reportCsv = ({ lines }: PeriodReport): string => {
   return `${csv(heading, rows)}\n`
 }
 
+/** The report in the chart of accounts that a month was closed in. */
+export const inChartOf = (
+  report: PeriodReport,
+  { chart }: Pick<PeriodClosed['data'], 'chart'>,
+): PeriodReport =>
+  chart === undefined && report.firstChart !== null ? { ...report, lines: report.firstChart } : report
+
 /** What closing a month records of its report. */
 export const closedOf = (report: PeriodReport): PeriodClosed['data'] => ({
+  chart: currentChart,
   period: report.period,
   throughOrdinal: report.throughOrdinal,
   throughEventId: report.throughEventId,
@@ -152,8 +175,19 @@ export const closedOf = (report: PeriodReport): PeriodClosed['data'] => ({
   digest: hash('sha256', reportCsv(report)),
 })
 
-/** How a closing on record differs from the one that the log gives now; null when it does not. */
-export const differenceOf = (closed: PeriodClosed['data'], now: PeriodClosed['data']): string | null => {
+/** What closing a month records of its report, in the first chart of accounts and in today's. */
+export type Closings = { readonly first: PeriodClosed['data']; readonly current: PeriodClosed['data'] }
+
+export const closingsOf = (report: PeriodReport): Closings => {
+  const current = closedOf(report)
+  return { first: report.firstChart === null ? current : closedOf(inChartOf(report, {})), current }
+}
+
+/** How a closing on record differs from what the log gives now; null when it does not. */
+export const differenceOf = (closed: PeriodClosed['data'], { first, current }: Closings): string | null => {
+  if (closed.chart !== undefined && closed.chart !== currentChart)
+    return `${closed.period} was closed in chart ${closed.chart} of accounts; there are 1, which has no number, and ${currentChart}`
+  const now = closed.chart === undefined ? first : current
   for (const name of ['throughOrdinal', 'throughEventId', 'entries', 'accounts', 'digest'] as const)
     if (closed[name] !== now[name])
       return `${closed.period} was closed with ${name} ${closed[name]}, the log gives ${now[name]}`

@@ -8,7 +8,14 @@ import { periodStream } from '../../terms/streams.ts'
 import { decideClose, decideCutOff } from './decide.ts'
 import type { PeriodClosed, PeriodEvent } from './events.ts'
 import { periodFold } from './fold.ts'
-import { closedOf, createPeriodFold, differenceOf, type PeriodReport } from './report.ts'
+import {
+  closedOf,
+  closingsOf,
+  createPeriodFold,
+  differenceOf,
+  inChartOf,
+  type PeriodReport,
+} from './report.ts'
 
 export type PeriodsDeps = {
   readonly log: EventLog
@@ -153,9 +160,8 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
       }
       if (open.size === 0) return closed
       const work = async (over: PeriodReport): Promise<void> => {
-        const own = closedOf(over)
-        const { closed: standing, closedAtMs } = await record(own, cause)
-        const difference = differenceOf(standing, own)
+        const { closed: standing, closedAtMs } = await record(closedOf(over), cause)
+        const difference = differenceOf(standing, closingsOf(over))
         if (difference !== null) throw new PeriodDiffers(difference)
         closed.push({ ...standing, closedAtMs, now: true })
       }
@@ -200,9 +206,12 @@ export const createPeriods = ({ log, runner, decode }: PeriodsDeps) => {
       if (shown === null)
         throw new PeriodRefused('no_such_period', `nothing is booked in ${period}, or later, yet`)
       const closed = standing?.closed ?? null
-      const difference = closed === null ? null : differenceOf(closed, closedOf(shown))
+      const difference = closed === null ? null : differenceOf(closed, closingsOf(shown))
       if (difference !== null) throw new PeriodDiffers(difference)
-      return { standing: standing as PeriodStanding, report: shown }
+      return {
+        standing: standing as PeriodStanding,
+        report: closed === null ? shown : inChartOf(shown, closed),
+      }
     },
   }
 }

@@ -32,6 +32,8 @@ const debt = 'assets:receivable:{owner}'
 const gateway = 'assets:gateway:{gateway}'
 const adjustments = 'expenses:adjustments:{reason}'
 const mirror = 'assets:service-wallet'
+const serviceDebt = 'liabilities:service-debt'
+const given = 'revenue:adjustments:{reason}'
 const ownUse = 'expenses:own-use'
 const costOfSales = 'expenses:cost-of-sales'
 const funding = 'equity:funding'
@@ -53,9 +55,9 @@ export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
     service(wallet, { amountMicros: -1, receivableMicros: 1 }),
     service(debt, { receivableMicros: -1 }),
     reseller(mirror, { amountMicros: 1, receivableMicros: -1 }),
-    reseller(funding, { amountMicros: -1, receivableMicros: 1 }, arrived),
+    reseller(serviceDebt, { receivableMicros: 1 }),
+    reseller(funding, minusAmount, arrived),
     reseller(ownUse, minusAmount, refund),
-    reseller(funding, { receivableMicros: 1 }, refund),
   ],
   WalletAdjusted: [
     service(gateway, amount, chargeback),
@@ -63,7 +65,9 @@ export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
     service(wallet, { amountMicros: -1, receivableMicros: -1 }),
     service(debt, { receivableMicros: 1 }),
     reseller(mirror, { amountMicros: 1, receivableMicros: 1 }),
-    reseller(funding, { amountMicros: -1, receivableMicros: -1 }),
+    reseller(serviceDebt, { receivableMicros: -1 }),
+    reseller(funding, minusAmount, chargeback),
+    reseller(given, minusAmount, byHand),
   ],
   WalletDebited: [
     service(wallet, amount),
@@ -100,8 +104,8 @@ export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
     reseller(credit, { amountMicros: -1, receivableMicros: 1 }),
     reseller(customerDebt, { receivableMicros: -1 }),
     reseller(mirror, { costMicros: 1, walletReceivableMicros: -1 }),
+    reseller(serviceDebt, { walletReceivableMicros: 1 }),
     reseller(costOfSales, minusCost),
-    reseller(funding, { walletReceivableMicros: 1 }),
   ],
   CustomerAdjusted: [
     reseller('assets:gateway:manual', amount, { reason: ['payment'] }),

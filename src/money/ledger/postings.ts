@@ -30,6 +30,12 @@ export const gatewayAccount = (gateway: string): string => `assets:gateway:${gat
 export const gatewayFeesAccount = (gateway: string): string => `expenses:gateway-fees:${gateway}`
 export const bankAccount = 'assets:bank'
 export const serviceWalletAccount = 'assets:service-wallet'
+/** What a reseller owes to the service after a chargeback, in its own book. */
+export const serviceDebtAccount = 'liabilities:service-debt'
+/** What a reseller's owner put in: deposits and manual credits, less what chargebacks took back. */
+export const fundingAccount = 'equity:funding'
+/** What the service gave a reseller by hand, or took; in the service's book it is an expense. */
+export const givenAccount = (reason: string): string => `revenue:adjustments:${reason}`
 /** The accounts of a customer, in its reseller's book. */
 export const customerAccount = (customer: string): string => `liabilities:customer:${customer}`
 export const customerReceivableAccount = (customer: string): string =>
@@ -118,15 +124,26 @@ const bought = (event: LedgerEvent): Leg => {
   }
 }
 
+/** Where a reseller books what it neither bought nor got back: a gift of the service is no money of its owner's. */
+const fundedBy = (event: LedgerEvent): string =>
+  event.type === 'WalletAdjusted' && event.data.reason !== 'chargeback'
+    ? givenAccount(event.data.reason)
+    : fundingAccount
+
 /**
- * The mirror in the reseller's own book: its `assets:service-wallet` moves as the service's wallet and holds do. What
- * is neither bought nor given back is funding; the part of a refund that paid a debt at the service is that too.
+ * The mirror in the reseller's own book: its `assets:service-wallet` moves as the service's wallet and holds do, and its
+ * `liabilities:service-debt` as what the service says it is owed. What is neither bought nor given back is funding.
  */
 const mirrorLegs = (event: LedgerEvent): Leg[] => {
-  const { availableMicros, heldMicros } = movementOf(event)
+  const { availableMicros, heldMicros, receivableMicros } = movementOf(event)
   const walletMicros = availableMicros + heldMicros
   const purchase = bought(event)
-  return [[serviceWalletAccount, walletMicros], purchase, ['equity:funding', -walletMicros - purchase[1]]]
+  return [
+    [serviceWalletAccount, walletMicros],
+    [serviceDebtAccount, 0 - receivableMicros],
+    purchase,
+    [fundedBy(event), receivableMicros - walletMicros - purchase[1]],
+  ]
 }
 
 /** The other side of what moves a customer's credit, in the reseller's book. */

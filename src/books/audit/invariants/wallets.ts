@@ -11,6 +11,7 @@ import {
   receivableAccount,
   resellerBook,
   serviceBook,
+  serviceDebtAccount,
   serviceWalletAccount,
   walletAccount,
 } from '../../../money/ledger/postings.ts'
@@ -29,6 +30,8 @@ type WalletRow = {
   receivable: number
   /** `assets:service-wallet` in the reseller's own book. */
   mirror: number
+  /** `liabilities:service-debt` in the reseller's own book, above zero where it owes. */
+  mirror_debt: number
 }
 
 /** What the reseller's book says of a customer's credit. */
@@ -44,6 +47,7 @@ const walletsTable: Table<WalletRow> = {
     held: { type: 'bigint' },
     receivable: { type: 'bigint' },
     mirror: { type: 'bigint' },
+    mirror_debt: { type: 'bigint' },
   },
   key: ['account_id'],
   indexes: [],
@@ -77,6 +81,7 @@ const emptyWallet = (accountId: string): WalletRow => ({
   held: 0,
   receivable: 0,
   mirror: 0,
+  mirror_debt: 0,
 })
 
 /** A leg as a signed debit. */
@@ -111,6 +116,11 @@ const checkWallet = (event: RecordedEvent<LedgerEvent>, rows: Rows, wallet: Wall
     say(
       'cross-book',
       `the wallet and holds of ${wallet.account_id} are ${inDollars(wallet.available + wallet.held)} in the service's book, its service wallet ${inDollars(wallet.mirror)} in its own`,
+    )
+  if (wallet.reseller && wallet.mirror_debt !== wallet.receivable)
+    say(
+      'cross-book',
+      `${wallet.account_id} owes ${inDollars(wallet.receivable)} in the service's book, ${inDollars(wallet.mirror_debt)} in its own`,
     )
 }
 
@@ -181,6 +191,7 @@ const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, row
     held: before.held - sumOf(postings, serviceBook, holdsAccount(accountId)),
     receivable: before.receivable + sumOf(postings, serviceBook, receivableAccount(accountId)),
     mirror: before.mirror + sumOf(postings, resellerBook(accountId), serviceWalletAccount),
+    mirror_debt: before.mirror_debt - sumOf(postings, resellerBook(accountId), serviceDebtAccount),
   }
   checkWallet(event, rows, wallet)
   checkCredit(event, rows, postings, accountId)
@@ -191,11 +202,12 @@ const applyMoney = (event: RecordedEvent<LedgerEvent>, accountId: AccountId, row
 
 /**
  * Money moves only of an account that there is. Every entry sums to zero in each of its books, each balance that an event
- * claims is what the postings come to and never below zero, and the service's book and a reseller's own agree on its wallet.
+ * claims is what the postings come to and never below zero, and the service's book and a reseller's own agree on its wallet and on
+ * its debt.
  */
 export const walletRules: ReadModel = {
   name: 'audit-wallets',
-  version: 1,
+  version: 2,
   tables: [walletsTable, creditsTable],
   takes: { types: new Set(['AccountCreated']), streams: new Set([ledgerPrefix]) },
   reads: (event) => {

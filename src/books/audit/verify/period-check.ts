@@ -1,13 +1,19 @@
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { PeriodClosed } from '../../periods/events.ts'
-import { closedOf, createPeriodFold, differenceOf, type PeriodReport } from '../../periods/report.ts'
+import {
+  type Closings,
+  closingsOf,
+  createPeriodFold,
+  differenceOf,
+  type PeriodReport,
+} from '../../periods/report.ts'
 import type { ReadEvent } from './event-reader.ts'
 import { type Findings, placeOf } from './finding.ts'
 
 /** Makes the report of every month anew and holds each closing against it (docs/periods.md). */
 export const createPeriodCheck = (findings: Findings) => {
   const fold = createPeriodFold()
-  const closings = new Map<string, PeriodClosed['data']>()
+  const closings = new Map<string, Closings>()
 
   const problemOf = ({ data }: PeriodClosed): string | null => {
     const made = closings.get(data.period)
@@ -29,7 +35,7 @@ export const createPeriodCheck = (findings: Findings) => {
       fold.passBy(stored.id)
       return
     }
-    for (const report of reportsUpTo(event)) closings.set(report.period, closedOf(report))
+    for (const report of reportsUpTo(event)) closings.set(report.period, closingsOf(report))
     if (event.type !== 'PeriodClosed') return
     const problem = problemOf(event as RecordedEvent<PeriodClosed>)
     if (problem !== null)
