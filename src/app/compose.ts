@@ -121,15 +121,16 @@ const openInto = async (closing: Closing, options: FareboxOptions): Promise<Fare
   const { sandboxUrl } = payments
   const providers = openProviders(core, closing, { sandboxUrl, monotonicMs, registry })
   const scrapers = openScrapers(core, closing, { hooks, ...providers })
+  if (has('reactors')) {
+    const delivery = await startSealDelivery(core, registry, systemClock)
+    if (delivery !== null) closing.add(delivery.stop)
+    // Stopped when nobody else here writes any more: its last seal is of what they wrote.
+    startAuditing(core, closing, projecting, { registry, onSeal: () => delivery?.wake() })
+  }
   const reactors = has('reactors')
     ? startReactors(core, projecting, payments, { prices, scrapers, monotonicMs, registry })
     : null
-  if (reactors) {
-    closing.add(reactors.stop)
-    const delivery = await startSealDelivery(core, registry, systemClock)
-    if (delivery !== null) closing.add(delivery.stop)
-    startAuditing(core, closing, projecting, { registry, onSeal: () => delivery?.wake() })
-  }
+  if (reactors) closing.add(reactors.stop)
 
   const failed = Promise.withResolvers<Error>()
   void core.failed.then(failed.resolve)

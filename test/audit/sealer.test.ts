@@ -5,11 +5,16 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import pino from 'pino'
 import { createLogFeed } from '../../projections/engine/feed.ts'
+import { readDemoFile } from '../../src/app/demo/file.ts'
 import type { LogSealed } from '../../src/books/audit/events.ts'
-import { startSealer } from '../../src/books/audit/sealer.ts'
+import { type SealerDeps, startSealer } from '../../src/books/audit/sealer.ts'
 import { createLulls } from '../../src/kernel/lulls.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
+import { createPool } from '../../src/platform/postgres/pool.ts'
 import { codec, runnerOver } from '../commands/world.ts'
+import { openLog } from '../eventstore/open-postgres.ts'
+import { call, dataDirectory, startFarebox } from '../support/farebox.ts'
+import { seededDatabase } from '../support/seeded.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
 import { type Audited, allEvents, appendEach, auditWorld, everyKind, testKey } from './world.ts'
@@ -20,12 +25,23 @@ const sealsOf = async ({ log }: Pick<Audited, 'log'>): Promise<LogSealed['data']
 const sealing = async (t: TestContext, every: { events: number; seconds: number }, key = testKey()) => {
   const world = await auditWorld(t)
   const { pool, log } = world
-  const start = () => {
+  const start = (more: Partial<SealerDeps> = {}) => {
     const feed = createLogFeed({ log, decode: codec.decode, onError: () => undefined })
     const runner = runnerOver(log)
     const logger = pino({ level: 'silent' })
     const lulls = createLulls()
-    const sealer = startSealer({ pool, log, feed, runner, key, clock: Date.now, lulls, logger, every })
+    const sealer = startSealer({
+      pool,
+      log,
+      feed,
+      runner,
+      key,
+      clock: Date.now,
+      lulls,
+      logger,
+      every,
+      ...more,
+    })
     let stopped: Promise<void> | null = null
     const stop = async (): Promise<void> => {
       await sealer.stop()
@@ -41,6 +57,20 @@ const sealing = async (t: TestContext, every: { events: number; seconds: number 
   }
   return { ...world, start }
 }
+
+/** One process holds the lock of who seals. */
+const sealerLeads = ({ pool }: Pick<Audited, 'pool'>) =>
+  until(
+    async () =>
+      (
+        await pool.query(
+          `select from pg_locks l join pg_stat_activity a using (pid)
+            where l.locktype = 'advisory' and l.granted and a.application_name = 'farebox sealer'
+              and a.datname = current_database()`,
+        )
+      ).rowCount === 1,
+    { timeoutMs: 20_000, what: 'a process that seals' },
+  )
 
 const sealedThrough = (world: Pick<Audited, 'log'>, ordinal: number) =>
   until(async () => ((await sealsOf(world)).at(-1)?.throughOrdinal ?? 0) >= ordinal, {
@@ -118,6 +148,29 @@ describe('the sealer', () => {
     stopped.kill('SIGCONT')
   })
 
+  test('seals the end of the log when it is stopped, unless that takes too long', async (t) => {
+    const world = await sealing(t, { events: 1_000, seconds: 60 })
+    const events = await everyKind()
+    const first = world.start()
+    await appendEach(world.log, events.slice(0, 40))
+    await sealerLeads(world)
+    await first.stop()
+    assert.deepEqual(
+      (await sealsOf(world)).map(({ throughOrdinal }) => throughOrdinal),
+      [40],
+    )
+    // Nothing but a seal came since.
+    const second = world.start()
+    await sealerLeads(world)
+    await second.stop()
+    assert.equal((await sealsOf(world)).length, 1)
+    const held = world.start({ cleared: () => new Promise(() => undefined), lastSealMs: 200 })
+    await appendEach(world.log, events.slice(40))
+    await sealerLeads(world)
+    await held.stop()
+    assert.equal((await sealsOf(world)).length, 1)
+  })
+
   test('stops with an alarm when the log is not what was sealed', async (t) => {
     const world = await sealing(t, { events: 20, seconds: 60 })
     const events = await everyKind()
@@ -131,6 +184,29 @@ describe('the sealer', () => {
     await until(() => sealer.problem(), { timeoutMs: 20_000, what: 'an alarm' })
     assert.match(sealer.problem() ?? '', /up to ordinal 40 are not those that were sealed/)
     assert.equal((await sealsOf(world)).length, 1)
+  })
+
+  test('leaves nothing unsealed in the log of a server that SIGTERM stops', async (t) => {
+    const folder = await dataDirectory(t)
+    const env = { ...(await seededDatabase(t, folder)), FAREBOX_SEAL_SECONDS: '3600' }
+    const { stop, baseUrl } = await startFarebox(t, env)
+    const log = await openLog(env.DATABASE_URL)
+    t.after(() => log.close())
+    const pool = createPool({ url: env.DATABASE_URL, applicationName: 'farebox-test' })
+    t.after(() => pool.end())
+    await sealerLeads({ pool })
+    const body = { product_id: 'residential-premium', quantity: 1 }
+    const { buyer } = (await readDemoFile(folder))!
+    const { status } = await call(`${baseUrl}/api/v1/orders`, buyer.key, { body })
+    assert.equal(status, 201)
+    const { code, err } = await stop()
+    assert.deepEqual([code, err], [0, ''])
+    const events = await allEvents(log)
+    assert.deepEqual(
+      events.slice((await sealsOf({ log })).at(-1)!.throughOrdinal).filter(({ stream }) => stream !== 'seal'),
+      [],
+    )
+    assert.ok(events.some(({ type }) => type === 'OrderCompleted'))
   })
 
   test('runs in the service, under its key', async (t) => {

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import type { LogFeed, LogReader } from '../../../projections/engine/feed.ts'
@@ -11,7 +12,7 @@ import { lead } from '../../platform/postgres/leader.ts'
 import { sessionAnswerMs } from '../../platform/postgres/session.ts'
 import { createDigestStore } from './digest-store.ts'
 import type { SealKey } from './seal-key.ts'
-import { openSealing, type Sealing, SealRefused, sealerLock } from './sealing.ts'
+import { openSealing, type Sealing, SealRefused, sealerLock, takeToHead } from './sealing.ts'
 
 export type SealerDeps = {
   readonly pool: pg.Pool
@@ -30,11 +31,14 @@ export type SealerDeps = {
   readonly cleared?: (position: number, signal: AbortSignal) => Promise<void>
   /** How long its session may be without a word from Postgres, or from this process, milliseconds; default 30,000. */
   readonly answerTimeoutMs?: number
+  /** How long a stop may wait for its last seal, milliseconds; default 5,000. */
+  readonly lastSealMs?: number
 }
 
 export type Sealer = {
   /** Why nothing is sealed, for an alarm; null while all is well. */
   problem(): string | null
+  /** Seals what the log has by now, if this process is the one that seals, and ends; a seal that takes long is left out. */
   stop(): Promise<void>
 }
 
@@ -43,6 +47,8 @@ const gatherMs = 60
 const helping = 4_000
 const firstBackoffMs = 500
 const maxBackoffMs = 60_000
+/** A database that does not answer must not hold up the stop. */
+const defaultLastSealMs = 5_000
 
 const cause = (): Cause => ({ actor: { kind: 'system', name: 'sealer' }, correlationId: newId('run') })
 
@@ -63,6 +69,7 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     every,
     onSeal = () => undefined,
     answerTimeoutMs = sessionAnswerMs,
+    lastSealMs = defaultLastSealMs,
   } = deps
   const stopping = new AbortController()
   const stop = stopping.signal
@@ -86,18 +93,39 @@ export const startSealer = (deps: SealerDeps): Sealer => {
     }
   }
 
-  const sealOn = async (reader: LogReader, signal: AbortSignal): Promise<void> => {
+  const sealTaken = async (sealing: Sealing, signal: AbortSignal): Promise<void> => {
+    await deps.cleared?.(sealing.chain.end().position, signal)
+    signal.throwIfAborted()
+    const seal = await sealing.seal(cause())
+    problem = null
+    backoffMs = firstBackoffMs
+    if (seal === null) return
+    logger.info({ throughOrdinal: seal.throughOrdinal }, 'sealed the log')
+    onSeal()
+  }
+
+  /** So that the log of a server that was stopped is sealed to its end. */
+  const sealLast = async (sealing: Sealing, ended: AbortSignal): Promise<void> => {
+    const signal = AbortSignal.any([ended, AbortSignal.timeout(lastSealMs)])
+    const overdue = once(signal, 'abort').then(() => signal.throwIfAborted())
+    const sealed = takeToHead(log, sealing.chain).then(() => sealTaken(sealing, signal))
+    try {
+      await Promise.race([sealed, overdue])
+    } catch (error) {
+      logger.warn({ err: error }, 'the end of the log is not sealed: the next start seals it')
+    }
+  }
+
+  const sealOn = async (reader: LogReader, ended: AbortSignal, signal: AbortSignal): Promise<void> => {
     const store = createDigestStore(pool, await log.logId())
     const sealing = await openSealing({ log, runner, store, key, clock, giveWay: lulls.giveWay }, cause())
-    while (!signal.aborted) {
-      await gather(sealing, reader, signal)
-      await deps.cleared?.(sealing.chain.end().position, signal)
-      const seal = await sealing.seal(cause())
-      problem = null
-      backoffMs = firstBackoffMs
-      if (seal === null) continue
-      logger.info({ throughOrdinal: seal.throughOrdinal }, 'sealed the log')
-      onSeal()
+    try {
+      while (!signal.aborted) {
+        await gather(sealing, reader, signal)
+        await sealTaken(sealing, signal)
+      }
+    } finally {
+      if (stop.aborted && !ended.aborted) await sealLast(sealing, ended)
     }
   }
 
@@ -116,10 +144,10 @@ export const startSealer = (deps: SealerDeps): Sealer => {
         return backoffMs
       },
     },
-    async (_, signal) => {
+    async ({ ended }, signal) => {
       const reader = feed.reader({ gatherMs })
       try {
-        await sealOn(reader, signal)
+        await sealOn(reader, ended, signal)
       } finally {
         reader.close()
       }
