@@ -133,6 +133,9 @@ export const settings = {
     .describe(
       'on: events are held against the laws of "ledger verify" before they are sealed. off: only by it.',
     ),
+  FAREBOX_SIGNING: onOff
+    .prefault('on')
+    .describe('on: each process signs what it appends to the log in Postgres. off: none does.'),
   ...freeToolSettings,
   ...gatewaySettings,
   ...freelistSettings,
@@ -209,6 +212,8 @@ export type Config = {
   readonly sealTarget: StoreSettings
   /** Whether events are held against the laws before they are sealed. */
   readonly laws: boolean
+  /** Whether processes sign what they append. */
+  readonly signing: boolean
   readonly freeTools: FreeToolConfig
   readonly gateway: GatewayConfig
   readonly freelist: FreelistConfig
@@ -302,6 +307,7 @@ const configOf = (values: Values): Config => ({
   seal: { events: values.FAREBOX_SEAL_EVENTS, seconds: values.FAREBOX_SEAL_SECONDS },
   sealTarget: sealTargetConfigOf(values),
   laws: values.FAREBOX_LAWS,
+  signing: values.FAREBOX_SIGNING,
   freeTools: freeToolConfigOf(values),
   gateway: gatewayConfigOf(values),
   freelist: freelistConfigOf(values),

@@ -1,6 +1,8 @@
 import type pg from 'pg'
 import type { Logger } from 'pino'
 import { laterThan } from '../books/audit/past-times.ts'
+import { sealKeyOf } from '../books/audit/seal-key.ts'
+import { createBatchSigner, createSigningStop } from '../books/audit/signing/signer.ts'
 import { startPeriodGuard } from '../books/periods/guard.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type Closing, opening } from '../kernel/closing.ts'
@@ -76,9 +78,19 @@ export type CoreOptions = {
 
 const openLog = async (
   options: CoreOptions,
-  pool: pg.Pool,
-  connection: PoolOptions,
-  onSetBack: (error: Error) => void,
+  {
+    pool,
+    connection,
+    sealKey,
+    clock,
+    onSetBack,
+  }: {
+    readonly pool: pg.Pool
+    readonly connection: PoolOptions
+    readonly sealKey: Uint8Array
+    readonly clock: Clock
+    readonly onSetBack: (error: Error) => void
+  },
 ): Promise<EventLog> => {
   const { config, logger } = options
   const onTrouble = (what: string, error: unknown): void => logger.warn({ err: error }, what)
@@ -87,11 +99,13 @@ const openLog = async (
     const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
     return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
   }
+  const signing = { pool, sealKey: sealKeyOf(sealKey), clock, role: options.role }
   return openPostgresLog({
     pool,
     connection: clientConfig(connection),
     onTrouble,
     onSetBack,
+    signer: config.signing ? createBatchSigner(signing) : createSigningStop(signing),
   })
 }
 
@@ -171,7 +185,13 @@ const openInto = async (closing: Closing, options: CoreOptions): Promise<Core> =
 
   const setBack = Promise.withResolvers<Error>()
   const patience = config.eventStoreUrl === null ? null : patienceFor(config.eventStoreUrl, options)
-  const opened = await openLog(options, pool, connection, setBack.resolve)
+  const opened = await openLog(options, {
+    pool,
+    connection,
+    sealKey: keys.seal,
+    clock,
+    onSetBack: setBack.resolve,
+  })
   const { log, health: appends } = watchAppends(patience?.log(opened) ?? opened, {
     onChange: (problem) =>
       problem === null

@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client'
 import { lawsHold, startLawGuard } from '../books/audit/law-guard.ts'
 import { sealKeyOf } from '../books/audit/seal-key.ts'
 import { startSealer } from '../books/audit/sealer.ts'
+import { startSignatureWatch } from '../books/audit/signing/watch.ts'
 import type { Closing } from '../kernel/closing.ts'
 import { registerGauge } from '../platform/http/runtime-metrics.ts'
 import type { Core } from './core.ts'
@@ -15,13 +16,21 @@ export const startAuditing = (
   { registry, onSeal }: { readonly registry: Registry; readonly onSeal: () => void },
 ): void => {
   const { config, pool } = core
+  const key = sealKeyOf(core.keys.seal)
+  const signatures =
+    config.laws && config.eventStoreUrl === null
+      ? startSignatureWatch({ ...core, feed, publicKey: key.publicKey })
+      : null
+  if (signatures !== null) closing.add(signatures.stop)
   const sealer = startSealer({
     ...core,
     onSeal,
     feed,
-    key: sealKeyOf(core.keys.seal),
+    key,
     every: config.seal,
-    ...(config.laws && { cleared: (position, signal) => lawsHold({ pool, progress }, position, signal) }),
+    ...(config.laws && {
+      cleared: (position, signal) => lawsHold({ pool, progress, signatures }, position, signal),
+    }),
   })
   closing.add(sealer.stop)
   registerGauge(registry, {

@@ -51,6 +51,10 @@ export const proposalStream = (proposalId: string): StreamName => named(`proposa
 export const fourEyesStream: StreamName = named('foureyes')
 /** The seals of the whole log and the keys that sign them. */
 export const sealStream: StreamName = named('seal')
+/** The key of one process, by its 32 bytes in hex. */
+export const processKeyStream = (publicKey: string): StreamName => named(`process-key-${publicKey}`)
+/** When the processes stopped signing what they append. */
+export const signingStream: StreamName = named('signing')
 /** What was decided about an event that breaks a law. */
 export const breachStream = (eventId: string): StreamName => named(`breach-${eventId}`)
 /** The books of a month, `yyyy-mm`: it is closed once for ever. */
@@ -101,6 +105,8 @@ const homes: Readonly<Record<string, Home['of']>> = {
   foureyes: 'control',
   exits: 'control',
   seal: 'each',
+  'process-key-': 'each',
+  signing: 'each',
   'breach-': 'each',
 }
 

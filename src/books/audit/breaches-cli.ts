@@ -6,6 +6,8 @@ import { CliMisuse, CliRefusal, table } from '../../platform/cli/output.ts'
 import { createProgressBar } from '../../platform/cli/progress-bar.ts'
 import { type Breach, decideBreach, readBreaches } from './breaches.ts'
 import { lawGroup } from './laws.ts'
+import { sealKeyOf } from './seal-key.ts'
+import { checkSignatures } from './signing/progress.ts'
 
 const mostListed = 1_000
 
@@ -18,6 +20,8 @@ const breachesNow = async (context: CliContext, open: boolean): Promise<readonly
   } finally {
     bar.end()
   }
+  if (context.config.eventStoreUrl === null)
+    await checkSignatures({ ...context, publicKey: sealKeyOf(context.keys.seal).publicKey })
   return readBreaches(context.pool, { open, limit: mostListed })
 }
 

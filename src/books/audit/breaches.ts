@@ -21,6 +21,9 @@ export type Breach = {
   readonly decision: { readonly reason: string; readonly by: string; readonly at: string } | null
 }
 
+/** The law that an event breaks which no process signed as it stands. */
+const signatureRule = 'signed-by-its-process'
+
 type Row = {
   position: number
   event_id: string
@@ -53,7 +56,10 @@ export const readBreaches = async (
 ): Promise<readonly Breach[]> => {
   const { rows } = await pool.query<Row>(
     `select v.*, d.reason, d.decided_by, d.decided_at
-       from read.violations v left join read.audit_decided d using (event_id, rule)
+       from (select position, event_id, event_type, stream, account_id, rule, problem from read.violations
+             union all
+             select position, event_id, event_type, stream, account_id, '${signatureRule}', problem
+               from work.unsigned_events) v left join read.audit_decided d using (event_id, rule)
       where not $1::boolean or d.reason is null
       order by v.position, v.rule limit $2::int`,
     [open, limit],

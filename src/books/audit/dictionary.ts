@@ -20,7 +20,7 @@ import { scrapeFacts } from '../../scrapers/calls/events.ts'
 import { scraperPriceFacts } from '../../scrapers/catalog/events.ts'
 import { financeTokenFacts } from '../finance/token-events.ts'
 import { periodFacts } from '../periods/events.ts'
-import { breachFacts, sealFacts } from './events.ts'
+import { breachFacts, sealFacts, signingFacts } from './events.ts'
 
 /** Every kind of event that a log of ours holds, money first. */
 export const facts: readonly Fact[] = [
@@ -48,6 +48,7 @@ export const facts: readonly Fact[] = [
   ...financeTokenFacts,
   ...periodFacts,
   ...sealFacts,
+  ...signingFacts,
   ...breachFacts,
 ]
 

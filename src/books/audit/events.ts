@@ -1,5 +1,5 @@
 import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
-import { anyId, hex, pastTime, text, whole } from '../../terms/fields.ts'
+import { anyId, hex, orNull, pastTime, text, time, whole } from '../../terms/fields.ts'
 
 /** The `seal` stream (docs/seals.md). Digests, public keys and signatures are lower-case hex. */
 const stream = 'seal'
@@ -42,6 +42,45 @@ export type SealKeyRotated = EventOf<typeof sealKeyRotated>
 
 export const sealFacts = [logSealed, sealKeyRotated] as const
 export type SealEvent = EventOf<(typeof sealFacts)[number]>
+
+/** Who writes to the log (docs/seals.md, "Who wrote it"). */
+export const processKeyIntroduced = fact('ProcessKeyIntroduced', {
+  stream: 'process-key-{publicKey}',
+  means:
+    'A process signs what it appends with this key from here on. It stands in the first batch that the key signs.',
+  fields: {
+    publicKey: hex(32, 'Ed25519; its secret is in the memory of that process alone'),
+    process: text('which process it is, e.g. `server 4711 on host-1`'),
+    introducedAt: pastTime('when'),
+    endsAt: time('it signs nothing that is decided later'),
+    previousPublicKey: orNull(hex(32, 'the key that the same process signed with before; null for none')),
+    previousBatches: whole(
+      'batches',
+      '0 or more',
+      'how many batches that key signed; 0 without one, or when an answer was lost and nobody knows',
+    ),
+    sealPublicKey: hex(32, 'the key that seals the log then'),
+    signature: hex(64, 'over the statement of docs/seals.md, by the key that seals'),
+  },
+})
+export type ProcessKeyIntroduced = EventOf<typeof processKeyIntroduced>
+
+/** `signing` */
+export const batchSigningStopped = fact('BatchSigningStopped', {
+  stream: 'signing',
+  means:
+    'From here on processes append without signing, until the next key is introduced. Who holds the key that seals said so.',
+  fields: {
+    number: whole('stops', 'above 0', 'which one of this log it is'),
+    process: text('which process stopped it'),
+    stoppedAt: pastTime('when'),
+    sealPublicKey: hex(32, 'the key that seals the log then'),
+    signature: hex(64, 'over the statement of docs/seals.md, by the key that seals'),
+  },
+})
+export type BatchSigningStopped = EventOf<typeof batchSigningStopped>
+
+export const signingFacts = [processKeyIntroduced, batchSigningStopped] as const
 
 /** `breach-{event id}`: what was decided about an event that breaks a law. */
 export const lawBreachDecided = fact('LawBreachDecided', {

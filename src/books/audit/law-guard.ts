@@ -10,6 +10,7 @@ import { accountStream, breachStream } from '../../terms/streams.ts'
 import { type Breach, breachText, readBreaches } from './breaches.ts'
 import { breachFold } from './fold.ts'
 import { lawGroup } from './laws.ts'
+import type { SignatureProgress } from './signing/watch.ts'
 
 /** An event breaks a law and nobody decided about it: the log is not sealed. The message says what to do. */
 export class LawBroken extends Error {
@@ -40,7 +41,16 @@ export const readLawProblem = async (pool: pg.Pool): Promise<string | null> =>
  * @throws LawBroken; Error when the laws do not follow the log
  */
 export const lawsHold = async (
-  { pool, progress }: { readonly pool: pg.Pool; readonly progress: Pick<Progress, 'reached'> },
+  {
+    pool,
+    progress,
+    signatures,
+  }: {
+    readonly pool: pg.Pool
+    readonly progress: Pick<Progress, 'reached'>
+    /** Null where nothing is signed. */
+    readonly signatures: SignatureProgress | null
+  },
   position: number,
   signal: AbortSignal,
 ): Promise<void> => {
@@ -51,6 +61,7 @@ export const lawsHold = async (
         `the laws are not checked up to position ${position}: see what stops the projection "${lawGroup.name}"`,
       )
   }
+  await signatures?.reached(position, signal)
   const problem = await readLawProblem(pool)
   if (problem !== null) throw new LawBroken(problem)
 }

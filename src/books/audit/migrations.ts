@@ -37,4 +37,20 @@ export const migrations: Migrations = {
     -- Runs that ended, one after another: each digest covers its run and the digest before it (runs-chain.ts).
     alter table work.verifications add column link bigint unique, add column link_digest text;
   `,
+  '0604_unsigned_events': `
+    -- How far events were held against the signatures of the processes, and what no process signed as it stands.
+    create table work.signatures_checked (
+      log_id text primary key,
+      position bigint not null,
+      signing boolean not null
+    );
+    create table work.unsigned_events (
+      position bigint primary key,
+      event_id text not null,
+      event_type text not null,
+      stream text not null,
+      account_id text,
+      problem text not null
+    );
+  `,
 }

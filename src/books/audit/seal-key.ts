@@ -10,6 +10,8 @@ export type SealKey = {
   readonly publicKey: string
   /** Signs the UTF-8 bytes of a statement; 64 bytes, lower-case hex. */
   sign(statement: string): string
+  /** 64 bytes. */
+  signBytes(statement: Uint8Array): Buffer
 }
 
 /** The key that a seed of 32 bytes stands for (RFC 8032). */
@@ -20,13 +22,16 @@ export const sealKeyOf = (seed: Uint8Array): SealKey => {
     type: 'pkcs8',
   })
   const spki = createPublicKey(key).export({ format: 'der', type: 'spki' })
+  const signBytes = (statement: Uint8Array): Buffer => sign(null, statement, key)
   return {
     publicKey: spki.toString('hex', publicPrefix.length),
-    sign: (statement) => sign(null, Buffer.from(statement), key).toString('hex'),
+    sign: (statement) => signBytes(Buffer.from(statement)).toString('hex'),
+    signBytes,
   }
 }
 
-const keyObject = (publicKey: string): KeyObject =>
+/** An Ed25519 public key of 32 bytes in hex, as node:crypto takes it. */
+export const publicKeyObject = (publicKey: string): KeyObject =>
   createPublicKey({
     key: Buffer.concat([publicPrefix, Buffer.from(publicKey, 'hex')]),
     format: 'der',
@@ -35,7 +40,7 @@ const keyObject = (publicKey: string): KeyObject =>
 
 /** PEM, as `openssl pkey -pubin` reads it. */
 export const publicKeyPem = (publicKey: string): string =>
-  keyObject(publicKey).export({ format: 'pem', type: 'spki' }).toString()
+  publicKeyObject(publicKey).export({ format: 'pem', type: 'spki' }).toString()
 
 /** An Ed25519 public key from PEM, or from its 32 bytes in hex; null when it is none. */
 export const parsePublicKey = (text: string): string | null => {
@@ -67,7 +72,7 @@ const signatureForm = hexOf(64)
 export const isSigned = (publicKey: string, statement: string, signature: string): boolean =>
   keyForm.test(publicKey) &&
   signatureForm.test(signature) &&
-  verify(null, Buffer.from(statement), keyObject(publicKey), Buffer.from(signature, 'hex'))
+  verify(null, Buffer.from(statement), publicKeyObject(publicKey), Buffer.from(signature, 'hex'))
 
 export const sealIsSigned = (seal: LogSealed['data']): boolean =>
   isSigned(seal.publicKey, sealStatement(seal), seal.signature)

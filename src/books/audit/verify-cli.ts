@@ -29,6 +29,13 @@ type Given = {
 
 const shownFindings = 20
 
+const signaturesText = ({ signatures }: VerifyResult): string => {
+  if (signatures === null) return 'no event: EventStoreDB keeps no signatures'
+  const { signed, batches, keys, unsigned } = signatures
+  const told = `${counted(signed, 'event')} in ${counted(batches, 'batch', 'batches')}, by ${counted(keys, 'key')}`
+  return unsigned === 0 ? told : `${told}; ${unsigned} of times without signing`
+}
+
 const resultText = ({ result }: { readonly result: VerifyResult }): string => {
   const { seals, groups: compared } = result
   const rows = compared.reduce((sum, group) => sum + group.rows, 0)
@@ -40,6 +47,7 @@ const resultText = ({ result }: { readonly result: VerifyResult }): string => {
       seals.sealedThrough === 0 ? null : `event ${seals.sealedThrough}, by ${counted(seals.seals, 'seal')}`,
     'exported seals': seals.exported,
     'not sealed yet': seals.unsealed,
+    'signed by processes': signaturesText(result),
     vault: result.vault
       .map(
         ({ table, checked, uncommitted, erased }) =>

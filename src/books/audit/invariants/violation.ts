@@ -36,7 +36,13 @@ export const violationsTable: Table<ViolationRow> = {
 const accountId = /^acc_[0-9a-f]{32}$/
 
 /** The account that a stream is named after, or that the event names. */
-const accountOf = ({ stream, data }: RecordedEvent): string | null => {
+export const accountOf = ({
+  stream,
+  data,
+}: {
+  readonly stream: string
+  readonly data: unknown
+}): string | null => {
   const named = [stream.slice(stream.indexOf('-') + 1), (data as { accountId?: unknown } | null)?.accountId]
   const found = named.find((text) => typeof text === 'string' && accountId.test(text))
   return (found as string | undefined) ?? null

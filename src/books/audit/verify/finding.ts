@@ -4,6 +4,7 @@ import { positionToken } from '../../../terms/position.ts'
 /** What a verification asks of the log. */
 export type Check =
   | 'seals'
+  | 'signatures'
   | 'positions'
   | 'ids'
   | 'revisions'
@@ -129,6 +130,7 @@ export const findingJson = (finding: Finding) =>
 /** Checks by how near they tell what happened, nearest first: of findings about one event the first says it best. */
 const checks: readonly Check[] = [
   'seals',
+  'signatures',
   'content',
   'ids',
   'revisions',

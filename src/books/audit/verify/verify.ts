@@ -7,6 +7,7 @@ import { createDigestStore } from '../digest-store.ts'
 import type { LogSealed } from '../events.ts'
 import { rules } from '../invariants/rules.ts'
 import { checkRuns, type RunsChain } from '../runs-chain.ts'
+import type { SignatureSummary } from '../signing/check.ts'
 import { checkAppendOnly } from './append-only-check.ts'
 import { createDerivation } from './derive.ts'
 import { createEventReader, readable } from './event-reader.ts'
@@ -18,6 +19,7 @@ import { createRederivation, type GroupSummary, type Rederivation } from './rede
 import { openScratch } from './scratch.ts'
 import { createSealCheck, type SealSummary } from './seal-check.ts'
 import { createSequenceCheck } from './sequence-check.ts'
+import { createSignatureFindings } from './signature-findings.ts'
 import { createTrafficCheck, type UnloggedTraffic } from './traffic-check.ts'
 import { checkCustomers, checkVault, type VaultSummary } from './vault-check.ts'
 import { readViolations } from './violations.ts'
@@ -40,6 +42,8 @@ export type VerifyResult = {
   readonly events: number
   readonly streams: number
   readonly seals: SealSummary
+  /** Null where the log is not in this Postgres: nothing is signed there. */
+  readonly signatures: SignatureSummary | null
   readonly vault: readonly VaultSummary[]
   /** The verifications before this one. */
   readonly runs: RunsChain
@@ -94,6 +98,9 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       publicKey,
       exported,
     })
+    const signatures = logInPostgres
+      ? await createSignatureFindings({ pool, log, findings, publicKey })
+      : null
     const placesSession = await scratch.session()
     const sequence = await createSequenceCheck({
       client: placesSession.client,
@@ -162,6 +169,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       if (last !== undefined) {
         if (page.length === pageSize) next = read(last.position)
         await seals.take(page, events + 1)
+        await signatures?.take(page, events + 1)
         await sequence.take(page, events + 1)
         await takeContent(page)
         events += page.length
@@ -173,6 +181,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     }
     report('order', 0, 0)
     const sealed = await seals.end(events)
+    const signed = (await signatures?.end()) ?? null
     const { streams } = await sequence.end(events)
     await kept.written()
     await readViolations(placesSession.client, schema, findings)
@@ -195,6 +204,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
       events,
       streams,
       seals: sealed,
+      signatures: signed,
       vault,
       runs,
       unloggedTraffic,

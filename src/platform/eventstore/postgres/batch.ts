@@ -3,8 +3,9 @@ import type { Prepared, Step } from '../../postgres/in-one-trip.ts'
 import { expectedFrom, revisionBefore } from '../checks.ts'
 import type { Appended, AppendItem, ItemOutcome } from '../port.ts'
 import { booleanArray, int4Array, int8Array, textArray, uuidArray } from './arrays.ts'
-import { eventColumns, eventRows } from './event-rows.ts'
+import { copyOf, type EventRow, eventColumns } from './event-rows.ts'
 import type { OwnTails } from './own-tails.ts'
+import { type BatchSignature, signatureSteps } from './signing.ts'
 
 /**
  * Takes the head and looks at what is expected (migrations.ts); its parameters are those of `batchSteps`. No append that it
@@ -59,14 +60,22 @@ const streamsOf = (expectations: readonly Expectation[]): Buffer =>
 const revisionsOf = (expectations: readonly Expectation[]): Buffer =>
   int8Array(expectations.map(({ revision }) => revision))
 
-/** The steps that write items whose every expectation holds; the first one answers the position before them, or null. */
-export const batchSteps = (items: readonly AppendItem[], tails: OwnTails): readonly Step[] => {
+/**
+ * The steps that write items whose every expectation holds; the first one answers the position before them, or null.
+ * @param rows those of the items
+ */
+export const batchSteps = (
+  items: readonly AppendItem[],
+  rows: readonly EventRow[],
+  signature: BatchSignature | null,
+  tails: OwnTails,
+): readonly Step[] => {
   const looked = lookedAt(items, tails)
-  const { rows, count } = eventRows(items)
   return [
-    { statement: open, values: [streamsOf(looked), revisionsOf(looked), String(count)] },
-    { statement: copyEvents, copied: rows },
+    { statement: open, values: [streamsOf(looked), revisionsOf(looked), String(rows.length)] },
+    { statement: copyEvents, copied: copyOf(rows) },
     { statement: close, values: [] },
+    ...signatureSteps(rows.length, signature),
   ]
 }
 

@@ -4,7 +4,8 @@ import { type CopyColumn, copyRows, type Format } from '../../postgres/copy-rows
 import { revisionBefore } from '../checks.ts'
 import type { AppendItem, NewEvent } from '../port.ts'
 
-type EventRow = { readonly stream: StreamName; readonly revision: number; readonly event: NewEvent }
+/** An event of a batch with its place in its stream. */
+export type EventRow = { readonly stream: StreamName; readonly revision: number; readonly event: NewEvent }
 
 const text: Format<string> = { kind: 'text', text: (value) => value }
 
@@ -20,15 +21,21 @@ const columns: readonly CopyColumn<EventRow>[] = [
   { value: ({ event }) => event.metadata, format: text },
 ]
 
-/** The events of a batch in the order in which they are written, as a `copy` of `eventColumns` takes them. */
-export const eventRows = (
+/** The events of a batch in the order in which they are written. @param landed whether the append of this ordinal lands */
+export const rowsOf = (
   items: readonly AppendItem[],
-): { readonly rows: Buffer; readonly count: number } => {
+  landed: (append: number) => boolean = () => true,
+): readonly EventRow[] => {
   const rows: EventRow[] = []
+  let append = 0
   for (const { appends } of items)
     for (const { stream, expected, events } of appends) {
+      if (!landed(append++)) continue
       let revision = revisionBefore(expected)
       for (const event of events) rows.push({ stream, revision: ++revision, event })
     }
-  return { rows: copyRows(columns, rows), count: rows.length }
+  return rows
 }
+
+/** As a `copy` of `eventColumns` takes them. */
+export const copyOf = (rows: readonly EventRow[]): Buffer => copyRows(columns, rows)

@@ -7,6 +7,7 @@ import { createNewestSeen } from './newest-seen.ts'
 import { createReads } from './reads.ts'
 import { createRecent } from './recent.ts'
 import { createSender } from './sender.ts'
+import type { BatchSigner } from './signing.ts'
 import { subscribe } from './subscription.ts'
 import { createWaker } from './waker.ts'
 
@@ -21,6 +22,8 @@ export type PostgresLogOptions = {
   readonly answerTimeoutMs?: number
   /** How often the head is looked at when nothing wakes a subscription, milliseconds; default 250. */
   readonly pollMs?: number
+  /** Signs what this process appends. Left out: nothing is signed. */
+  readonly signer?: BatchSigner | undefined
   /** Told of every batch written, for metrics. */
   readonly onBatch?: (report: BatchReport) => void
   /** Told, once, that the log lost events that this process has seen. Nothing is appended from then on. */
@@ -80,6 +83,7 @@ export const openPostgresLog = async (options: PostgresLogOptions): Promise<Even
     seen,
     onSetBack: options.onSetBack ?? (() => undefined),
     onTrouble,
+    signer: options.signer,
   })
   const send: typeof sender.send = (items) => {
     const outcomes = sender.send(items)

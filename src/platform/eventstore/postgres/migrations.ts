@@ -314,4 +314,28 @@ export const migrations: Migrations = {
     end
     $$;
   `,
+  // Who wrote a batch: one row a batch, which the process that appends signs and which lands with it
+  // (docs/decisions/0077-signed-batches.md). The head is locked, so the batch ends where it stands.
+  '4603_signatures': `
+    create table log.signatures (
+      first_position bigint primary key,
+      events integer not null check (events > 0),
+      public_key bytea not null check (octet_length(public_key) = 32),
+      number bigint not null check (number > 0),
+      previous_position bigint not null check (previous_position >= 0),
+      signature bytea not null check (octet_length(signature) = 64)
+    );
+    create trigger append_only before update or delete or truncate on log.signatures
+      for each statement execute function log.refuse_change();
+
+    create function log.sign_batch(
+      events integer, public_key bytea, number bigint, previous_position bigint, signature bytea
+    ) returns void language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+    begin
+      insert into log.signatures (first_position, events, public_key, number, previous_position, signature)
+      select h.last_position - $1 + 1, $1, $2, $3, $4, $5 from log.head h;
+    end
+    $$;
+    revoke execute on function log.sign_batch from public;
+  `,
 }

@@ -1,11 +1,14 @@
 import type pg from 'pg'
 import { inOneTrip } from '../../postgres/in-one-trip.ts'
+import { transact } from '../../postgres/transaction.ts'
 import type { AppendItem, ItemOutcome } from '../port.ts'
 import { batchOutcomes, batchSteps, judgedParameters, judgedSql, type Verdict } from './batch.ts'
 import { answered, type Connection, connect } from './connection.ts'
+import { rowsOf } from './event-rows.ts'
 import { failureOf, isDuplicate } from './failure.ts'
 import type { NewestSeen } from './newest-seen.ts'
 import { createOwnTails, type OwnTails } from './own-tails.ts'
+import { type BatchSigner, signatureValues, signBatch } from './signing.ts'
 
 export type SenderOptions = {
   readonly connection: pg.ClientConfig
@@ -23,6 +26,8 @@ export type SenderOptions = {
   readonly onSetBack: (error: Error) => void
   /** Told of connections that broke. */
   readonly onTrouble: (what: string, error: Error) => void
+  /** Left out: nothing is signed. */
+  readonly signer?: BatchSigner | undefined
 }
 
 export type Sender = {
@@ -57,7 +62,8 @@ class LogSetBack extends Error {
 
 /** Writes batches over one connection of its own, opened when it is first needed and anew after it broke. */
 export const createSender = (options: SenderOptions): Sender => {
-  const { statementTimeoutMs, answerTimeoutMs, seen, onSetBack, onHead, onLanded, onTrouble } = options
+  const { statementTimeoutMs, answerTimeoutMs, seen, onSetBack, onHead, onLanded, onTrouble, signer } =
+    options
   let session: Session | null = null
   let setBack: LogSetBack | null = null
 
@@ -102,8 +108,10 @@ export const createSender = (options: SenderOptions): Sender => {
     { connection, tails }: Session,
     items: readonly AppendItem[],
   ): Promise<number | null> => {
+    const rows = rowsOf(items)
+    const signature = signer?.sign(rows) ?? null
     try {
-      const [opened] = await inOneTrip(connection.client, batchSteps(items, tails))
+      const [opened] = await inOneTrip(connection.client, batchSteps(items, rows, signature, tails))
       const base = opened![0]![0]
       return base === null ? null : Number(base)
     } catch (error) {
@@ -113,12 +121,18 @@ export const createSender = (options: SenderOptions): Sender => {
     }
   }
 
-  const writeJudged = async (client: pg.Client, items: readonly AppendItem[]) => {
-    const query = { name: 'farebox-append-judged', text: judgedSql, values: judgedParameters(items) }
-    const { rows } = await client.query<{ base: number | string; verdicts: Verdict[] | null }>(query)
-    const { base, verdicts } = rows[0]!
-    return batchOutcomes(items, Number(base), verdicts)
-  }
+  /** Signed once it is known what lands, in the same transaction. */
+  const writeJudged = (client: pg.Client, items: readonly AppendItem[]) =>
+    transact(client, async () => {
+      const query = { name: 'farebox-append-judged', text: judgedSql, values: judgedParameters(items) }
+      const { rows } = await client.query<{ base: number | string; verdicts: Verdict[] | null }>(query)
+      const { base, verdicts } = rows[0]!
+      const landed = rowsOf(items, (append) => verdicts === null || verdicts[append]![0] === 'landed')
+      const signature = landed.length === 0 ? null : (signer?.sign(landed) ?? null)
+      if (signature !== null)
+        await client.query({ ...signBatch, values: signatureValues(landed.length, signature) })
+      return { ...batchOutcomes(items, Number(base), verdicts), base: Number(base), wrote: landed.length > 0 }
+    })
 
   const write = async (current: Session, items: readonly AppendItem[]) => {
     const { connection, tails } = current
@@ -126,10 +140,12 @@ export const createSender = (options: SenderOptions): Sender => {
     const base = await inTime(writeAsExpected(current, items))
     if (base === null) {
       const judged = await inTime(writeJudged(connection.client, items))
+      if (judged.wrote) signer?.landed(judged.base + 1)
       for (const outcome of judged.outcomes)
         if (outcome.status === 'conflict') tails.contested(outcome.stream)
       return judged
     }
+    signer?.landed(base + 1)
     tails.landed(items)
     onLanded(base, items)
     return batchOutcomes(items, base, null)
@@ -149,22 +165,28 @@ export const createSender = (options: SenderOptions): Sender => {
 
   const send = async (items: readonly AppendItem[]): Promise<readonly ItemOutcome[]> => {
     let current: Session
+    let preamble: AppendItem | null
     try {
       current = await open()
+      preamble = (await signer?.preamble()) ?? null
     } catch (error) {
       return failed(items, 'unavailable', error as Error)
     }
+    const all = preamble === null ? items : [preamble, ...items]
     try {
-      const { outcomes, head } = await write(current, items)
-      seen.sent(items, outcomes)
+      const { outcomes, head } = await write(current, all)
+      seen.sent(all, outcomes)
       onHead(head)
-      return outcomes
+      return preamble === null ? outcomes : outcomes.slice(1)
     } catch (error) {
       const cause = error as Error
       const failure = failureOf(cause)
       if (failure === 'data')
         return items.length === 1 ? [{ status: 'rejected', cause, landed: [] }] : sendApart(items)
-      if (failure === 'unknown') current.connection.destroy()
+      if (failure === 'unknown') {
+        current.connection.destroy()
+        signer?.lost()
+      }
       return failed(items, failure, cause)
     }
   }

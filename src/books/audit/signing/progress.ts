@@ -1,0 +1,145 @@
+import type pg from 'pg'
+import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts'
+import { inTransaction } from '../../../platform/postgres/transaction.ts'
+import { processKeyStream, sealStream } from '../../../terms/streams.ts'
+import { accountOf } from '../invariants/violation.ts'
+import { createSignatureCheck } from './check.ts'
+import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from './keys.ts'
+
+/** How far a log was checked, and whether its processes signed there. */
+type Checked = { readonly position: number; readonly signing: boolean }
+
+/** A check that goes on from where the last one of this log stopped, in whatever process, and keeps what it finds. */
+export type KeptSignatureCheck = {
+  /** All events up to here were held against the signatures. */
+  position(): number
+  /** Where the events begin that `take` wants next. */
+  next(): number
+  take(events: readonly StoredEvent[]): Promise<void>
+}
+
+type UnsignedRow = readonly [
+  position: number,
+  eventId: string,
+  type: string,
+  stream: string,
+  accountId: string | null,
+  problem: string,
+]
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+const rowOf = (event: StoredEvent, problem: string): UnsignedRow => {
+  const { position, id, type, stream, data } = event
+  return [position, id, type, stream, accountOf({ stream, data: parsed(data) }), problem]
+}
+
+/** Nothing before the first signature is checked, so a log that was long before there were any begins there. */
+export const readChecked = async (pool: Pick<pg.Pool, 'query'>, logId: string): Promise<Checked> => {
+  const { rows } = await pool.query<Checked>(
+    `select coalesce(c.position, (select min(first_position) - 1 from log.signatures), h.last_position) as position,
+            coalesce(c.signing, false) as signing
+       from log.head h left join work.signatures_checked c on c.log_id = $1::text`,
+    [logId],
+  )
+  return rows[0]!
+}
+
+const keep = (
+  pool: pg.Pool,
+  logId: string,
+  { position, signing }: Checked,
+  unsigned: readonly UnsignedRow[],
+): Promise<void> =>
+  inTransaction(pool, async (client) => {
+    for (const row of unsigned)
+      await client.query(
+        `insert into work.unsigned_events (position, event_id, event_type, stream, account_id, problem)
+         values ($1::bigint, $2::text, $3::text, $4::text, $5::text, $6::text) on conflict do nothing`,
+        [...row],
+      )
+    await client.query(
+      `insert into work.signatures_checked (log_id, position, signing) values ($1::text, $2::bigint, $3::boolean)
+       on conflict (log_id) do update set position = excluded.position, signing = excluded.signing
+         where signatures_checked.position < excluded.position`,
+      [logId, position, signing],
+    )
+  })
+
+/** The key that the last event of the `seal` stream before a position leaves in force; null without one. */
+const sealingKeyAt = async (pool: Pick<pg.Pool, 'query'>, position: number): Promise<string | null> => {
+  const { rows } = await pool.query<{ data: string }>(
+    `select data from log.events where stream = $1::text and position <= $2::bigint order by revision desc limit 1`,
+    [sealStream, position],
+  )
+  return rows[0] === undefined ? null : keyAfter(rows[0])
+}
+
+/** @param publicKey of the key that seals, by the settings: it counts in a log that has no seal yet */
+export const openSignatureCheck = async ({
+  pool,
+  log,
+  publicKey,
+}: {
+  readonly pool: pg.Pool
+  readonly log: Pick<EventLog, 'logId' | 'readStream'>
+  readonly publicKey: string
+}): Promise<KeptSignatureCheck> => {
+  const logId = await log.logId()
+  let checked = await readChecked(pool, logId)
+  let next = checked.position
+  const unsigned: UnsignedRow[] = []
+
+  const findKey = async (of: string): Promise<IntroducedKey | null> => {
+    for await (const event of log.readStream(processKeyStream(of))) {
+      const key = readIntroduction(event, (await sealingKeyAt(pool, event.position)) ?? publicKey)
+      return typeof key === 'string' ? null : key
+    }
+    return null
+  }
+
+  const check = createSignatureCheck({
+    pool,
+    logId,
+    sealingKey: followSealingKey((await sealingKeyAt(pool, checked.position)) ?? publicKey),
+    after: checked.position,
+    signing: checked.signing,
+    findKey,
+    onUnsigned: ({ event }, problem) => unsigned.push(rowOf(event, problem)),
+  })
+
+  return {
+    position: () => checked.position,
+    next: () => next,
+    async take(events) {
+      const last = events.at(-1)
+      if (last === undefined) return
+      await check.take(events, 0)
+      next = last.position
+      const reached = { position: check.position() ?? last.position, signing: check.signing() }
+      await keep(pool, logId, reached, unsigned)
+      unsigned.length = 0
+      checked = reached
+    },
+  }
+}
+
+const pageSize = 2_000
+
+/** Holds the log against its signatures up to where it ends now. */
+export const checkSignatures = async (
+  options: Parameters<typeof openSignatureCheck>[0] & { readonly log: Pick<EventLog, 'readAll'> },
+): Promise<void> => {
+  const check = await openSignatureCheck(options)
+  for (let page: readonly StoredEvent[]; ; ) {
+    page = await options.log.readAll(check.next(), pageSize)
+    await check.take(page)
+    if (page.length < pageSize) return
+  }
+}
