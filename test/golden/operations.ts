@@ -3,6 +3,7 @@ import { createEventDigest, startDigest } from '../../src/books/audit/digest.ts'
 import type { LogSealed } from '../../src/books/audit/events.ts'
 import { sealFold } from '../../src/books/audit/fold.ts'
 import { rotationStatement, type SealKey, sealKeyOf, sealStatement } from '../../src/books/audit/seal-key.ts'
+import { introductionStatement, stopStatement } from '../../src/books/audit/signing/statements.ts'
 import { decideTokenIssue, decideTokenRevocation } from '../../src/books/finance/token-decide.ts'
 import { financeTokenFold } from '../../src/books/finance/token-fold.ts'
 import { decideClose, decideCutOff } from '../../src/books/periods/decide.ts'
@@ -22,7 +23,9 @@ import {
   financeStream,
   noticeStream,
   periodStream,
+  processKeyStream,
   sealStream,
+  signingStream,
 } from '../../src/terms/streams.ts'
 import type { History } from './acts.ts'
 
@@ -130,4 +133,25 @@ export const makeOperations = ({ written, write, fact, state, now }: History): v
   const rotation = { ...handover, signature: keys[0].sign(rotationStatement(handover)) }
   const again = signed(keys[1], { ...sealed, sealedAt: isoTime(now()) })
   write(decideRotation(seals(), rotation, again).appends)
+
+  const introduction = {
+    publicKey: sealKeyOf(Buffer.alloc(32, 3)).publicKey,
+    process: 'server 4711 on host-1',
+    introducedAt: isoTime(now()),
+    endsAt: isoTime(now() + 86_400_000),
+    previousPublicKey: sealKeyOf(Buffer.alloc(32, 4)).publicKey,
+    previousBatches: 12,
+    sealPublicKey: keys[1].publicKey,
+  }
+  const introduced = { ...introduction, signature: keys[1].sign(introductionStatement(introduction)) }
+  fact(processKeyStream(introduction.publicKey), { type: 'ProcessKeyIntroduced', data: introduced })
+  const stop = {
+    number: 1,
+    process: 'server 4712 on host-1',
+    stoppedAt: isoTime(now()),
+    sealPublicKey: keys[1].publicKey,
+  }
+  const logId = '00000000-0000-7000-8000-00000000f00d'
+  const stopped = { ...stop, signature: keys[1].sign(stopStatement(logId, stop)) }
+  fact(signingStream, { type: 'BatchSigningStopped', data: stopped })
 }

@@ -90,6 +90,8 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
   const { pool, logId, sealingKey, onUnsigned, findKey = async () => null } = options
   const statementOf = createBatchStatement(logId)
   const keys = new Map<string, KeyState>()
+  /** Why the introduction of a key was none. */
+  const refused = new Map<string, string>()
   let loadedThrough = options.after ?? 0
   let signing = options.signing ?? false
   const waiting: Placed[] = []
@@ -101,15 +103,14 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
   }
 
   /** Before its batch is looked at: a key stands in the first one that it signs. */
-  const look = (placed: Placed): void => {
-    const { event } = placed
+  const look = ({ event }: Placed): void => {
     if (event.stream === sealStream) sealingKey.pass(event)
     if (event.type !== 'ProcessKeyIntroduced') return
+    const of = event.stream.slice(processKeyStream('').length)
     const key = readIntroduction(event, sealingKey.publicKey())
-    if (typeof key === 'string') blame([placed], key)
-    else if (event.stream !== processKeyStream(key.publicKey))
-      blame([placed], 'it is of another key than its stream')
-    else if (!keys.has(key.publicKey)) keys.set(key.publicKey, { ...key, batches: 0, lastPosition: 0 })
+    if (typeof key !== 'string' && !keys.has(key.publicKey))
+      keys.set(key.publicKey, { ...key, batches: 0, lastPosition: 0 })
+    else if (typeof key === 'string' && refused.size < manyKeys) refused.set(of, key)
   }
 
   const forget = (now: string): void => {
@@ -162,7 +163,8 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
   }
 
   const batchProblem = async ({ batch, events, key, signed }: Signed): Promise<string | null> => {
-    if (key === null) return `the process key ${batch.publicKey} was never introduced`
+    if (key === null)
+      return `the process key ${batch.publicKey} was never introduced${refused.has(batch.publicKey) ? `: ${refused.get(batch.publicKey)}` : ''}`
     const missing = batch.events - events.length
     const genuine = missing === 0 && (await signed)
     const at = recordedAt(events.at(-1)!.event)

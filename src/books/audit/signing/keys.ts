@@ -58,11 +58,11 @@ export const readIntroduction = (
   sealingKey: string,
 ): IntroducedKey | string => {
   const key = dataOf<ProcessKeyIntroduced['data']>(event)
-  if (key === null) return 'it introduces no key'
+  if (key === null) return 'its introduction cannot be read'
   if (key.sealPublicKey !== sealingKey)
-    return `it is introduced under the key ${key.sealPublicKey}, but ${sealingKey} seals the log`
+    return `it was introduced under the key ${key.sealPublicKey}, but ${sealingKey} seals the log`
   if (!isSigned(sealingKey, introductionStatement(key), key.signature))
-    return 'the key that seals the log did not sign it'
+    return 'the key that seals the log did not sign its introduction'
   const { publicKey, endsAt, previousPublicKey, previousBatches } = key
   return { publicKey, verifier: publicKeyObject(publicKey), endsAt, previousPublicKey, previousBatches }
 }
