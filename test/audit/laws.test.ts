@@ -13,7 +13,7 @@ import { asOperator } from '../support/demo-env.ts'
 import { operate } from '../support/operator.ts'
 import { type Service, startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
-import { allEvents } from './world.ts'
+import { allEvents, tamper } from './world.ts'
 
 const sealing = { FAREBOX_SEAL_SECONDS: '1' }
 const plan = { product_id: 'residential-premium', quantity: 1 }
@@ -96,6 +96,40 @@ describe('the laws that a running server holds events against', () => {
     const verified = await operate(['ledger', 'verify', '--json'], env)
     assert.equal(verified.code, 1, 'an auditor still sees it')
     assert.match(verified.out, /pay_none.* decided on .* that it stands: a gift that was written by hand/)
+  })
+
+  test('a lawful event that no process signed is not sealed, stops its account, and stands once an operator says why', async (t) => {
+    const service = await startService(t, sealing)
+    const { env, farebox } = service
+    const account = await freshAccount(service, 'added@example.com', { cents: 50_000 })
+    assert.equal(await buy(service, account.key), 201)
+    await until(async () => (await readyz(service)).laws === 'ok', {
+      timeoutMs: 20_000,
+      what: 'checked laws',
+    })
+    const last = (await allEvents(farebox.core.log)).findLast(
+      ({ stream }) => stream === `account-${account.accountId}`,
+    )
+    assert.ok(last)
+    const eventId = newEventId()
+    await tamper(
+      farebox.core.pool,
+      [
+        `insert into log.events (position, stream, revision, id, type, data, metadata)
+         select last_position + 1, $1, $2, $3, 'AccountUnblocked', $4, $5 from log.head`,
+        [last.stream, last.revision + 1, eventId, '{}', last.metadata],
+      ],
+      ['update log.head set last_position = last_position + 1'],
+    )
+    await until(async () => (await buy(service, account.key)) === 403, { timeoutMs: 20_000, what: 'a block' })
+    const listed = await operate(['ledger', 'breaches', '--json'], env)
+    assert.match(listed.out, new RegExp(`${eventId}.*signed-by-its-process.*added past the service`))
+    const ordinal = (await allEvents(farebox.core.log)).findIndex(({ id }) => id === eventId) + 1
+    assert.ok((await sealedThrough(service)) < ordinal, 'it is not sealed')
+    assert.equal((await operate(['ledger', 'decide', eventId, '--reason', 'a test'], env)).code, 0)
+    await until(async () => (await sealedThrough(service)) >= ordinal, { timeoutMs: 30_000, what: 'a seal' })
+    const verified = await operate(['ledger', 'verify', '--json'], env)
+    assert.match(verified.out, /no process signed it/, 'an auditor still sees it')
   })
 
   test('an event that no law can read breaks them, and stops nothing', async () => {
