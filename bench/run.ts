@@ -26,6 +26,7 @@ import { reads } from './reads.ts'
 import { rebuilds } from './rebuild.ts'
 import { restart } from './restart.ts'
 import { scrapes } from './scrapes.ts'
+import { signing } from './signing.ts'
 import { verification } from './verify.ts'
 import { fanOut, webhooks } from './webhooks.ts'
 
@@ -38,6 +39,7 @@ const all = [
   finance,
   verification,
   lawChecks,
+  signing,
   webhooks,
   fanOut,
   metering,

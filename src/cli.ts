@@ -31,6 +31,6 @@ process.exitCode = await runCli(process.argv.slice(2), rooms, {
   columns: process.stdout.columns,
   environment: process.env,
   clock: Date.now,
-  open: ({ makes }) =>
-    openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now, makes),
+  open: (options) =>
+    openCliContext(readConfig(process.env), process.env.LOG_LEVEL !== undefined, Date.now, options),
 })

@@ -2,7 +2,7 @@ import type pg from 'pg'
 import type { Logger } from 'pino'
 import { laterThan } from '../books/audit/past-times.ts'
 import { sealKeyOf } from '../books/audit/seal-key.ts'
-import { createBatchSigner, createSigningStop } from '../books/audit/signing/signer.ts'
+import { createBatchSigner, createSigningStop, type SignerOptions } from '../books/audit/signing/signer.ts'
 import { startPeriodGuard } from '../books/periods/guard.ts'
 import type { Clock } from '../kernel/clock.ts'
 import { type Closing, opening } from '../kernel/closing.ts'
@@ -25,6 +25,7 @@ import { parseAddress, shownAddress } from '../platform/eventstore/eventstoredb/
 import { createPatience, type Patience } from '../platform/eventstore/patient.ts'
 import type { EventLog } from '../platform/eventstore/port.ts'
 import { openPostgresLog } from '../platform/eventstore/postgres/log.ts'
+import type { BatchSigner } from '../platform/eventstore/postgres/signing.ts'
 import { refuseAbsent } from '../platform/postgres/absent.ts'
 import { openPostgres } from '../platform/postgres/open.ts'
 import { clientConfig, createPool, type PoolOptions } from '../platform/postgres/pool.ts'
@@ -67,6 +68,8 @@ export type CoreOptions = {
   readonly role: 'server' | 'command'
   /** Whether a Farebox is made where there is none; left out: a server does. */
   readonly makes?: boolean
+  /** Left out: the setting FAREBOX_SIGNING says whether this process signs what it appends. False: it copies a log. */
+  readonly signs?: false
   /** Milliseconds since the epoch. */
   readonly systemClock: Clock
   /** The service's clock where it is another than the system's, as in the demo's history; it never goes back. */
@@ -74,6 +77,11 @@ export type CoreOptions = {
   readonly logger: Logger
   readonly hooks: CrashHooks
   readonly metrics?: RunnerMetrics
+}
+
+const signerFor = ({ config, signs }: CoreOptions, signing: SignerOptions): BatchSigner | undefined => {
+  if (signs === false) return undefined
+  return config.signing ? createBatchSigner(signing) : createSigningStop(signing)
 }
 
 const openLog = async (
@@ -99,13 +107,12 @@ const openLog = async (
     const { eventStoreDbLog } = await import('../platform/eventstore/eventstoredb/log.ts')
     return eventStoreDbLog({ url: config.eventStoreUrl, onTrouble })
   }
-  const signing = { pool, sealKey: sealKeyOf(sealKey), clock, role: options.role }
   return openPostgresLog({
     pool,
     connection: clientConfig(connection),
     onTrouble,
     onSetBack,
-    signer: config.signing ? createBatchSigner(signing) : createSigningStop(signing),
+    signer: signerFor(options, { pool, sealKey: sealKeyOf(sealKey), clock, role: options.role }),
   })
 }
 

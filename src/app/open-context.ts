@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 import type { Clock } from '../kernel/clock.ts'
 import { crashHooks } from '../kernel/crash.ts'
 import { newId } from '../kernel/ids.ts'
-import type { CliContext } from '../platform/cli/cli.ts'
+import type { CliContext, OpenOptions } from '../platform/cli/cli.ts'
 import { createLogger } from '../platform/http/logging.ts'
 import type { Config } from './config.ts'
 import { openCore } from './core.ts'
@@ -20,19 +20,19 @@ const standardError = { write: (line: string) => void process.stderr.write(line)
 
 /**
  * Opens what a command works with, on a running server's Postgres or its own.
- * @param makes Whether a Farebox is made where there is none
  */
 export const openCliContext = async (
   config: Config,
   levelGiven: boolean,
   systemClock: Clock,
-  makes = false,
+  { makes, copies = false }: OpenOptions = { makes: false },
 ): Promise<{ readonly context: CliContext; close(): Promise<void> }> => {
   const logger = createLogger(levelGiven ? config.logLevel : 'error', standardError)
   const core = await openCore({
     config,
     role: 'command',
     makes,
+    ...(copies && { signs: false }),
     systemClock,
     logger,
     hooks: crashHooks(null, () => undefined),

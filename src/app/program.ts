@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command, CommanderError } from 'commander'
 import type { Clock } from '../kernel/clock.ts'
-import type { Cli, CliContext } from '../platform/cli/cli.ts'
+import type { Cli, CliContext, OpenOptions } from '../platform/cli/cli.ts'
 import { CliMisuse, type CliOutput, CliRefusal } from '../platform/cli/output.ts'
 import { requireAfterwards, requiredHelp } from '../platform/cli/required.ts'
 import { CommandOverload } from '../platform/eventstore/commands/command.ts'
@@ -22,10 +22,7 @@ export type CliDeps = {
   readonly columns?: number | undefined
   /** The settings; left out: none is given. */
   readonly environment?: NodeJS.ProcessEnv
-  /** `makes`: a Farebox is made where there is none. */
-  open(options: {
-    readonly makes: boolean
-  }): Promise<{ readonly context: CliContext; close(): Promise<void> }>
+  open(options: OpenOptions): Promise<{ readonly context: CliContext; close(): Promise<void> }>
 }
 
 /** A room's commands: `registerX(program, cli)`. */
@@ -141,11 +138,11 @@ export const runCli = async (
     action:
       <Arguments extends readonly unknown[]>(
         work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
-        { makes } = { makes: false },
+        options: OpenOptions = { makes: false },
       ) =>
       (...given) =>
         act(given, async (done) => {
-          const { context, close } = await deps.open({ makes })
+          const { context, close } = await deps.open(options)
           try {
             done(await work(context, ...(given.slice(0, -1) as unknown as Arguments)))
           } finally {
@@ -164,13 +161,13 @@ export const runCli = async (
       <Arguments extends readonly unknown[]>(
         work: (
           config: Config,
-          open: (options?: { readonly makes: boolean }) => ReturnType<CliDeps['open']>,
+          open: (options?: OpenOptions) => ReturnType<CliDeps['open']>,
           ...given: Arguments
         ) => Promise<CliOutput>,
       ) =>
       (...given) =>
         act(given, async (done) => {
-          const open = (options = { makes: false }) => deps.open(options)
+          const open = (options: OpenOptions = { makes: false }) => deps.open(options)
           done(await work(readConfig(environment), open, ...(given.slice(0, -1) as unknown as Arguments)))
         }),
   }

@@ -18,6 +18,8 @@ export type StreamName = string & { readonly [brand]: 'StreamName' }
 /** Every stream of the log has a name made here: the name is the idempotency. */
 const named = (name: string): StreamName => name as StreamName
 
+const processKeyPrefix = 'process-key-'
+
 export const ledgerStream = (account: AccountId): StreamName => named(`ledger-${account}`)
 export const webhooksStream = (account: AccountId): StreamName => named(`webhooks-${account}`)
 /** One event per endpoint per event per resource, for ever. */
@@ -52,9 +54,12 @@ export const fourEyesStream: StreamName = named('foureyes')
 /** The seals of the whole log and the keys that sign them. */
 export const sealStream: StreamName = named('seal')
 /** The key of one process, by its 32 bytes in hex. */
-export const processKeyStream = (publicKey: string): StreamName => named(`process-key-${publicKey}`)
+export const processKeyStream = (publicKey: string): StreamName => named(`${processKeyPrefix}${publicKey}`)
 /** When the processes stopped signing what they append. */
 export const signingStream: StreamName = named('signing')
+/** Whether every event of a stream is signed by the key that seals, so that it needs no seal behind it. */
+export const provesItself = (stream: StreamName): boolean =>
+  stream === sealStream || stream === signingStream || stream.startsWith(processKeyPrefix)
 /** What was decided about an event that breaks a law. */
 export const breachStream = (eventId: string): StreamName => named(`breach-${eventId}`)
 /** The books of a month, `yyyy-mm`: it is closed once for ever. */
@@ -105,7 +110,7 @@ const homes: Readonly<Record<string, Home['of']>> = {
   foureyes: 'control',
   exits: 'control',
   seal: 'each',
-  'process-key-': 'each',
+  [processKeyPrefix]: 'each',
   signing: 'each',
   'breach-': 'each',
 }

@@ -29,6 +29,8 @@ export const commandLine = async (t: TestContext) => {
     FAREBOX_DATA: directory,
     FAREBOX_MASTER_KEY: secret(),
     FAREBOX_SEAL_KEY: secret(),
+    // The tests append to the log by themselves.
+    FAREBOX_SIGNING: 'off',
     // The events of these tests reach into February 2027; none of them is to be of the future.
     FAREBOX_CLOCK_OFFSET_MS: String(120 * 86_400_000),
   }

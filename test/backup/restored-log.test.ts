@@ -22,14 +22,17 @@ const dumpLog = async (t: TestContext, url: string) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   atEnd(t, () => client.end())
-  await client.query('create schema dump; create table dump.events as select * from log.events')
+  await client.query(
+    'create schema dump; create table dump.events as table log.events; create table dump.signatures as table log.signatures',
+  )
   const head = (await client.query<{ last_position: string }>('select last_position from log.head')).rows[0]!
   return {
     restore: async () => {
       await client.query('begin')
       // As pg_restore does it; the log's own rules refuse any change.
       await client.query("set local session_replication_role = 'replica'")
-      await client.query('delete from log.events; insert into log.events select * from dump.events')
+      for (const table of ['events', 'signatures'])
+        await client.query(`delete from log.${table}; insert into log.${table} select * from dump.${table}`)
       await client.query('update log.head set last_position = $1', [head.last_position])
       await client.query('commit')
     },

@@ -20,7 +20,7 @@ export const operate = async (args: readonly string[], env: NodeJS.ProcessEnv): 
       err += `${text}\n`
     },
     environment: env,
-    open: ({ makes }) => openCliContext(readConfig(env), env.LOG_LEVEL !== undefined, Date.now, makes),
+    open: (options) => openCliContext(readConfig(env), env.LOG_LEVEL !== undefined, Date.now, options),
   })
   return { code, out, err }
 }

@@ -58,7 +58,7 @@ export const readBreaches = async (
     `select v.*, d.reason, d.decided_by, d.decided_at
        from (select position, event_id, event_type, stream, account_id, rule, problem from read.violations
              union all
-             select position, event_id, event_type, stream, account_id, '${signatureRule}', problem
+             select position, event_id::text, event_type, stream, account_id, '${signatureRule}', problem
                from work.unsigned_events) v left join read.audit_decided d using (event_id, rule)
       where not $1::boolean or d.reason is null
       order by v.position, v.rule limit $2::int`,

@@ -1,6 +1,6 @@
 import { type GiveWay, goOn, patienceMs, patientWhile, turnEach } from '../../kernel/lulls.ts'
 import type { StoredEvent } from '../../platform/eventstore/port.ts'
-import { sealStream } from '../../terms/streams.ts'
+import { provesItself } from '../../terms/streams.ts'
 import { createEventDigest, digestBytes, startDigest } from './digest.ts'
 import { type DigestPlace, type DigestRun, type DigestStore, maxRunEvents } from './digest-store.ts'
 
@@ -8,7 +8,7 @@ import { type DigestPlace, type DigestRun, type DigestStore, maxRunEvents } from
 export type LogChain = {
   /** After the last event taken. */
   end(): DigestPlace
-  /** Events that were taken and that no seal covers, those of the `seal` stream apart. */
+  /** Events that were taken and that no seal covers, apart from those that the key which seals signed alone. */
   unsealed(): number
   /** Takes the next events of the log; in turns, so that others of this process get theirs. */
   take(events: readonly StoredEvent[]): Promise<void>
@@ -42,8 +42,8 @@ export const openChain = async (
   const filling = Buffer.allocUnsafe(maxRunEvents * digestBytes)
   let filled = 0
   let covered = sealedThrough
-  /** Ordinals past `covered` of events of the `seal` stream: a handful. */
-  let ofSeals: number[] = []
+  /** Ordinals past `covered` of events that prove themselves: a handful. */
+  let provenAlone: number[] = []
 
   const closeRun = (): void => {
     if (filled === 0) return
@@ -59,7 +59,7 @@ export const openChain = async (
     filling.set(digest, filled * digestBytes)
     filled += 1
     if (filled === maxRunEvents) closeRun()
-    if (event.stream === sealStream) ofSeals.push(ordinal)
+    if (provesItself(event.stream)) provenAlone.push(ordinal)
   }
 
   const keepRuns = async (): Promise<void> => {
@@ -72,8 +72,8 @@ export const openChain = async (
   return {
     end: () => end,
     // Digests are kept right before a seal, and a seal is made only when there is something to seal. So digests past the
-    // last seal, which a crash between the two leaves, are never those of `seal` events alone.
-    unsealed: () => Math.max(0, end.ordinal - covered - ofSeals.length),
+    // last seal, which a crash between the two leaves, are never those of events alone that need no seal.
+    unsealed: () => Math.max(0, end.ordinal - covered - provenAlone.length),
     async take(events) {
       const dueMs = performance.now() + patienceMs
       const rest = turnEach(
@@ -93,7 +93,7 @@ export const openChain = async (
     },
     sealed(throughOrdinal) {
       covered = Math.max(covered, throughOrdinal)
-      ofSeals = ofSeals.filter((ordinal) => ordinal > covered)
+      provenAlone = provenAlone.filter((ordinal) => ordinal > covered)
     },
   }
 }

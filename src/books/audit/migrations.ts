@@ -42,11 +42,12 @@ export const migrations: Migrations = {
     create table work.signatures_checked (
       log_id text primary key,
       position bigint not null,
+      event_id uuid not null,
       signing boolean not null
     );
     create table work.unsigned_events (
       position bigint primary key,
-      event_id text not null,
+      event_id uuid not null,
       event_type text not null,
       stream text not null,
       account_id text,

@@ -154,5 +154,5 @@ export const registerExports = (program: Command, cli: Cli): void => {
     .description('make the log of a jsonl export in an empty log, byte for byte')
     .argument('<file>', 'what "ledger export --format jsonl" wrote')
     .addHelpText('after', importExamples)
-    .action(cli.action(runImport, { makes: true }))
+    .action(cli.action(runImport, { makes: true, copies: true }))
 }

@@ -45,6 +45,14 @@ export type CliContext = {
   readonly correlationId: string
 }
 
+/** How a command opens its context. */
+export type OpenOptions = {
+  /** A Farebox is made where there is none. */
+  readonly makes: boolean
+  /** It appends what another log has, event by event, and signs nothing. */
+  readonly copies?: boolean
+}
+
 /**
  * How rooms add commands. A room exports `registerX(program, cli)` from `<room>/cli.ts`; `src/app/program.ts` calls it.
  *
@@ -75,11 +83,12 @@ export type Cli<Settings extends CliSettings = CliSettings> = {
    * The action of a command: opens the context, does the work, prints its output (`--json` stands on every command),
    * closes. Throw `CliRefusal` for an expected refusal (exit code 1). Commander itself refuses a wrong use (exit
    * code 2). The work gets the arguments as commander gives them: positional ones first, then the options. Where the
-   * settings point to no Farebox the command is refused, unless it is one that `makes` it.
+   * settings point to no Farebox the command is refused, unless it is one that `makes` it. One that `copies` a log signs
+   * nothing, for what it appends is to be what stood there, event by event.
    */
   action<Arguments extends readonly unknown[]>(
     work: (context: CliContext, ...given: Arguments) => Promise<CliOutput>,
-    options?: { readonly makes: boolean },
+    options?: OpenOptions,
   ): (...given: readonly unknown[]) => Promise<void>
   /** As `action`, for work that comes before there is a database of ours: it gets the settings and opens for itself. */
   bareAction<Arguments extends readonly unknown[]>(
@@ -89,9 +98,7 @@ export type Cli<Settings extends CliSettings = CliSettings> = {
   openingAction<Arguments extends readonly unknown[]>(
     work: (
       config: Settings,
-      open: (options?: {
-        readonly makes: boolean
-      }) => Promise<{ readonly context: CliContext; close(): Promise<void> }>,
+      open: (options?: OpenOptions) => Promise<{ readonly context: CliContext; close(): Promise<void> }>,
       ...given: Arguments
     ) => Promise<CliOutput>,
   ): (...given: readonly unknown[]) => Promise<void>

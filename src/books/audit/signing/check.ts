@@ -27,8 +27,8 @@ export type SignatureSummary = {
 export type SignatureCheck = {
   /** The next events of the log; every one must be shown to it. What is left of a batch waits for the next ones. */
   take(events: readonly StoredEvent[], firstOrdinal: number): Promise<void>
-  /** All events up to here were looked at; null when that is all that were taken. */
-  position(): number | null
+  /** The last event that was looked at; null before the first. What waits for the rest of its batch comes after it. */
+  last(): StoredEvent | null
   /** Whether an event must be signed by now. */
   signing(): boolean
   /** @returns what is wrong with the end of the log; null when nothing is */
@@ -96,6 +96,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
   let signing = options.signing ?? false
   const waiting: Placed[] = []
   const batches: SignedBatch[] = []
+  let last: StoredEvent | null = null
   const count = { batches: 0, signed: 0, unsigned: 0, keys: 0 }
 
   const blame = (events: readonly Placed[], problem: string): void => {
@@ -187,6 +188,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     const at = waiting.findIndex(({ event }) => event.position >= end)
     const events = waiting.splice(0, at === -1 ? waiting.length : at)
     for (const placed of events) look(placed)
+    last = events.at(-1)?.event ?? last
     const key = await keyOf(batch.publicKey)
     const signed = key === null ? Promise.resolve(false) : isSigned(key, batch, events)
     signed.catch(() => undefined) // it is awaited later; a failure before that is not unhandled
@@ -236,6 +238,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
       } else {
         waiting.shift()
         look(placed)
+        last = placed.event
         const sealing = sealingKey.publicKey()
         steps.push(() => takeUnsigned(placed, sealing))
       }
@@ -249,11 +252,11 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
 
   return {
     async take(events, firstOrdinal) {
-      const last = events.at(-1)
-      if (last === undefined) return
+      const newest = events.at(-1)
+      if (newest === undefined) return
       for (const [at, event] of events.entries()) waiting.push({ event, ordinal: firstOrdinal + at })
-      batches.push(...(await readSignedBatches(pool, loadedThrough, last.position)))
-      loadedThrough = last.position
+      batches.push(...(await readSignedBatches(pool, loadedThrough, newest.position)))
+      loadedThrough = newest.position
       await takeAll(false)
     },
     async end() {
@@ -262,7 +265,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
       if (behind === 0) return null
       return `${behind} batches were signed behind the last event of the log: it was cut off`
     },
-    position: () => (waiting[0] === undefined ? null : waiting[0].event.position - 1),
+    last: () => last,
     signing: () => signing,
     summary: () => ({ ...count }),
   }

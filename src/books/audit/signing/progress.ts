@@ -9,6 +9,9 @@ import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from
 /** How far a log was checked, and whether its processes signed there. */
 type Checked = { readonly position: number; readonly signing: boolean }
 
+/** With the event that stood there: a log that was set back has another one. */
+type Mark = Checked & { readonly eventId: string }
+
 /** A check that goes on from where the last one of this log stopped, in whatever process, and keeps what it finds. */
 export type KeptSignatureCheck = {
   /** All events up to here were held against the signatures. */
@@ -45,7 +48,9 @@ export const readChecked = async (pool: Pick<pg.Pool, 'query'>, logId: string): 
   const { rows } = await pool.query<Checked>(
     `select coalesce(c.position, (select min(first_position) - 1 from log.signatures), h.last_position) as position,
             coalesce(c.signing, false) as signing
-       from log.head h left join work.signatures_checked c on c.log_id = $1::text`,
+       from log.head h left join (
+         select c.* from work.signatures_checked c join log.events e on e.position = c.position and e.id = c.event_id
+         ) c on c.log_id = $1::text`,
     [logId],
   )
   return rows[0]!
@@ -54,21 +59,25 @@ export const readChecked = async (pool: Pick<pg.Pool, 'query'>, logId: string): 
 const keep = (
   pool: pg.Pool,
   logId: string,
-  { position, signing }: Checked,
+  { position, eventId, signing }: Mark,
   unsigned: readonly UnsignedRow[],
 ): Promise<void> =>
   inTransaction(pool, async (client) => {
     for (const row of unsigned)
       await client.query(
         `insert into work.unsigned_events (position, event_id, event_type, stream, account_id, problem)
-         values ($1::bigint, $2::text, $3::text, $4::text, $5::text, $6::text) on conflict do nothing`,
+         values ($1::bigint, $2::uuid, $3::text, $4::text, $5::text, $6::text) on conflict do nothing`,
         [...row],
       )
     await client.query(
-      `insert into work.signatures_checked (log_id, position, signing) values ($1::text, $2::bigint, $3::boolean)
-       on conflict (log_id) do update set position = excluded.position, signing = excluded.signing
-         where signatures_checked.position < excluded.position`,
-      [logId, position, signing],
+      `insert into work.signatures_checked (log_id, position, event_id, signing)
+       values ($1::text, $2::bigint, $3::uuid, $4::boolean)
+       on conflict (log_id) do update
+         set position = excluded.position, event_id = excluded.event_id, signing = excluded.signing
+         where signatures_checked.position < excluded.position
+            or not exists (select from log.events e
+                where e.position = signatures_checked.position and e.id = signatures_checked.event_id)`,
+      [logId, position, eventId, signing],
     )
   })
 
@@ -81,6 +90,11 @@ const sealingKeyAt = async (pool: Pick<pg.Pool, 'query'>, position: number): Pro
   return rows[0] === undefined ? null : keyAfter(rows[0])
 }
 
+/** What was found of events that the log has no more: it was set back. */
+const forgetGone = `
+  delete from work.unsigned_events u
+   where not exists (select from log.events e where e.position = u.position and e.id = u.event_id)`
+
 /** @param publicKey of the key that seals, by the settings: it counts in a log that has no seal yet */
 export const openSignatureCheck = async ({
   pool,
@@ -92,6 +106,7 @@ export const openSignatureCheck = async ({
   readonly publicKey: string
 }): Promise<KeptSignatureCheck> => {
   const logId = await log.logId()
+  await pool.query(forgetGone)
   let checked = await readChecked(pool, logId)
   let next = checked.position
   const unsigned: UnsignedRow[] = []
@@ -122,7 +137,9 @@ export const openSignatureCheck = async ({
       if (last === undefined) return
       await check.take(events, 0)
       next = last.position
-      const reached = { position: check.position() ?? last.position, signing: check.signing() }
+      const looked = check.last()
+      if (looked === null) return
+      const reached = { position: looked.position, eventId: looked.id, signing: check.signing() }
       await keep(pool, logId, reached, unsigned)
       unsigned.length = 0
       checked = reached

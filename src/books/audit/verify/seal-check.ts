@@ -1,5 +1,5 @@
 import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts'
-import { sealStream } from '../../../terms/streams.ts'
+import { provesItself, sealStream } from '../../../terms/streams.ts'
 import { createEventDigest } from '../digest.ts'
 import type { DigestStore } from '../digest-store.ts'
 import type { LogSealed } from '../events.ts'
@@ -11,7 +11,7 @@ export type SealSummary = {
   readonly seals: number
   /** The events up to this ordinal are those that were sealed; 0 without a good seal. */
   readonly sealedThrough: number
-  /** Events that no good seal covers, those of the `seal` stream apart. */
+  /** Events that no good seal covers, apart from those that the key which seals signed alone. */
   readonly unsealed: number
   /** The digest after the last event. */
   readonly digest: string
@@ -114,7 +114,7 @@ export const createSealCheck = async (options: SealCheckOptions): Promise<SealCh
       await kept.prepare(events.length)
       for (const [at, event] of events.entries()) {
         if (event.stream === sealStream) cursor.pass(event, firstOrdinal + at, findings)
-        else plain += 1
+        if (!provesItself(event.stream)) plain += 1
         const more = kept.take(event, firstOrdinal + at)
         if (more !== undefined) await more
       }
