@@ -99,7 +99,6 @@ export const signing: Bench = {
               costs[name].push(node + postgres)
             }
           }
-          // Only what was signed from here on: unsigned rows between would be breaches.
           const [without, withIt] = [median(costs.plain), median(costs.signed)]
           print(
             `${String(batch).padStart(2)} orders a batch: ${figure(without, 1)} µs an order unsigned, ${figure(withIt, 1)} signed, ${figure(withIt - without, 1)} more`,
@@ -117,9 +116,7 @@ export const signing: Bench = {
       const signer = createBatchSigner({ pool, sealKey: key, clock: Date.now, role: 'bench' })
       const log = await openPostgresLog({ pool, connection: clientConfig(settings), signer })
       try {
-        for (const batch of sizes) {
-          await appendAll(log, batch)
-        }
+        for (const batch of sizes) await appendAll(log, batch)
         let events = 0
         const cost = await costOf(
           pool,
