@@ -235,7 +235,7 @@ test('the pages that everybody may see', async (t) => {
   await t.test('times are those of UTC, or of the zone that a browser chose', async () => {
     const browser = consoleBrowser(service)
     const page = '/console/times'
-    const utc = await browser.get(`${page}?to=/networks`)
+    const utc = await browser.get(`${page}?back=/networks`)
     assert.match(utc.html, /<time datetime="[^"]+Z">\d{4}-\d\d-\d\d \d\d:\d\d UTC<\/time>/)
     assert.match(
       utc.html,

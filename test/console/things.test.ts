@@ -254,6 +254,26 @@ test('what an account has', async (t) => {
       30 * 86_400_000,
     )
 
+    const all = `/console/orders/${(await api(`/proxies/${id}`)).body.orderId}/extend`
+    const together = await browser.get(all)
+    assert.match(together.html, /Extend 3 rentals/)
+    const each = /value="30" checked> <span>30 days <small>\$([\d.]+)/.exec(together.html)?.[1]
+    assert.equal(Math.round(Number(each) * 100), 3 * cents)
+    const ends = async () =>
+      (await api('/proxies')).body.proxies
+        .map(({ expiresAt }: { expiresAt: string }) => Date.parse(expiresAt))
+        .sort()
+    const [first, second, third] = await ends()
+    const sent = { form: hiddenField(together, 'form'), days: '30', 'price-30': String(3 * cents) }
+    for (const { status } of await Promise.all([1, 2].map(() => browser.post(all, sent))))
+      assert.equal(status, 303)
+    assert.equal(await wallet(), had - 4 * cents)
+    const month = 30 * 86_400_000
+    assert.deepEqual(await ends(), [first + month, second + month, third + month])
+    assert.equal((await send(browser, all, { days: '30', 'price-30': '1' })).status, 409)
+    assert.equal((await stranger.get(all)).status, 404)
+    assert.equal((await stranger.post(all, { ...sent, form: newKey() })).status, 404)
+
     for (const end of ['', '/replace', '/extend']) {
       assert.equal((await stranger.get(path + end)).status, 404)
       const sent = {

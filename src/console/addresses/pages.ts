@@ -4,8 +4,6 @@ import type { Clock } from '../../kernel/clock.ts'
 import type { ProxyId } from '../../kernel/ids.ts'
 import { isStorable } from '../../kernel/storable.ts'
 import type { Catalog } from '../../market/catalog/catalog.ts'
-import { isDedicated } from '../../market/catalog/product.ts'
-import { periodsOf } from '../../market/catalog/rates.ts'
 import { maxLabelLength, setLabel } from '../../market/labels/labels.ts'
 import type { CheckResult } from '../../market/proxies/check.ts'
 import type { ProxyChecks } from '../../market/proxies/checks.ts'
@@ -23,7 +21,7 @@ import { maxComment, type ReplaceAddress } from '../../market/proxies/replace.ts
 import { readReplacements } from '../../market/proxies/replacements.ts'
 import { rotateNow } from '../../market/proxies/rotate.ts'
 import { type ReplaceReason, replaceReasons } from '../../market/stock/events.ts'
-import { ApiError, refuse, refuseUntil } from '../../platform/http/errors.ts'
+import { refuse, refuseUntil } from '../../platform/http/errors.ts'
 import { type Html, html, nothing } from '../../platform/pages/html.ts'
 import type { Credentials } from '../../platform/vault/credentials.ts'
 import { isCountry } from '../../terms/countries.ts'
@@ -32,7 +30,6 @@ import { afterOf, afterText, stateText } from '../customer/words.ts'
 import {
   choicesOf,
   fieldOf,
-  hiddenOf,
   keyField,
   type Problems,
   problemsOf,
@@ -41,11 +38,11 @@ import {
   untyped,
 } from '../frame/form.ts'
 import { filtersOf, pagedOf, pageRows, pagerOf, tableOf } from '../frame/table.ts'
-import { countText, dollarText, idText, timeText } from '../frame/text.ts'
+import { idText, timeText } from '../frame/text.ts'
 import { type AccountVisit, accountPage, type ConsolePage, goTo, refusedView, show } from '../pages/page.ts'
-import { payerOf } from '../pages/payer.ts'
 import { refusalOf } from '../pages/refusal.ts'
 import { isViewing } from '../pages/rules.ts'
+import { extendPages, root } from './extend.ts'
 
 /** What the pages of dedicated addresses read from and act through: what their operations of the API do. */
 export type AddressPagesDeps = {
@@ -62,7 +59,6 @@ export type AddressPagesDeps = {
   readonly clock: Clock
 }
 
-const root = '/console/addresses'
 const families = ['isp', 'mobile', 'ipv4', 'ipv6'] as const
 
 const looks: Readonly<Record<ProxyStatus, 'good' | 'warn' | 'off'>> = {
@@ -79,11 +75,6 @@ const reasonWords: Readonly<Record<ReplaceReason, string>> = {
   low_speed: 'It is slow',
   custom: 'Something else, as the comment says',
 }
-
-const usualDays = 30
-
-/** What turns one period away, not the rental. */
-const notOffered: ReadonlySet<string> = new Set(['invalid_period', 'invalid_targeting', 'invalid_country'])
 
 const wordIn = <const Word extends string>(words: readonly Word[], text: string | null): Word | undefined =>
   words.find((word) => word === text)
@@ -248,7 +239,7 @@ ${tableOf({
     return {
       title: proxy.ip,
       acts: runs
-        ? html`${act('check', 'Check it')}${proxy.rotation === 'by_link' ? act('rotate', 'Rotate it') : null} <a class="button first" href="${path}/extend">Extend it</a> <a class="button" href="${path}/replace">Replace it</a>`
+        ? html`${act('check', 'Check it')}${proxy.rotation === 'by_link' ? act('rotate', 'Rotate it') : null} <a class="button first" href="${path}/extend">Extend it</a> <a class="button" href="/console/orders/${proxy.orderId}/extend">Extend all of its order</a> <a class="button" href="${path}/replace">Replace it</a>`
         : html`<a href="${root}">All addresses</a>`,
       body: html`${problemsOf(problems)}${checked === null ? null : checkedView(checked)}
 ${runs && !isViewing(visit.visitor) ? html`<h2>Sign in with</h2><code class="secret">${proxyLine(proxy)}</code><p class="soft">Host, port, username and password, for HTTP and SOCKS5.</p>` : null}
@@ -384,105 +375,6 @@ ${textAreaOf({ name: 'comment', label: 'Comment', hint: `What is wrong with it, 
     }
   }
 
-  type Offer = { readonly days: number; readonly amountCents: number }
-
-  /** Each period that the rental may be kept for, with its price now. */
-  const offersOf = async (visit: AccountVisit): Promise<readonly Offer[]> => {
-    const row = await ownRow(visit)
-    const product = deps.catalog.current().resolve(row.product_id)
-    if (!product || !isDedicated(product)) return []
-    const periods = periodsOf(product, row.country).toSorted((one, other) => one - other)
-    const asked = { caller: payerOf(visit), scope: wholeAccount(visit.account.accountId) }
-    const offers: Offer[] = []
-    for (const days of periods)
-      try {
-        const { amountCents } = await deps.extending.quote(asked, { proxyIds: [row.proxy_id] }, days)
-        offers.push({ days, amountCents })
-      } catch (error) {
-        // A period that this line is not sold for, or that ends too far ahead.
-        if (!(error instanceof ApiError) || !notOffered.has(error.code)) throw error
-      }
-    return offers
-  }
-
-  const extendView = async (visit: AccountVisit, typed: Typed, problems: Problems) => {
-    const { proxyId, ip, expiresAt } = await ownRecord(visit)
-    const path = `${root}/${proxyId}`
-    let offers: readonly Offer[] = []
-    let refused: Problems = {}
-    try {
-      offers = await offersOf(visit)
-    } catch (error) {
-      refused = { form: refusalOf(error).text }
-    }
-    const usual = offers.find(({ days }) => days === usualDays) ?? offers[0]
-    return {
-      title: `Extend ${ip}`,
-      body: html`${problemsOf({ ...refused, ...problems })}
-<p>The rental ends ${timeText(expiresAt)}, and goes on from there. The wallet pays.</p>
-${
-  usual === undefined
-    ? html`<p class="empty">It cannot be extended now. <a href="${path}">Back</a></p>`
-    : html`<form method="post" action="${path}/extend" class="stack" novalidate>
-${keyField(visit.formKey)}
-${offers.map(({ days, amountCents }) => hiddenOf(`price-${days}`, amountCents))}
-${choicesOf(
-  {
-    name: 'days',
-    legend: 'For another',
-    one: true,
-    chosen: [String(usual.days)],
-    choices: offers.map(({ days, amountCents }) => ({
-      value: String(days),
-      label: countText(days, 'day'),
-      hint: dollarText(amountCents),
-    })),
-  },
-  typed,
-  problems,
-)}
-<div class="acts"><button class="first">Pay and extend</button> <a href="${path}">Back</a></div>
-</form>`
-}`,
-      same: [
-        `curl -X POST $API/proxies/extend -H "X-API-Key: $KEY" -H 'Content-Type: application/json' -d '{"proxy_ids":["${proxyId}"],"period_days":${usual?.days ?? usualDays}${usual === undefined ? '' : `,"expected_amount_cents":${usual.amountCents}`}}'`,
-      ],
-    }
-  }
-
-  const extend = async (visit: AccountVisit, typed: Typed) => {
-    const row = await ownRow(visit)
-    const days = typed.text('days')
-    const price = typed.text(`price-${days}`)
-    if (!/^\d{1,4}$/.test(days) || !/^\d{1,12}$/.test(price))
-      return refusedView(await extendView(visit, untyped, { days: 'Choose for how long.' }))
-    try {
-      const { order } = await deps.extending.extend(
-        {
-          caller: payerOf(visit),
-          scope: wholeAccount(visit.account.accountId),
-          requestId: visit.requestId,
-          idempotencyKey: typed.key,
-          customerRef: null,
-          path: visit.path,
-          // What was shown is what is paid, or nothing is.
-          body: { expected_amount_cents: Number(price), period_days: Number(days) },
-        },
-        { proxyIds: [row.proxy_id] },
-        Number(days),
-        null,
-      )
-      return goTo(
-        `${root}/${row.proxy_id}`,
-        `The rental goes on for another ${countText(Number(days), 'day')}: order ${order.details.orderId}.`,
-      )
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status >= 500) throw error
-      const { text, status } = refusalOf(error)
-      return refusedView(await extendView(visit, untyped, { form: text }), status)
-    }
-  }
-
   return [
     accountPage({
       path: '/console/addresses',
@@ -505,12 +397,6 @@ ${choicesOf(
       show: async (visit) => show(await replaceView(visit, untyped, {})),
       act: { once: true, run: replace },
     }),
-    accountPage({
-      path: '/console/addresses/{id}/extend',
-      name: 'extendAddress',
-      summary: 'Keeps a rental for another period, with the price before',
-      show: async (visit) => show(await extendView(visit, untyped, {})),
-      act: { once: true, run: extend },
-    }),
+    ...extendPages({ ...deps, ownRow }),
   ]
 }

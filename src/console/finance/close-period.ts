@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PeriodStanding } from '../../books/periods/service.ts'
 import { isoTime } from '../../kernel/clock.ts'
+import { serviceBook } from '../../money/ledger/postings.ts'
 import { refuse } from '../../platform/http/errors.ts'
 import { type Html, html } from '../../platform/pages/html.ts'
 import { closingDelayMs, endOfPeriodMs, type Period, parsePeriod } from '../../terms/month.ts'
@@ -51,25 +52,25 @@ const moved = async (
       to: { kind: 'time', atMs: endOfPeriodMs(last) },
     },
     await journalHead(),
-    { book: null, depth: 1 },
+    { book: serviceBook, depth: 1 },
   )
   if (books.length === 0) return html`<p>Nothing was booked.</p>`
   return html`${books.map(
-    ({ book, accounts }) => html`<h3>Book ${book}</h3>
-${sumsTable({
-  caption: `What they move in the book ${book}`,
-  rows: [
-    ...accounts.map((sums) =>
-      sumsRow(
-        sums,
-        ({ account }) =>
-          `/console/finance/account?${new URLSearchParams({ book, name: account, from: `${first}-01`, to: isoTime(endOfPeriodMs(last)).slice(0, 10) })}`,
-      ),
-    ),
-    totalRow('The whole book', accounts),
-  ],
-  ranged: true,
-})}`,
+    ({ book, accounts }) =>
+      html`${sumsTable({
+        caption: `What they move in the book ${book}`,
+        rows: [
+          ...accounts.map((sums) =>
+            sumsRow(
+              sums,
+              ({ account }) =>
+                `/console/finance/account?${new URLSearchParams({ book, name: account, from: `${first}-01`, to: isoTime(endOfPeriodMs(last)).slice(0, 10) })}`,
+            ),
+          ),
+          totalRow('The whole book', accounts),
+        ],
+        ranged: true,
+      })}`,
   )}`
 }
 
@@ -104,7 +105,9 @@ ${tableOf({
 })}
 <h2>What ${earlier === 0 ? 'it moves' : 'they move'}</h2>
 ${await moved(deps, closes)}
-<form method="post" action="${periodsPath}/${period}/close">${keyField(visit.formKey)}<div class="acts"><button class="first danger">Close ${earlier === 0 ? period : `${closes[0]?.period} to ${period}`}</button> <a href="${periodsPath}">Not now</a></div></form>`,
+<p class="soft">In the book of the service. What moved in those of resellers is in the same way in the trial balance of the month.</p>
+<h2>Close ${earlier === 0 ? 'it' : 'them'}</h2>
+<form method="post" action="${periodsPath}/${period}/close">${keyField(visit.formKey)}<div class="acts"><button class="danger">Close ${earlier === 0 ? period : `${closes[0]?.period} to ${period}`}</button> <a href="${periodsPath}">Not now</a></div></form>`,
     same,
   }
 }

@@ -106,7 +106,7 @@ ${navOf(around)}
 <form method="post" action="/console/sign-out"><button class="plain">Sign out</button></form>`
 }
 ${themeForm(around)}
-<p><a href="/console/times?${String(new URLSearchParams({ to: around.path }))}">Times in ${around.zone ?? 'UTC'}</a></p></div>
+<p><a href="/console/times?${String(new URLSearchParams({ back: around.path }))}">Times in ${around.zone ?? 'UTC'}</a></p></div>
 </div></header>`
 
 /** What the names in calls stand for, as lines of a shell. */

@@ -91,10 +91,6 @@ const one = async (deps: ScrapeBatchDeps, visit: AccountVisit) => {
   const here = `${root}/${id}`
   return show({
     title: `A batch of ${platform}/${operation}`,
-    acts:
-      results === 0
-        ? nothing
-        : html`<a class="button first" href="${here}/results">Download ${countText(results, 'result')}</a>`,
     body: html`<live-parts><div id="batch" data-live${finishedAt === null ? { html: ' data-runs' } : null}>
 <dl class="facts">
 <dt>State</dt><dd>${stateOf(finishedAt)}${finishedAt === null ? html` ${progressBar(done, inputs, `${done} of ${countText(inputs, 'call')} over`)} <a href="${here}">Look again</a>` : null}</dd>
@@ -105,6 +101,7 @@ const one = async (deps: ScrapeBatchDeps, visit: AccountVisit) => {
 <dt>Sent</dt><dd>${timeText(batch.created_at)}</dd>
 <dt>Finished</dt><dd>${timeText(finishedAt, 'not yet')}</dd>
 </dl>
+${results === 0 ? nothing : html`<p class="acts"><a class="button first" href="${here}/results">Download ${countText(results, 'result')}</a></p>`}
 <h2>Its calls</h2>
 ${tableOf({
   caption: 'Calls, in the order of the inputs',

@@ -14,7 +14,7 @@ const form = ({ zone, query, nowMs }: Visit) =>
     title: 'Times',
     body: html`<p>It is ${timeText(isoTime(nowMs))}. Pages say times in UTC, as files and the API do, or in a time zone of yours. Days and months, by which money and traffic are added up, stay those of UTC.</p>
 <form method="post" action="${path}" class="stack">
-<input type="hidden" name="to" value="${consolePath(query.get('to') ?? '/console')}">
+<input type="hidden" name="to" value="${consolePath(query.get('back') ?? '/console')}">
 <div class="field"><label for="zone">Time zone</label><select id="zone" name="zone"><option value="UTC">UTC</option>${zones.map(
       (each) =>
         html`<option value="${each}"${each === zone ? { html: ' selected' } : null}>${each.replaceAll('_', ' ')}</option>`,
