@@ -40,6 +40,7 @@ export const createFolding = (options: FoldingOptions): Folding => {
         events,
         cache,
         load: writer.load,
+        alone: true,
         ...(onPoison && { onPoison }),
       })
       await written

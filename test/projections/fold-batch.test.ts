@@ -79,7 +79,8 @@ test('batches of any size, taken in any pieces, with any cache, leave the table 
       fc.integer({ min: 1, max: 7 }),
       fc.integer({ min: 1, max: 4 }),
       fc.boolean(),
-      async (list, sizes, piece, maxRows, complete) => {
+      fc.boolean(),
+      async (list, sizes, piece, maxRows, complete, alone) => {
         const stored = new Map<string, Thing>()
         const load: LoadRows = async (_table, keys) =>
           keys.flatMap(([name]) => stored.get(`${name}`) ?? []) as never
@@ -88,7 +89,7 @@ test('batches of any size, taken in any pieces, with any cache, leave the table 
         for (let done = 0, turn = 0; done < events.length; turn++) {
           const batch = events.slice(done, done + sizes[turn % sizes.length]!)
           done += batch.length
-          const fold = startFold({ models: [model], cache, load })
+          const fold = startFold({ models: [model], cache, load, ...(alone && { alone }) })
           for (let taken = 0; taken < batch.length; taken += piece)
             await fold.take(batch.slice(taken, taken + piece))
           assert.equal(fold.events, batch.length)
