@@ -163,6 +163,7 @@ const factName =
 /** Facts under names of their own. */
 const moreFacts: Readonly<Record<string, readonly string[]>> = {
   'books/finance': ['entries'],
+  'console/people': ['lifetime'],
   'freelist/record': ['endpoint'],
   'gateway/lines': ['targeting', 'slug', 'targeting-rules', 'username'],
   'market/catalog': [

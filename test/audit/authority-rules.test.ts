@@ -13,6 +13,9 @@ const reordered = (event: StoredEvent, order: Facts): Deed =>
 const causedBy = (event: StoredEvent, actor: Facts): Deed => ({ change: event, metadata: { actor } })
 const person = (log: Log): Facts => JSON.parse(debit(log, 'ord_golden_person').metadata).actor
 
+const bob = 'stf_golden_bob'
+const approver = (log: Log): Facts => JSON.parse(log.first('ProposalApproved').metadata).actor
+
 const cases: Cases = {
   'a key that was never issued': [
     (log) => ({ remove: issued(log) }),
@@ -113,6 +116,69 @@ const cases: Cases = {
   'an order in a session whose beginning is gone': [
     (log) => ({ remove: log.first('SignedIn', ({ sessionId }) => sessionId === person(log).sessionId) }),
     /no session ses_golden_link of acc_golden_buyer was begun/,
+  ],
+  'an order in a session that began too long ago': [
+    (log) => ({
+      change: log.first('SignedIn', ({ sessionId }) => sessionId === person(log).sessionId),
+      metadata: { recordedAt: '2026-07-01T00:00:00.000Z' },
+    }),
+    /session ses_golden_link of acc_golden_buyer was over since 2026-07-31T/,
+  ],
+  'an approval in a session that nobody of the staff began': [
+    (log) => ({ remove: log.first('SignedIn', ({ subjectId }) => subjectId === bob) }),
+    /ProposalApproved.*no session ses_golden_bob of stf_golden_bob was begun/,
+  ],
+  'an approval in a session of another member of the staff': [
+    (log) => causedBy(log.first('ProposalApproved'), { ...approver(log), sessionId: 'ses_golden_passkey' }),
+    /ProposalApproved.*no session ses_golden_passkey of stf_golden_bob was begun/,
+  ],
+  'an approval in a session that was over': [
+    (log) => ({
+      change: log.first('SignedIn', ({ subjectId }) => subjectId === bob),
+      metadata: { recordedAt: '2026-07-22T00:00:00.000Z' },
+    }),
+    /ProposalApproved.*session ses_golden_bob of stf_golden_bob was over since 2026-07-22T12/,
+  ],
+  'an approval of somebody who was never of the staff': [
+    (log) => ({ remove: log.first('StaffRoleGranted', ({ staffId }) => staffId === bob) }),
+    /ProposalApproved.*stf_golden_bob is no member of the staff with the role operator/,
+  ],
+  'an approval of somebody whose role is another': [
+    (log) =>
+      changed(
+        log.first('StaffRoleGranted', ({ staffId }) => staffId === bob),
+        { role: 'finance' },
+      ),
+    /ProposalApproved.*stf_golden_bob is no member of the staff with the role operator/,
+  ],
+  'a look at the pages of an account without a role': [
+    (log) => ({
+      remove: log.first(
+        'StaffRoleGranted',
+        ({ staffId, role }) => staffId === 'stf_golden' && role === 'operator',
+      ),
+    }),
+    /AccountViewed.*stf_golden is no member of the staff with the role operator/,
+  ],
+  'a look in a session that nobody began': [
+    (log) => changed(log.first('AccountViewed'), { sessionId: 'ses_none' }),
+    /AccountViewed.*no session ses_none of stf_golden was begun/,
+  ],
+  'work that somebody else is said to have had tried again': [
+    (log) => changed(log.first('WorkRetryAsked'), { staffId: bob }),
+    /WorkRetryAsked.*it is about stf_golden_bob/,
+  ],
+  'a role that a person of the console grants': [
+    (log) => causedBy(log.first('StaffRoleGranted'), approver(log)),
+    /roles of the staff are granted and revoked at the command line alone/,
+  ],
+  'a role in the stream of somebody else': [
+    (log) => changed(log.first('StaffRoleGranted'), { staffId: bob }),
+    /it is about stf_golden_bob/,
+  ],
+  'a role that is revoked and was never granted': [
+    (log) => changed(log.first('StaffRoleRevoked'), { staffId: 'stf_none' }),
+    /stf_none was never granted the role finance/,
   ],
 }
 

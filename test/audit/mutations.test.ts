@@ -325,7 +325,9 @@ describe('of the read tables', () => {
     const order = { ...paid, orderId: 'ord_open', subscription: { subscriptionId: 'sub_open', ...period } }
     // Caused by whoever pays orders: the last event may be an operator's.
     const { actor } = JSON.parse(debit.metadata)
-    const metadata = JSON.stringify({ ...JSON.parse(last.metadata), actor })
+    // Work that was begun a moment before the end of the log may still be finished.
+    const { recordedAt } = JSON.parse(events.at(-1)!.metadata)
+    const metadata = JSON.stringify({ ...JSON.parse(last.metadata), actor, recordedAt })
     const scrapeId = scrapeIdOf(accountId, 'open')
     const called = { platform: 'tiktok', operation: 'profile', keyId: 'key_golden' }
     const { pricesDigest } = JSON.parse(events.find(({ type }) => type === 'ScrapeStarted')!.data)

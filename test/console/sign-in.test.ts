@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { lifetimes } from '../../src/console/session/sessions.ts'
+import { lifetimes } from '../../src/console/people/lifetime.ts'
 import {
   consoleBrowser,
   freshAccount,

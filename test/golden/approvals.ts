@@ -7,19 +7,25 @@ import { ledgerFold } from '../../src/money/ledger/fold.ts'
 import type { ManualMovement } from '../../src/money/ledger/manual-events.ts'
 import { manualFold } from '../../src/money/ledger/manual-fold.ts'
 import type { Actor } from '../../src/platform/eventstore/event.ts'
-import { accountStream, fourEyesStream, ledgerStream, proposalStream } from '../../src/terms/streams.ts'
+import {
+  accountStream,
+  consoleStream,
+  fourEyesStream,
+  ledgerStream,
+  proposalStream,
+} from '../../src/terms/streams.ts'
 import type { History } from './acts.ts'
 
 const alice: Actor = { kind: 'operator', name: 'alice' }
-const bob: Actor = {
+const bob = {
   kind: 'session',
   subjectId: 'stf_golden_bob',
   sessionId: 'ses_golden_bob',
   method: 'passkey',
-}
+} as const satisfies Actor
 
 /** Four eyes: a credit that is proposed and approved, others that are declined and withdrawn, and the end of the limit. */
-export const makeApprovals = ({ write, state, now, wait, by }: History, accountId: AccountId): void => {
+export const makeApprovals = ({ fact, write, state, now, wait, by }: History, accountId: AccountId): void => {
   const fourEyes = () => state(fourEyesStream, fourEyesFold)
   const proposal = (id: string) => state(proposalStream(id), proposalFold)
   const limit = (limitCents: number | null, proposalId: string): void =>
@@ -52,6 +58,12 @@ export const makeApprovals = ({ write, state, now, wait, by }: History, accountI
       write(approval.decideClosing(found, { reason, note: null }, { actor, nowMs: now() }).appends)
     })
 
+  const { subjectId, sessionId, method } = bob
+  for (const act of [
+    { type: 'StaffRoleGranted', data: { staffId: subjectId, role: 'operator' } },
+    { type: 'SignedIn', data: { subjectId, sessionId, method } },
+  ])
+    fact(consoleStream(subjectId), act)
   limit(10_000, 'prp_golden_first')
   wait(60_000)
   const large = propose('large')

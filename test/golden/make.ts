@@ -195,6 +195,7 @@ export const makeEvents = async (): Promise<readonly GoldenEvent[]> => {
   makeSubscriptions(history, acts, buyer)
   makeWebhooks(history, { accountId: buyer, orderId: 'ord_golden_plan' })
   makeApprovals(history, buyer)
+  fact(isp, ...decideExpiry(state(isp, stockFold), rentals(), now()))
   makeOperations(history)
   return history.written
 }

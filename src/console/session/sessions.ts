@@ -4,17 +4,10 @@ import type { AccountId } from '../../kernel/ids.ts'
 import { newId } from '../../kernel/ids.ts'
 import type { Cause, SignInMethod } from '../../platform/eventstore/event.ts'
 import { isStaff } from '../people/decide.ts'
+import { lifetimeOf } from '../people/lifetime.ts'
 import { hashOfSecret, newSecret } from './secret.ts'
 
 const minuteMs = 60_000
-const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
-
-/** How long a session lives without being used, and in all. */
-export const lifetimes = {
-  account: { idleMs: 12 * hourMs, wholeMs: 30 * dayMs },
-  staff: { idleMs: 30 * minuteMs, wholeMs: 12 * hourMs },
-} as const
 
 /** How long a person who showed who they are need not show it again. */
 export const confirmedMs = 5 * minuteMs
@@ -106,8 +99,6 @@ const sessionOf = (row: Row): Session => ({
 
 /** The id of a session that is about to be opened: its event is written first. */
 export const newSessionId = (subjectId: string): string => newId<string>('ses', subjectId)
-
-const lifetimeOf = (subjectId: string) => (isStaff(subjectId) ? lifetimes.staff : lifetimes.account)
 
 const maxAgentLength = 300
 

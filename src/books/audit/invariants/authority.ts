@@ -1,5 +1,7 @@
 import type { ReadModel, RowKey, Rows, Table } from '../../../../projections/engine/read-model.ts'
-import type { PersonEvent } from '../../../console/people/events.ts'
+import { isStaff } from '../../../console/people/decide.ts'
+import type { PersonEvent, StaffRole } from '../../../console/people/events.ts'
+import { lifetimeOf } from '../../../console/people/lifetime.ts'
 import type { AccountEvent } from '../../../market/accounts/events.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
 import type { OrderDetails } from '../../../terms/order-details.ts'
@@ -18,7 +20,9 @@ type KeyRow = {
 }
 /** Since when an account is blocked; there is no row of one that is not. */
 type BlockRow = { account_id: string; blocked_ms: number }
-type SessionRow = { session_id: string; subject_id: string; ended_ms: number | null }
+type SessionRow = { session_id: string; subject_id: string; ends_ms: number }
+/** A role that a member of the staff was granted; `revoked_ms` is null while it stands. */
+type RoleRow = { staff_id: string; role: string; revoked_ms: number | null }
 
 const keysTable: Table<KeyRow> = {
   name: 'audit_keys',
@@ -43,9 +47,20 @@ const sessionsTable: Table<SessionRow> = {
   columns: {
     session_id: { type: 'text' },
     subject_id: { type: 'text' },
-    ended_ms: { type: 'bigint', nullable: true },
+    ends_ms: { type: 'bigint' },
   },
   key: ['session_id'],
+  indexes: [],
+}
+
+const rolesTable: Table<RoleRow> = {
+  name: 'audit_staff_roles',
+  columns: {
+    staff_id: { type: 'text' },
+    role: { type: 'text' },
+    revoked_ms: { type: 'bigint', nullable: true },
+  },
+  key: ['staff_id', 'role'],
   indexes: [],
 }
 
@@ -60,6 +75,14 @@ const isSession = (
   event: RecordedEvent,
 ): event is RecordedEvent<Extract<PersonEvent, { readonly type: 'SignedIn' | 'SessionEnded' }>> =>
   event.type === 'SignedIn' || event.type === 'SessionEnded'
+const isRole = (
+  event: RecordedEvent,
+): event is RecordedEvent<Extract<PersonEvent, { readonly type: 'StaffRoleGranted' | 'StaffRoleRevoked' }>> =>
+  event.type === 'StaffRoleGranted' || event.type === 'StaffRoleRevoked'
+
+/** The role that a member of the staff needs to cause an event: the pages of finance write of months alone. */
+const roleFor = ({ type }: RecordedEvent): StaffRole =>
+  type === 'PeriodCutOff' || type === 'PeriodClosed' ? 'finance' : 'operator'
 
 /** The events that begin what a key may do, and what it must be allowed. */
 const needed: Readonly<Record<string, Scope>> = {
@@ -132,21 +155,71 @@ const applyAccount = (event: RecordedEvent<AccountEvent>, rows: Rows, say: Say):
     rows.put(keysTable, { ...key, ends_ms: Date.parse(event.data.expiresAt) })
 }
 
-const checkSession = (event: RecordedEvent, sessionId: string, rows: Rows, say: Say): void => {
+/** The session in which a person caused an event; of what staff does on its own stream the event itself says it. */
+const sessionIn = (
+  event: RecordedEvent,
+): { readonly subjectId: string; readonly sessionId: string } | null => {
+  if (event.stream.startsWith(consolePrefix)) {
+    const { type, data } = event as RecordedEvent<PersonEvent>
+    return type === 'AccountViewed' || type === 'WorkRetryAsked'
+      ? { subjectId: data.staffId, sessionId: data.sessionId }
+      : null
+  }
   const { actor } = event.metadata
-  // Of accounts: sessions of the staff are not looked at yet.
-  if (actor.kind !== 'session' || !actor.subjectId.startsWith('acc_')) return
+  return actor.kind === 'session' ? actor : null
+}
+
+const checkSession = (event: RecordedEvent, rows: Rows, say: Say): void => {
+  const person = sessionIn(event)
+  if (person === null) return
+  const { subjectId, sessionId } = person
+  if (event.stream.startsWith(consolePrefix) && event.stream !== `${consolePrefix}${subjectId}`)
+    say('staff-elsewhere', `it is about ${subjectId}`)
+  const sinceMs = Date.parse(event.metadata.recordedAt) - staleMs
   const session = rows.get(sessionsTable, [sessionId])
-  if (session === undefined || session.subject_id !== actor.subjectId)
-    say('session-unknown', `no session ${sessionId} of ${actor.subjectId} was begun`)
-  else if (session.ended_ms !== null && session.ended_ms < Date.parse(event.metadata.recordedAt) - staleMs)
-    say('session-over', `session ${sessionId} of ${actor.subjectId} was over`)
+  if (session === undefined || session.subject_id !== subjectId)
+    say('session-unknown', `no session ${sessionId} of ${subjectId} was begun`)
+  else if (session.ends_ms < sinceMs)
+    say(
+      'session-over',
+      `session ${sessionId} of ${subjectId} was over since ${new Date(session.ends_ms).toISOString()}`,
+    )
+  if (!isStaff(subjectId)) return
+  const role = roleFor(event)
+  const granted = rows.get(rolesTable, [subjectId, role])
+  if (granted === undefined || (granted.revoked_ms !== null && granted.revoked_ms < sinceMs))
+    say('staff-role', `${subjectId} is no member of the staff with the role ${role} at this place of the log`)
+}
+
+const applySession = (event: Parameters<typeof isSession>[0], rows: Rows): void => {
+  if (!isSession(event)) return
+  const { sessionId, subjectId } = event.data
+  const atMs = Date.parse(event.metadata.recordedAt)
+  if (event.type === 'SignedIn') {
+    const ends_ms = atMs + lifetimeOf(subjectId).wholeMs
+    rows.put(sessionsTable, { session_id: sessionId, subject_id: subjectId, ends_ms })
+    return
+  }
+  const session = rows.get(sessionsTable, [sessionId])
+  if (session !== undefined) rows.put(sessionsTable, { ...session, ends_ms: Math.min(session.ends_ms, atMs) })
+}
+
+const applyRole = (event: RecordedEvent, rows: Rows, say: Say): void => {
+  if (!isRole(event)) return
+  const { staffId, role } = event.data
+  const { actor, recordedAt } = event.metadata
+  if (actor.kind === 'session' || actor.kind === 'key')
+    say('staff-grant', 'roles of the staff are granted and revoked at the command line alone')
+  if (event.stream !== `${consolePrefix}${staffId}`) say('staff-elsewhere', `it is about ${staffId}`)
+  const revoked_ms = event.type === 'StaffRoleGranted' ? null : Date.parse(recordedAt)
+  if (event.type === 'StaffRoleRevoked' && rows.get(rolesTable, [staffId, role]) === undefined)
+    say('staff-role', `${staffId} was never granted the role ${role}`)
+  rows.put(rolesTable, { staff_id: staffId, role, revoked_ms })
 }
 
 /** Whether the key that caused an event could. */
 const checkActor = (event: RecordedEvent, rows: Rows, say: Say): void => {
   const { actor, recordedAt } = event.metadata
-  if (actor.kind === 'session') checkSession(event, actor.sessionId, rows, say)
   if (actor.kind !== 'key') return
   const sinceMs = Date.parse(recordedAt) - staleMs
   const { keyId, accountId } = actor
@@ -191,7 +264,13 @@ const readsOf = (event: RecordedEvent): RowKey[] => {
       { table: keysTable.name, key: [actor.keyId] },
       { table: blocksTable.name, key: [actor.accountId] },
     )
-  if (actor.kind === 'session') keys.push({ table: sessionsTable.name, key: [actor.sessionId] })
+  const person = sessionIn(event)
+  if (person !== null) {
+    keys.push({ table: sessionsTable.name, key: [person.sessionId] })
+    if (isStaff(person.subjectId))
+      keys.push({ table: rolesTable.name, key: [person.subjectId, roleFor(event)] })
+  }
+  if (isRole(event)) keys.push({ table: rolesTable.name, key: [event.data.staffId, event.data.role] })
   if (isSession(event)) keys.push({ table: sessionsTable.name, key: [event.data.sessionId] })
   const named = namedIn(event)
   if (named !== null) keys.push({ table: keysTable.name, key: [named.keyId] })
@@ -205,26 +284,23 @@ const readsOf = (event: RecordedEvent): RowKey[] => {
 /**
  * What a key caused, its account's key could cause at that place of the log: it was issued, of that account, neither over nor
  * its account blocked. What an order, a subscription, a deposit or a scrape names as its key is one of its account, may do
- * that, and spends under the cap that it says. what a customer caused in the console, was caused in a session that it had begun.
+ * that, and spends under the cap that it says. What a person caused in the console, was caused in a session
+ * that this person had begun and that was not over; a member of the staff had the role for it.
  */
 export const authorityRules: ReadModel = {
   name: 'audit-authority',
-  version: 1,
-  tables: [keysTable, blocksTable, sessionsTable],
+  version: 2,
+  tables: [keysTable, blocksTable, sessionsTable, rolesTable],
   reads: readsOf,
   apply: (event, rows) => {
     const say: Say = (rule, problem) => violate(rows, event, rule, problem)
+    checkSession(event, rows, say)
     // Signing in is what begins a session.
     if (!event.stream.startsWith(consolePrefix)) checkActor(event, rows, say)
     const named = namedIn(event)
     if (named !== null) checkNamed(event, named, rows, say)
     if (isAccountEvent(event)) return applyAccount(event, rows, say)
-    if (!isSession(event)) return
-    const { sessionId, subjectId } = event.data
-    if (event.type === 'SignedIn')
-      rows.put(sessionsTable, { session_id: sessionId, subject_id: subjectId, ended_ms: null })
-    const session = rows.get(sessionsTable, [sessionId])
-    if (event.type === 'SessionEnded' && session !== undefined)
-      rows.put(sessionsTable, { ...session, ended_ms: Date.parse(event.metadata.recordedAt) })
+    if (isRole(event)) return applyRole(event, rows, say)
+    if (isSession(event)) applySession(event, rows)
   },
 }

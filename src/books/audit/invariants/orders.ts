@@ -25,11 +25,15 @@ type OrderRow = {
   returned_micros: number
   /** JSON: by refund id, its cents and how far it is. */
   refunds: string
+  /** The invoice that it awaits, or awaited. */
+  awaits: string | null
+  /** The last event about it. */
+  last_position: number
 }
 
 type Refunds = Record<string, { cents: number; credited: boolean; landed: boolean }>
 
-const ordersTable: Table<OrderRow> = {
+export const ordersTable: Table<OrderRow> = {
   name: 'audit_orders',
   columns: {
     order_id: { type: 'text' },
@@ -44,6 +48,8 @@ const ordersTable: Table<OrderRow> = {
     refunded_cents: { type: 'bigint' },
     returned_micros: { type: 'bigint' },
     refunds: { type: 'text' },
+    awaits: { type: 'text', nullable: true },
+    last_position: { type: 'bigint' },
   },
   key: ['order_id'],
   indexes: [],
@@ -94,6 +100,8 @@ const emptyOrder = (orderId: string): OrderRow => ({
   refunded_cents: 0,
   returned_micros: 0,
   refunds: '{}',
+  awaits: null,
+  last_position: 0,
 })
 
 type Say = (rule: string, problem: string) => void
@@ -225,7 +233,7 @@ const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
     case 'OrderAwaitingPayment':
       if (row.placed || row.outcome !== null)
         say('awaits-though-over', `order ${row.order_id} awaits a payment, though it was paid or is over`)
-      return row
+      return { ...row, awaits: event.data.depositId }
     case 'OrderCanceled':
       if (row.placed) say('canceled-though-paid', `order ${row.order_id} was canceled, though it was paid`)
       return end(row, 'canceled', say)
@@ -271,7 +279,7 @@ const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
  */
 export const orderRules: ReadModel = {
   name: 'audit-orders',
-  version: 1,
+  version: 2,
   tables: [ordersTable],
   takes: {
     types: new Set([
@@ -305,9 +313,7 @@ export const orderRules: ReadModel = {
     const orderId = orderIdOf(event)
     if (orderId === null) return
     const before = rows.get(ordersTable, [orderId]) ?? emptyOrder(orderId)
-    rows.put(
-      ordersTable,
-      after(before, event, (rule, problem) => violate(rows, event, rule, problem)),
-    )
+    const row = after(before, event, (rule, problem) => violate(rows, event, rule, problem))
+    rows.put(ordersTable, { ...row, last_position: event.position })
   },
 }

@@ -5,6 +5,7 @@ import { manualStream } from '../../../money/ledger/decide-manual.ts'
 import type { WalletAdjusted, WalletCredited } from '../../../money/ledger/events.ts'
 import type { ManualMovement, ManualMovementEvent } from '../../../money/ledger/manual-events.ts'
 import type { RecordedEvent } from '../../../platform/eventstore/event.ts'
+import { centsToMicros } from '../../../terms/money.ts'
 import { inDollars, violate } from './violation.ts'
 
 /** What a deposit is, and what of it the ledger has. */
@@ -14,7 +15,14 @@ type DepositRow = {
   customer_id: string | null
   /** As the ledger's credit of it must name it. */
   gateway: string
+  invoiced_micros: number
   credited_micros: number
+  /** What it said at last that its payments come to; null before that. */
+  settled_micros: number | null
+  /** When its invoice closes; null before there is one. */
+  closes_ms: number | null
+  state: 'open' | 'processing' | 'closed'
+  last_position: number
 }
 
 /** A payment that a deposit recorded, and how far it is. */
@@ -25,27 +33,38 @@ type PaymentRow = {
   /** The ledger has it; then the deposit says so. */
   credited: boolean
   marked: boolean
+  last_position: number
 }
 
 /** A payment at its gateway: credited in one ledger, once. */
 type CreditRow = { gateway: string; payment_id: string; deposit_id: string }
 
 /** A movement by hand as it was recorded. */
-type ManualRow = { stream: string; recorded: string; state: 'recorded' | 'moved' | 'applied' | 'withdrawn' }
+type ManualRow = {
+  stream: string
+  recorded: string
+  state: 'recorded' | 'moved' | 'applied' | 'withdrawn'
+  last_position: number
+}
 
-const depositsTable: Table<DepositRow> = {
+export const depositsTable: Table<DepositRow> = {
   name: 'audit_deposits',
   columns: {
     deposit_id: { type: 'text' },
     account_id: { type: 'text' },
     customer_id: { type: 'text', nullable: true },
     gateway: { type: 'text' },
+    invoiced_micros: { type: 'bigint' },
     credited_micros: { type: 'bigint' },
+    settled_micros: { type: 'bigint', nullable: true },
+    closes_ms: { type: 'bigint', nullable: true },
+    state: { type: 'text' },
+    last_position: { type: 'bigint' },
   },
   key: ['deposit_id'],
   indexes: [],
 }
-const paymentsTable: Table<PaymentRow> = {
+export const paymentsTable: Table<PaymentRow> = {
   name: 'audit_payments',
   columns: {
     deposit_id: { type: 'text' },
@@ -53,6 +72,7 @@ const paymentsTable: Table<PaymentRow> = {
     amount_micros: { type: 'bigint' },
     credited: { type: 'boolean' },
     marked: { type: 'boolean' },
+    last_position: { type: 'bigint' },
   },
   key: ['deposit_id', 'payment_id'],
   indexes: [],
@@ -63,9 +83,14 @@ const creditsTable: Table<CreditRow> = {
   key: ['gateway', 'payment_id'],
   indexes: [],
 }
-const manualTable: Table<ManualRow> = {
+export const manualTable: Table<ManualRow> = {
   name: 'audit_manual',
-  columns: { stream: { type: 'text' }, recorded: { type: 'text' }, state: { type: 'text' } },
+  columns: {
+    stream: { type: 'text' },
+    recorded: { type: 'text' },
+    state: { type: 'text' },
+    last_position: { type: 'bigint' },
+  },
   key: ['stream'],
   indexes: [],
 }
@@ -165,10 +190,10 @@ const checkCredit = (event: Known, credit: Credit, rows: Rows, say: Say): void =
       'credit-amount',
       `${inDollars(amountMicros)} is credited, but deposit ${depositId} received ${inDollars(payment.amount_micros)}`,
     )
-  rows.put(paymentsTable, { ...payment, credited: true })
+  rows.put(paymentsTable, { ...payment, credited: true, last_position: event.position })
 }
 
-const checkMoved = (movement: ManualMovement, rows: Rows, say: Say): void => {
+const checkMoved = (movement: ManualMovement, position: number, rows: Rows, say: Say): void => {
   const stream = manualStream(movement)
   const row = rows.get(manualTable, [stream])
   if (row === undefined || row.state === 'withdrawn') {
@@ -178,46 +203,69 @@ const checkMoved = (movement: ManualMovement, rows: Rows, say: Say): void => {
   if (row.recorded !== movementText(movement))
     say('movement-changed', `it moves ${movementText(movement)}, recorded was ${row.recorded}`)
   if (row.state !== 'recorded') say('movement-twice', `${movementText(movement)} was moved before`)
-  rows.put(manualTable, { ...row, state: 'moved' })
+  rows.put(manualTable, { ...row, state: 'moved', last_position: position })
 }
 
 const checkManual = (event: RecordedEvent<ManualMovementEvent>, rows: Rows, say: Say): void => {
-  const { stream } = event
+  const { stream, position: last_position } = event
   const row = rows.get(manualTable, [stream])
   switch (event.type) {
     case 'ManualMovementRecorded':
       if (manualStream(event.data) !== stream)
         say('movement-elsewhere', `the stream of this movement is ${manualStream(event.data)}`)
       if (row !== undefined && row.state !== 'withdrawn') say('recorded-twice', 'it was recorded before')
-      rows.put(manualTable, { stream, recorded: movementText(event.data), state: 'recorded' })
+      rows.put(manualTable, { stream, recorded: movementText(event.data), state: 'recorded', last_position })
       return
     case 'ManualMovementApplied':
       if (row?.state !== 'moved')
         say('applied-unmoved', 'it says that the ledger has the movement, which it has not')
-      if (row !== undefined) rows.put(manualTable, { ...row, state: 'applied' })
+      if (row !== undefined) rows.put(manualTable, { ...row, state: 'applied', last_position })
       return
     case 'ManualMovementWithdrawn':
       if (row?.state !== 'recorded') say('withdrawn-moved', 'it withdraws a movement that does not wait')
-      if (row !== undefined) rows.put(manualTable, { ...row, state: 'withdrawn' })
+      if (row !== undefined) rows.put(manualTable, { ...row, state: 'withdrawn', last_position })
       return
     default:
       event satisfies never
   }
 }
 
+/** What an event of a deposit says of where it stands. */
+const standing = (event: DepositEvent): Partial<DepositRow> => {
+  switch (event.type) {
+    case 'DepositInvoiceCreated':
+      return { closes_ms: Date.parse(event.data.expiresAt) }
+    case 'DepositProcessing':
+      return { state: 'processing' }
+    case 'DepositSettled':
+      return { state: 'closed', settled_micros: event.data.creditedMicros }
+    case 'DepositExpired':
+    case 'DepositFailed':
+      return { state: 'closed' }
+    default:
+      return {}
+  }
+}
+
 const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say): void => {
   const { depositId, accountId } = event.data
+  const { position: last_position } = event
   if (event.stream !== `deposit-${depositId}`) say('deposit-elsewhere', `it is about deposit ${depositId}`)
   const deposit = rows.get(depositsTable, [depositId])
   if (event.type === 'DepositOpened') {
     if (deposit !== undefined) say('deposit-twice', `deposit ${depositId} was opened before`)
-    const { customerId } = event.data
+    const { customerId, amountCents } = event.data
     rows.put(depositsTable, {
       deposit_id: depositId,
       account_id: accountId,
       customer_id: customerId,
       gateway: gatewayOf(event.data),
+      invoiced_micros: centsToMicros(amountCents),
       credited_micros: 0,
+      settled_micros: null,
+      closes_ms: null,
+      state: 'open',
+      last_position,
     })
     return
   }
@@ -232,7 +280,10 @@ const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say):
       'deposit-sum',
       `it says that ${inDollars(event.data.creditedMicros)} was credited, its payments come to ${inDollars(deposit.credited_micros)}`,
     )
-  if (event.type !== 'DepositPaymentReceived' && event.type !== 'DepositPaymentCredited') return
+  if (event.type !== 'DepositPaymentReceived' && event.type !== 'DepositPaymentCredited') {
+    rows.put(depositsTable, { ...deposit, ...standing(event), last_position })
+    return
+  }
   const { paymentId, amountMicros } = event.data
   const payment = rows.get(paymentsTable, [depositId, paymentId])
   if (event.type === 'DepositPaymentReceived') {
@@ -243,6 +294,7 @@ const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say):
       amount_micros: amountMicros,
       credited: false,
       marked: false,
+      last_position,
     })
     return
   }
@@ -251,8 +303,9 @@ const checkDeposit = (event: RecordedEvent<DepositEvent>, rows: Rows, say: Say):
   if (payment?.marked) say('marked-twice', `payment ${paymentId} was marked as credited before`)
   if (payment !== undefined && payment.amount_micros !== amountMicros)
     say('marked-amount', `${inDollars(payment.amount_micros)} was received, not ${inDollars(amountMicros)}`)
-  if (payment !== undefined) rows.put(paymentsTable, { ...payment, marked: true })
-  rows.put(depositsTable, { ...deposit, credited_micros: deposit.credited_micros + amountMicros })
+  if (payment !== undefined) rows.put(paymentsTable, { ...payment, marked: true, last_position })
+  const credited_micros = deposit.credited_micros + amountMicros
+  rows.put(depositsTable, { ...deposit, credited_micros, last_position })
 }
 
 const isManual = (event: Known): event is RecordedEvent<ManualMovementEvent> =>
@@ -271,7 +324,7 @@ const paymentIdOf = (event: RecordedEvent<DepositEvent>): string | null =>
  */
 export const reasonRules: ReadModel = {
   name: 'audit-reasons',
-  version: 1,
+  version: 2,
   tables: [depositsTable, paymentsTable, creditsTable, manualTable],
   takes: { types: new Set(), streams: new Set([ledgerPrefix, depositPrefix]) },
   reads: (recorded) => {
@@ -304,7 +357,7 @@ export const reasonRules: ReadModel = {
       const credit = creditIn(event)
       if (credit !== null) return checkCredit(event, credit, rows, say)
       const movement = movementIn(event)
-      if (movement !== null) checkMoved(movement, rows, say)
+      if (movement !== null) checkMoved(movement, event.position, rows, say)
       return
     }
     if (!event.stream.startsWith(depositPrefix)) return

@@ -1,9 +1,11 @@
 import type { ReadModel } from '../../../../projections/engine/read-model.ts'
 import { approvalRules } from './approvals.ts'
 import { authorityRules } from './authority.ts'
+import { batchRules } from './batches.ts'
 import { capRules } from './caps.ts'
 import { commitmentRules } from './commitments.ts'
 import { decidedRules } from './decided.ts'
+import { deliveryRules } from './deliveries.ts'
 import { goodsRules } from './goods.ts'
 import { marginRules } from './margins.ts'
 import { movementRules } from './movements.ts'
@@ -51,6 +53,8 @@ export const rules: readonly ReadModel[] = [
   periodRules,
   scrapeRules,
   scrapePriceRules,
+  batchRules,
+  deliveryRules,
   commitmentRules,
   priceRules,
   decidedRules,

@@ -23,9 +23,12 @@ type TryRow = {
   outcome: string | null
   /** What it is charged. */
   amount_micros: number
+  /** Its hold was captured or released. */
+  is_hold_over: boolean
+  last_position: number
 }
 
-const triesTable: Table<TryRow> = {
+export const triesTable: Table<TryRow> = {
   name: 'audit_scrapes',
   columns: {
     hold_id: { type: 'text' },
@@ -36,6 +39,8 @@ const triesTable: Table<TryRow> = {
     held: { type: 'boolean' },
     outcome: { type: 'text', nullable: true },
     amount_micros: { type: 'bigint' },
+    is_hold_over: { type: 'boolean' },
+    last_position: { type: 'bigint' },
   },
   key: ['hold_id'],
   indexes: [],
@@ -89,6 +94,8 @@ const start = (
     held: false,
     outcome: null,
     amount_micros: 0,
+    is_hold_over: false,
+    last_position: 0,
   }
 }
 
@@ -134,7 +141,7 @@ const moveHold = (
       'capture-without-result',
       `${row.outcome} comes to ${inDollars(row.amount_micros)}, but ${inDollars(dueMicros)} was charged`,
     )
-  return row
+  return { ...row, is_hold_over: true }
 }
 
 const after = (row: TryRow, event: Exclude<Known, { readonly type: 'ScrapeStarted' }>, say: Say): TryRow =>
@@ -148,7 +155,7 @@ const after = (row: TryRow, event: Exclude<Known, { readonly type: 'ScrapeStarte
  */
 export const scrapeRules: ReadModel = {
   name: 'audit-scrapes',
-  version: 1,
+  version: 2,
   tables: [triesTable],
   takes: { types: new Set(['ScrapeStarted', 'ScrapeFinished', 'FundsHeld', 'HoldCaptured', 'HoldReleased']) },
   reads: (event) =>
@@ -164,10 +171,10 @@ export const scrapeRules: ReadModel = {
     if (event.type === 'ScrapeStarted') {
       const formerId = formerOf(event)
       const former = formerId === null ? undefined : rows.get(triesTable, [formerId])
-      rows.put(triesTable, start(event.data, { before, former }, say))
+      rows.put(triesTable, { ...start(event.data, { before, former }, say), last_position: event.position })
       return
     }
     if (before === undefined) return say('hold-without-scrape', `no scrape was started for hold ${holdId}`)
-    rows.put(triesTable, after(before, event, say))
+    rows.put(triesTable, { ...after(before, event, say), last_position: event.position })
   },
 }

@@ -22,19 +22,42 @@ import { staleMs } from './priced-catalog.ts'
 import { violate } from './violation.ts'
 
 /** An order that pays a period, from its debit until its subscription names it. `paid`: JSON of `PaidOrder`. */
-type PeriodRow = { order_id: string; paid: string; fulfilled: boolean }
+type PeriodRow = {
+  order_id: string
+  paid: string
+  fulfilled: boolean
+  /** All of it came back. */
+  refunded: boolean
+  last_position: number
+}
 /** A subscription that is not over. `state`: JSON of its fold. */
-type SubscriptionRow = { subscription_id: string; state: string }
+type SubscriptionRow = {
+  subscription_id: string
+  state: string
+  period_ends_ms: number
+  last_position: number
+}
 
-const periodsTable: Table<PeriodRow> = {
+export const paidPeriodsTable: Table<PeriodRow> = {
   name: 'audit_paid_periods',
-  columns: { order_id: { type: 'text' }, paid: { type: 'text' }, fulfilled: { type: 'boolean' } },
+  columns: {
+    order_id: { type: 'text' },
+    paid: { type: 'text' },
+    fulfilled: { type: 'boolean' },
+    refunded: { type: 'boolean' },
+    last_position: { type: 'bigint' },
+  },
   key: ['order_id'],
   indexes: [],
 }
-const subscriptionsTable: Table<SubscriptionRow> = {
+export const subscriptionsTable: Table<SubscriptionRow> = {
   name: 'audit_subscriptions',
-  columns: { subscription_id: { type: 'text' }, state: { type: 'text' } },
+  columns: {
+    subscription_id: { type: 'text' },
+    state: { type: 'text' },
+    period_ends_ms: { type: 'bigint' },
+    last_position: { type: 'bigint' },
+  },
   key: ['subscription_id'],
   indexes: [],
 }
@@ -66,18 +89,32 @@ const follow = (event: Paying, rows: Rows): void => {
   if (event.type === 'WalletDebited') {
     const { order: details } = event.data
     const paid: PaidOrder = { details, planId: details.planId, proxyIds: [], fulfilledAt: null }
-    rows.put(periodsTable, { order_id: orderId, paid: JSON.stringify(paid), fulfilled: false })
+    rows.put(paidPeriodsTable, {
+      order_id: orderId,
+      paid: JSON.stringify(paid),
+      fulfilled: false,
+      refunded: false,
+      last_position: event.position,
+    })
     return
   }
-  const row = rows.get(periodsTable, [orderId])
+  const row = rows.get(paidPeriodsTable, [orderId])
   if (row === undefined) return
   if (event.type === 'OrderRefunded') {
-    if (event.data.complete && !row.fulfilled) rows.remove(periodsTable, [orderId])
+    if (!event.data.complete) return
+    // One that was fulfilled may still be named.
+    if (row.fulfilled) rows.put(paidPeriodsTable, { ...row, refunded: true })
+    else rows.remove(paidPeriodsTable, [orderId])
     return
   }
   const { proxyIds, fulfilledAt } = event.data
   const paid: PaidOrder = { ...JSON.parse(row.paid), proxyIds, fulfilledAt }
-  rows.put(periodsTable, { ...row, paid: JSON.stringify(paid), fulfilled: true })
+  rows.put(paidPeriodsTable, {
+    ...row,
+    paid: JSON.stringify(paid),
+    fulfilled: true,
+    last_position: event.position,
+  })
 }
 
 /** What a subscription could say at that time, as it decides it. */
@@ -88,7 +125,7 @@ const dueOf = (
 ): readonly SubscriptionEvent[] | string => {
   if (event.type === 'SubscriptionStarted' || event.type === 'SubscriptionRenewed') {
     const { orderId } = event.data
-    const row = rows.get(periodsTable, [orderId])
+    const row = rows.get(paidPeriodsTable, [orderId])
     if (row === undefined || !row.fulfilled) return `no order ${orderId} that was paid waits to be named`
     return decidePaid(state, JSON.parse(row.paid)) ?? []
   }
@@ -159,10 +196,10 @@ const check = (event: RecordedEvent<SubscriptionEvent>, rows: Rows): void => {
   if (at !== null && Math.abs(Date.parse(at) - Date.parse(event.metadata.recordedAt)) > staleMs)
     say(`it says ${at} and was recorded at ${event.metadata.recordedAt}`, 'subscription-time')
   if ('orderId' in event.data) {
-    const paid = rows.get(periodsTable, [event.data.orderId])
+    const paid = rows.get(paidPeriodsTable, [event.data.orderId])
     const problem = paid === undefined ? null : orderProblem(state, JSON.parse(paid.paid))
     if (problem !== null) say(problem, 'subscription-order')
-    rows.remove(periodsTable, [event.data.orderId])
+    rows.remove(paidPeriodsTable, [event.data.orderId])
   }
   if (state === null && event.type !== 'SubscriptionStarted') return
   const { type, data, revision, metadata } = event
@@ -172,7 +209,13 @@ const check = (event: RecordedEvent<SubscriptionEvent>, rows: Rows): void => {
     recordedAtMs: Date.parse(metadata.recordedAt),
   })
   if (next === null || next.ended) rows.remove(subscriptionsTable, [subscriptionId])
-  else rows.put(subscriptionsTable, { subscription_id: subscriptionId, state: JSON.stringify(next) })
+  else
+    rows.put(subscriptionsTable, {
+      subscription_id: subscriptionId,
+      state: JSON.stringify(next),
+      period_ends_ms: Date.parse(next.currentPeriodEnd),
+      last_position: event.position,
+    })
 }
 
 /**
@@ -182,7 +225,7 @@ const check = (event: RecordedEvent<SubscriptionEvent>, rows: Rows): void => {
 export const subscriptionRules: ReadModel = {
   name: 'audit-subscriptions',
   version: 1,
-  tables: [periodsTable, subscriptionsTable],
+  tables: [paidPeriodsTable, subscriptionsTable],
   takes: {
     types: new Set(['WalletDebited', 'OrderCompleted', 'OrderFulfilled', 'OrderRefunded']),
     streams: new Set([prefix]),
@@ -191,12 +234,12 @@ export const subscriptionRules: ReadModel = {
     if (isSubscription(event)) {
       const keys = [{ table: subscriptionsTable.name, key: [event.stream.slice(prefix.length)] }]
       return 'orderId' in event.data
-        ? [...keys, { table: periodsTable.name, key: [event.data.orderId] }]
+        ? [...keys, { table: paidPeriodsTable.name, key: [event.data.orderId] }]
         : keys
     }
     if (!isPaying(event)) return []
     const orderId = periodIn(event)
-    return orderId === null ? [] : [{ table: periodsTable.name, key: [orderId] }]
+    return orderId === null ? [] : [{ table: paidPeriodsTable.name, key: [orderId] }]
   },
   apply: (event, rows) => {
     if (isSubscription(event)) check(event, rows)

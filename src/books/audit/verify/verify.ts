@@ -13,6 +13,7 @@ import { createDerivation } from './derive.ts'
 import { createEventReader, readable } from './event-reader.ts'
 import { createFindings, type Finding, placeOf } from './finding.ts'
 import { checkGuards } from './guard-check.ts'
+import { checkOpenEnds } from './open-end-check.ts'
 import { createPeriodCheck } from './period-check.ts'
 import { createPoisons } from './poisons.ts'
 import { createRederivation, type GroupSummary, type Rederivation } from './rederive.ts'
@@ -185,6 +186,7 @@ export const verifyLog = async (deps: VerifyDeps, options: VerifyOptions): Promi
     const { streams } = await sequence.end(events)
     await kept.written()
     await readViolations(placesSession.client, schema, findings)
+    await checkOpenEnds(placesSession.client, schema, findings)
     const vault = [...(await checkVault(placesSession.client, schema, findings))]
     if (options.customerIdOf !== undefined)
       vault.push(await checkCustomers(placesSession.client, options.customerIdOf, findings))
