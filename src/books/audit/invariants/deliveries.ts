@@ -22,7 +22,7 @@ export const deliveryRules: ReadModel = {
   name: 'audit-deliveries',
   version: 1,
   tables: [deliveriesTable],
-  takes: { streams: new Set([deliveryPrefix]) },
+  takes: { types: new Set(), streams: new Set([deliveryPrefix]) },
   reads: (event) => (isDelivery(event) ? [{ table: deliveriesTable.name, key: [event.stream] }] : []),
   apply: (event, rows) => {
     if (!isDelivery(event)) return
