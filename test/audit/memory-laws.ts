@@ -1,0 +1,70 @@
+import type { Rows, Table } from '../../projections/engine/read-model.ts'
+import { rowProblem } from '../../projections/engine/row-problem.ts'
+import { keyOf, keyText, type Row } from '../../projections/engine/table-sql.ts'
+import { type ViolationRow, violationsTable } from '../../src/books/audit/invariants/violation.ts'
+import { laws } from '../../src/books/audit/laws.ts'
+import type { RecordedEvent } from '../../src/platform/eventstore/event.ts'
+
+const placeOf = ({ name }: Table, key: readonly (string | number)[]): string => `${name}\0${keyText(key)}`
+
+export type MemoryLaws = {
+  /** Holds one more event against the laws; what it breaks, by the first law, or null. */
+  take(event: RecordedEvent): ViolationRow | null
+  /** A mark to come back to. */
+  mark(): number
+  /** Forgets every event that was taken since a mark. */
+  back(mark: number): void
+}
+
+/** The laws over an event list in memory: thousands of changed logs a minute, each from the event that was changed on. */
+export const memoryLaws = (): MemoryLaws => {
+  const found = new Map<string, Row>()
+  let journal: { readonly text: string; readonly former: Row | undefined }[] = []
+  const set = (text: string, row: Row | undefined): void => {
+    journal.push({ text, former: found.get(text) })
+    if (row === undefined) found.delete(text)
+    else found.set(text, row)
+  }
+  const back = (mark: number): void => {
+    for (const { text, former } of journal.splice(mark).reverse())
+      if (former === undefined) found.delete(text)
+      else found.set(text, former)
+  }
+  let broken: ViolationRow | null = null
+  const put = (typed: Table<never>, row: object): void => {
+    const table = typed as unknown as Table
+    const problem = rowProblem(table, row as Row)
+    if (problem !== null) throw new Error(problem)
+    if (table.name === violationsTable.name) broken ??= row as ViolationRow
+    set(placeOf(table, keyOf(table, row as Row)), row as Row)
+  }
+  const rows = {
+    get: (table: Table, key: readonly (string | number)[]) => found.get(placeOf(table, key)),
+    insert: (table: Table<never>, row: object) => put(table, row),
+    put,
+    remove: (table: Table, key: readonly (string | number)[]) => set(placeOf(table, key), undefined),
+    add: put,
+    attempt: (part: () => void) => {
+      const since = journal.length
+      try {
+        part()
+        return null
+      } catch (error) {
+        back(since)
+        return error instanceof Error ? error.message : String(error)
+      }
+    },
+  } as unknown as Rows
+  return {
+    take: (event) => {
+      broken = null
+      laws.apply(event, rows)
+      return broken
+    },
+    mark: () => journal.length,
+    back: (mark) => {
+      back(mark)
+      journal = journal.slice(0, mark)
+    },
+  }
+}
