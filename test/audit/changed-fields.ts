@@ -33,14 +33,20 @@ const id = /^([a-z]+_)/
 const dayMs = 86_400_000
 
 /** Values of the same kind that could stand in the place of one. */
-const others = (value: unknown, same: readonly unknown[], ids: ReadonlyMap<string, Set<string>>): readonly unknown[] => {
+const others = (
+  value: unknown,
+  same: readonly unknown[],
+  ids: ReadonlyMap<string, Set<string>>,
+): readonly unknown[] => {
   const here = same.filter((one) => JSON.stringify(one) !== JSON.stringify(value)).slice(0, 3)
   if (Array.isArray(value)) return [value.slice(1), [...value, ...value.slice(-1)], ...here]
   if (typeof value === 'number') return [value + 1, value - 1, ...here]
   if (typeof value === 'boolean') return [!value, ...here]
   if (typeof value !== 'string') return here
   if (time.test(value))
-    return [-dayMs, dayMs].map((by) => new Date(Date.parse(value) + by).toISOString()).concat(here as string[])
+    return [-dayMs, dayMs]
+      .map((by) => new Date(Date.parse(value) + by).toISOString())
+      .concat(here as string[])
   const prefix = id.exec(value)?.[1]
   const known = prefix === undefined ? [] : [...(ids.get(prefix) ?? [])].filter((one) => one !== value)
   const digit = value.endsWith('0') ? '1' : '0'
@@ -56,6 +62,10 @@ export type Tried = {
   readonly found: { readonly rule: string; readonly itself: boolean } | null
 }
 
+/** `OrderPlaced.order.priceMicros`, or `OrderPlaced (removed)`: what is found or not. */
+export const nameOf = ({ type, field, change }: Pick<Tried, 'type' | 'field' | 'change'>): string =>
+  field === null ? `${type} (${change})` : `${type}.${field}`
+
 /** Positions and revisions as of a log that was written so: who adds or takes a row counts anew, too. */
 const counted = (events: readonly StoredEvent[]): readonly StoredEvent[] => {
   const revisions = new Map<string, number>()
@@ -68,12 +78,12 @@ const counted = (events: readonly StoredEvent[]): readonly StoredEvent[] => {
 
 /**
  * Tries every change of every field of every kind of event of a log without digests and seals, and tells what the laws say.
- * @param isWanted the kinds that are changed
  * @param most how many events of a kind are changed
+ * @param all whether a field goes on being changed once a law told of a change of it
  */
 export const tryChanges = (
   given: readonly StoredEvent[],
-  { isWanted, most }: { isWanted(type: string): boolean; readonly most: number },
+  { most, all }: { readonly most: number; readonly all: boolean },
 ): readonly Tried[] => {
   const log = counted(given)
   const reader = createEventReader()
@@ -99,6 +109,7 @@ export const tryChanges = (
   const state = memoryLaws()
   const tried: Tried[] = []
   const seen = new Map<string, number>()
+  const told = new Set<string>()
   const goOn = (rest: readonly RecordedEvent[]): ViolationRow | null => {
     const mark = state.mark()
     try {
@@ -115,16 +126,19 @@ export const tryChanges = (
     const { type } = event
     const times = seen.get(type) ?? 0
     seen.set(type, times + 1)
-    if (isWanted(type) && times < most) {
+    if (times < most) {
       const said = (
         field: string | null,
         change: Tried['change'],
-        rest: readonly RecordedEvent[],
+        rest: () => readonly RecordedEvent[],
         changedId: string = event.id,
       ): void => {
-        const broken = goOn(rest)
+        if (!all && told.has(nameOf({ type, field, change }))) return
+        const broken = goOn(rest())
         const found = broken && { rule: broken.rule, itself: broken.event_id === changedId }
-        tried.push({ type, field, change, found })
+        const one = { type, field, change, found }
+        if (found !== null) told.add(nameOf(one))
+        tried.push(one)
       }
       const after = events.slice(at + 1)
       const later = after.find((one) => one.type === type)
@@ -136,25 +150,25 @@ export const tryChanges = (
         const field = fieldOf(path)
         for (const other of others(value, values.get(`${type}.${field}`) ?? [], ids)) {
           const changed = valid(event, path, other)
-          if (changed !== null) said(field, 'changed', [changed, ...after])
+          if (changed !== null) said(field, 'changed', () => [changed, ...after])
         }
         const theirs = later && leavesOf(later.data).find((leaf) => fieldOf(leaf.path) === field)
         if (!later || !theirs || JSON.stringify(theirs.value) === JSON.stringify(value)) continue
         const [mine, yours] = [valid(event, path, theirs.value), valid(later, theirs.path, value)]
         if (mine && yours)
-          said(field, 'swapped', [mine, ...after.map((one) => (one === later ? yours : one))])
+          said(field, 'swapped', () => [mine, ...after.map((one) => (one === later ? yours : one))])
       }
       const recount = (list: readonly (RecordedEvent | StoredEvent)[]): readonly RecordedEvent[] =>
         counted(list as readonly StoredEvent[]).slice(at) as unknown as readonly RecordedEvent[]
       const before = events.slice(0, at)
       const twin = { ...event, id: '00000000-0000-7000-8000-000000000001' }
-      said(null, 'removed', recount([...before, ...after]))
-      said(null, 'doubled', recount([...before, event, twin, ...after]), twin.id)
-      said(null, 'moved', recount([...before, ...after, event]))
+      said(null, 'removed', () => recount([...before, ...after]))
+      said(null, 'doubled', () => recount([...before, event, twin, ...after]), twin.id)
+      said(null, 'moved', () => recount([...before, ...after, event]))
       const kind = event.stream.split('-')[0]
       const elsewhere = events.find((one) => one.stream !== event.stream && one.stream.split('-')[0] === kind)
       if (elsewhere)
-        said(null, 'moved', recount([...before, { ...event, stream: elsewhere.stream }, ...after]))
+        said(null, 'moved', () => recount([...before, { ...event, stream: elsewhere.stream }, ...after]))
     }
     const broken = state.take(event)
     if (broken !== null) throw new Error(`event ${event.position} breaks ${broken.rule}: ${broken.problem}`)

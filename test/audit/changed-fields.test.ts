@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { declaredKinds } from '../support/event-kinds.ts'
+import { nameOf, type Tried, tryChanges } from './changed-fields.ts'
+import { everyKind } from './world.ts'
+
+const soak = process.env.FAREBOX_SOAK === '1'
+
+/** About the log that they stand in: digests, seals and signatures are checked by tests of their own. */
+const ofTheLog = /^(?:LogSealed|SealKeyRotated|Period\w+)$/
+
+/** What docs/no-law.md lists, by the names of `nameOf`. */
+const listed = (): ReadonlySet<string> => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/no-law.md'), 'utf8')
+  const rows = page.split('\n').filter((line) => /^\| `[A-Z]\w+` \|/.test(line))
+  return new Set(
+    rows.flatMap((row) => {
+      const [, type = '', fields = '', why = ''] = row.split('|')
+      assert.ok(why.trim().length > 10, `a reason in words: ${row}`)
+      return fields
+        .trim()
+        .split(', ')
+        .map((field) => field.slice(1, -1))
+        .map((field) => `${type.trim().slice(1, -1)}${field.startsWith('(') ? ' ' : '.'}${field}`)
+    }),
+  )
+}
+
+const counted = (tried: readonly Tried[]): string => {
+  const found = tried.filter((one) => one.found !== null)
+  const itself = found.filter((one) => one.found?.itself).length
+  return `${tried.length} tried, ${found.length} found (${itself} at the changed event, ${found.length - itself} at one that contradicts it), ${tried.length - found.length} told by no law`
+}
+
+/** What a soak keeps and prints at its end. */
+const print = (line: string): boolean => process.stdout.write(`# ${line}\n`)
+
+test('each field of each kind of event of a log without seals is held by a law, or listed with the reason', async (t) => {
+  const tried = tryChanges(await everyKind(), { most: 3, all: soak })
+  const kinds = new Set(tried.map(({ type }) => type))
+  assert.deepEqual(
+    [...declaredKinds()].filter((kind) => !kinds.has(kind) && !ofTheLog.test(kind)),
+    [],
+    'every kind is changed',
+  )
+  const credited = tried.filter(({ type, field }) => type === 'WalletCredited' && field === 'amountMicros')
+  assert.ok(credited.length > 0 && credited.every(({ found }) => found?.itself), 'it names the changed event')
+  const outside = listed()
+  const silent = new Set(
+    [...Map.groupBy(tried, nameOf)].flatMap(([name, all]) =>
+      all.every(({ found }) => found === null) ? [name] : [],
+    ),
+  )
+  assert.deepEqual(
+    [...silent].filter((name) => !outside.has(name)),
+    [],
+    'no law tells of a change: write a law, or say why not in docs/no-law.md',
+  )
+  // A law that is new tells more: the list is made shorter, then.
+  const told = [...outside].filter((name) => !silent.has(name))
+  t.diagnostic(`listed, and found after all: ${told.join(', ') || 'none'}`)
+  if (!soak) return
+  for (const [change, all] of Map.groupBy(tried, (one) => one.change))
+    print(`fields of unsealed events, ${change}: ${counted(all)}`)
+  for (const [type, all] of Map.groupBy(tried, ({ type }) => type))
+    print(`fields of ${type}: ${counted(all)}`)
+  assert.deepEqual(told, [], 'listed in docs/no-law.md, and a law tells of it')
+})
