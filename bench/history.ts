@@ -171,7 +171,7 @@ const createShop = (): Shop => {
           orderId: null,
           family: null,
         },
-        ...{ amountMicros: openingMicros, receivableMicros: 0, availableAfterMicros: openingMicros },
+        ...{ amountMicros: openingMicros, debtChangeMicros: 0, availableAfterMicros: openingMicros },
       },
     }
     const place = { productId: 'isp-static', country: 'USA' }

@@ -184,6 +184,7 @@ const moreFacts: Readonly<Record<string, readonly string[]>> = {
   'money/ledger': [
     'adjustment-reason',
     'books',
+    'debt-change',
     'decision',
     'movements',
     'purse',

@@ -9,7 +9,7 @@ const manual = (log: Log): StoredEvent => log.first('WalletCredited', ({ source 
 /** One more credit at the end of a ledger, whose figures fit. */
 const more = (log: Log, event: StoredEvent, data: Facts): Deed => {
   const before = dataOf(log.last(event.stream)).availableAfterMicros
-  const facts = { ...dataOf(event), ...data, receivableMicros: 0 }
+  const facts = { ...dataOf(event), ...data, debtChangeMicros: 0 }
   return { add: event, data: { ...facts, availableAfterMicros: before + facts.amountMicros } }
 }
 

@@ -33,7 +33,7 @@ export const legsOf = (
     )
     if (!counts) return []
     const debitMicros = Object.entries(debit).reduce(
-      (sum, [field, times]) => sum + BigInt(times as number) * BigInt(at(facts, field)),
+      (sum, [field, times]) => sum + BigInt(times as number) * BigInt(at(facts, field) ?? 0),
       0n,
     )
     if (debitMicros === 0n) return []

@@ -22,7 +22,7 @@ import { readSecondly } from './second-reader.ts'
 const isShortChargeback = ({ type, data }: LedgerEvent): boolean =>
   (type === 'WalletAdjusted' || type === 'CustomerAdjusted') &&
   data.reason === 'chargeback' &&
-  data.receivableMicros > 0
+  (data.debtChangeMicros ?? 0) > 0
 
 /** Whether money of every kind moves in the books, and chargebacks leave a debt on both sides. */
 const holdEveryKind = (given: readonly Owner[]): boolean => {

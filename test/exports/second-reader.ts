@@ -18,6 +18,12 @@ export type SecondReading = {
 // biome-ignore lint/suspicious/noExplicitAny: facts of many shapes, read by their documented names
 type Facts = any
 
+/** What an event adds to a debt, whichever of the two fields says it. `paid`: the old one is what was paid of the debt. */
+const debtOf = (facts: Facts, paid: boolean): number =>
+  'debtChangeMicros' in facts ? facts.debtChangeMicros : facts.receivableMicros * (paid ? -1 : 1)
+const walletDebtOf = (facts: Facts): number =>
+  'walletDebtChangeMicros' in facts ? facts.walletDebtChangeMicros : -facts.walletReceivableMicros
+
 type Books = (book: string, account: string, debitMicros: number) => void
 
 /** The service's book, flow by flow. */
@@ -30,14 +36,14 @@ const bookOfService = (type: string, facts: Facts, owner: string, book: Books): 
     case 'WalletCredited':
       if (facts.source === 'refund') post(`revenue:orders:${facts.family}`, facts.amountMicros)
       else post(`assets:gateway:${facts.gateway}`, facts.amountMicros)
-      post(wallet, facts.receivableMicros - facts.amountMicros)
-      post(debt, -facts.receivableMicros)
+      post(wallet, -debtOf(facts, true) - facts.amountMicros)
+      post(debt, debtOf(facts, true))
       return
     case 'WalletAdjusted':
       if (facts.reason === 'chargeback') post(`assets:gateway:${facts.gateway}`, facts.amountMicros)
       else post(`expenses:adjustments:${facts.reason}`, facts.amountMicros)
-      post(debt, facts.receivableMicros)
-      post(wallet, -(facts.amountMicros + facts.receivableMicros))
+      post(debt, debtOf(facts, false))
+      post(wallet, -(facts.amountMicros + debtOf(facts, false)))
       return
     case 'WalletDebited':
       post(wallet, facts.amountMicros)
@@ -61,8 +67,8 @@ const bookOfService = (type: string, facts: Facts, owner: string, book: Books): 
       return
     case 'CustomerRefunded':
       post(`revenue:orders:${facts.family}`, facts.costMicros)
-      post(wallet, facts.walletReceivableMicros - facts.costMicros)
-      post(debt, -facts.walletReceivableMicros)
+      post(wallet, -walletDebtOf(facts) - facts.costMicros)
+      post(debt, walletDebtOf(facts))
       return
     case 'CustomerCredited':
     case 'CustomerAdjusted':
@@ -79,17 +85,17 @@ const bookOfReseller = (type: string, facts: Facts, owner: string, book: Books):
   const owed = `assets:receivable:customer:${facts.customerId}`
   switch (type) {
     case 'WalletCredited': {
-      const arrived = facts.amountMicros - facts.receivableMicros
+      const arrived = facts.amountMicros + debtOf(facts, true)
       post('assets:service-wallet', arrived)
-      post('liabilities:service-debt', facts.receivableMicros)
+      post('liabilities:service-debt', -debtOf(facts, true))
       if (facts.source === 'refund') post('expenses:own-use', -facts.amountMicros)
       else post('equity:funding', -facts.amountMicros)
       return
     }
     case 'WalletAdjusted': {
-      const moved = facts.amountMicros + facts.receivableMicros
+      const moved = facts.amountMicros + debtOf(facts, false)
       post('assets:service-wallet', moved)
-      post('liabilities:service-debt', -facts.receivableMicros)
+      post('liabilities:service-debt', -debtOf(facts, false))
       if (facts.reason === 'chargeback') post('equity:funding', -facts.amountMicros)
       else post(`revenue:adjustments:${facts.reason}`, -facts.amountMicros)
       return
@@ -104,8 +110,8 @@ const bookOfReseller = (type: string, facts: Facts, owner: string, book: Books):
       return
     case 'CustomerCredited':
       post(`assets:gateway:${facts.gateway}`, facts.amountMicros)
-      post(credit, facts.receivableMicros - facts.amountMicros)
-      post(owed, -facts.receivableMicros)
+      post(credit, -debtOf(facts, true) - facts.amountMicros)
+      post(owed, debtOf(facts, true))
       return
     case 'CustomerCharged':
       post(credit, facts.amountMicros)
@@ -115,19 +121,19 @@ const bookOfReseller = (type: string, facts: Facts, owner: string, book: Books):
       return
     case 'CustomerRefunded':
       post('revenue:sales', facts.amountMicros)
-      post(credit, facts.receivableMicros - facts.amountMicros)
-      post(owed, -facts.receivableMicros)
-      post('assets:service-wallet', facts.costMicros - facts.walletReceivableMicros)
+      post(credit, -debtOf(facts, true) - facts.amountMicros)
+      post(owed, debtOf(facts, true))
+      post('assets:service-wallet', facts.costMicros + walletDebtOf(facts))
       post('expenses:cost-of-sales', -facts.costMicros)
-      post('liabilities:service-debt', facts.walletReceivableMicros)
+      post('liabilities:service-debt', -walletDebtOf(facts))
       return
     case 'CustomerAdjusted': {
-      const { reason, gateway, amountMicros, receivableMicros } = facts
+      const { reason, gateway, amountMicros } = facts
       if (reason === 'payment') post('assets:gateway:manual', amountMicros)
       else if (reason === 'chargeback') post(`assets:gateway:${gateway}`, amountMicros)
       else post(`expenses:adjustments:${reason}`, amountMicros)
-      post(owed, receivableMicros)
-      post(credit, -(amountMicros + receivableMicros))
+      post(owed, debtOf(facts, false))
+      post(credit, -(amountMicros + debtOf(facts, false)))
       return
     }
     default:

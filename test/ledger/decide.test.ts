@@ -121,7 +121,7 @@ test('a chargeback takes what is there, the rest becomes a debt, and the next cr
   )
   const paid = eventOf(decideCredit(owing, deposit('pi_2', 2_500_000)))
   assert.ok(paid.type === 'WalletCredited')
-  assert.deepEqual([paid.data.receivableMicros, paid.data.availableAfterMicros], [2_000_000, 500_000])
+  assert.deepEqual([paid.data.debtChangeMicros, paid.data.availableAfterMicros], [-2_000_000, 500_000])
 })
 
 test('an adjustment upwards pays the debt first too', () => {

@@ -225,8 +225,10 @@ How to read it:
   \`{owner}\` is the account that the ledger is of, \`{field}\` a field of the event. The legs of the book \`reseller\` count
   only where the account's \`AccountCreated\` says \`reseller\`; that book is named \`reseller:{owner}\`. Every entry sums to
   zero in each book.
-- \`receivableMicros\` of \`…Credited\` and \`…Refunded\` is the part that **paid** a debt (above zero lowers it); of \`…Adjusted\` it
-  is the **change** of the debt (above zero raises it). The tables of the books have the sign of each.
+- \`debtChangeMicros\` and \`walletDebtChangeMicros\` are what is **added** to a debt, in every event: below zero where one is paid. Events
+  from before 0.2.0 have \`receivableMicros\` in their place, and \`walletReceivableMicros\`: what was **paid** of a debt in \`…Credited\` and
+  \`…Refunded\`, what was **added** to it in \`…Adjusted\`. An event has one of the two, never both; in the tables of the books a
+  field that is absent counts as 0.
 `
 
 /** docs/events.md */

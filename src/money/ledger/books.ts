@@ -10,7 +10,7 @@ export type BookedLeg = {
   readonly book: 'service' | 'reseller'
   /** `{field}` stands for the event's field, `{owner}` for the account that the ledger is of. */
   readonly account: string
-  /** The debit is the sum of these fields, each times its number; below zero it is a credit, and 0 is no leg. */
+  /** The debit is the sum of these fields, each times its number, an absent one 0; below zero it is a credit, 0 is no leg. */
   readonly debit: Readonly<Record<string, 1 | -1>>
   /** Only where these fields have one of these values. */
   readonly when?: Readonly<Record<string, readonly string[]>>
@@ -52,20 +52,20 @@ export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
   WalletCredited: [
     service(gateway, amount, arrived),
     service('revenue:orders:{family}', amount, refund),
-    service(wallet, { amountMicros: -1, receivableMicros: 1 }),
-    service(debt, { receivableMicros: -1 }),
-    reseller(mirror, { amountMicros: 1, receivableMicros: -1 }),
-    reseller(serviceDebt, { receivableMicros: 1 }),
+    service(wallet, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: 1 }),
+    service(debt, { debtChangeMicros: 1, receivableMicros: -1 }),
+    reseller(mirror, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: -1 }),
+    reseller(serviceDebt, { debtChangeMicros: -1, receivableMicros: 1 }),
     reseller(funding, minusAmount, arrived),
     reseller(ownUse, minusAmount, refund),
   ],
   WalletAdjusted: [
     service(gateway, amount, chargeback),
     service(adjustments, amount, byHand),
-    service(wallet, { amountMicros: -1, receivableMicros: -1 }),
-    service(debt, { receivableMicros: 1 }),
-    reseller(mirror, { amountMicros: 1, receivableMicros: 1 }),
-    reseller(serviceDebt, { receivableMicros: -1 }),
+    service(wallet, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
+    service(debt, { debtChangeMicros: 1, receivableMicros: 1 }),
+    reseller(mirror, { amountMicros: 1, debtChangeMicros: 1, receivableMicros: 1 }),
+    reseller(serviceDebt, { debtChangeMicros: -1, receivableMicros: -1 }),
     reseller(funding, minusAmount, chargeback),
     reseller(given, minusAmount, byHand),
   ],
@@ -85,8 +85,8 @@ export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
   HoldReleased: [service(holds, amount), service(wallet, minusAmount)],
   CustomerCredited: [
     reseller(gateway, amount),
-    reseller(credit, { amountMicros: -1, receivableMicros: 1 }),
-    reseller(customerDebt, { receivableMicros: -1 }),
+    reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: 1 }),
+    reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: -1 }),
   ],
   CustomerCharged: [
     service(wallet, cost),
@@ -98,21 +98,21 @@ export const bookedLegs: Readonly<Record<Booked, readonly BookedLeg[]>> = {
   ],
   CustomerRefunded: [
     service('revenue:orders:{family}', cost),
-    service(wallet, { costMicros: -1, walletReceivableMicros: 1 }),
-    service(debt, { walletReceivableMicros: -1 }),
+    service(wallet, { costMicros: -1, walletDebtChangeMicros: -1, walletReceivableMicros: 1 }),
+    service(debt, { walletDebtChangeMicros: 1, walletReceivableMicros: -1 }),
     reseller(sales, amount),
-    reseller(credit, { amountMicros: -1, receivableMicros: 1 }),
-    reseller(customerDebt, { receivableMicros: -1 }),
-    reseller(mirror, { costMicros: 1, walletReceivableMicros: -1 }),
-    reseller(serviceDebt, { walletReceivableMicros: 1 }),
+    reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: 1 }),
+    reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: -1 }),
+    reseller(mirror, { costMicros: 1, walletDebtChangeMicros: 1, walletReceivableMicros: -1 }),
+    reseller(serviceDebt, { walletDebtChangeMicros: -1, walletReceivableMicros: 1 }),
     reseller(costOfSales, minusCost),
   ],
   CustomerAdjusted: [
     reseller('assets:gateway:manual', amount, { reason: ['payment'] }),
     reseller(gateway, amount, chargeback),
     reseller(adjustments, amount, byHand),
-    reseller(credit, { amountMicros: -1, receivableMicros: -1 }),
-    reseller(customerDebt, { receivableMicros: 1 }),
+    reseller(credit, { amountMicros: -1, debtChangeMicros: -1, receivableMicros: -1 }),
+    reseller(customerDebt, { debtChangeMicros: 1, receivableMicros: 1 }),
   ],
   StatementLineBooked: [
     service(gateway, { feeMicros: -1, payoutMicros: -1 }),

@@ -2,6 +2,7 @@ import { type EventOf, fact } from '../../platform/eventstore/fact.ts'
 import { anyId, id, micros, oneOf, orAbsent, orNull, text } from '../../terms/fields.ts'
 import { wholeOrder } from '../../terms/order-fields.ts'
 import { customerAdjustmentReasons } from './adjustment-reason.ts'
+import { debtFields, walletDebtFields } from './debt-change.ts'
 
 /**
  * The money events of a reseller's customers. They stand on the reseller's own `ledger-{account}` stream, so that its
@@ -17,10 +18,7 @@ const after = {
     "the reseller's wallet less its open holds right after the event: an auditor checks it",
   ),
 }
-const repaid = micros(
-  '0 or more',
-  "the part of the amount that paid the customer's debt to the reseller; above zero lowers the debt",
-)
+const debt = "the customer's debt to the reseller"
 
 export const customerCredited = fact('CustomerCredited', {
   stream,
@@ -33,7 +31,7 @@ export const customerCredited = fact('CustomerCredited', {
     gateway: text("the reference of the reseller's credentials, `crd_…`"),
     depositId: id('dep', 'the deposit that the payment is of'),
     amountMicros: micros('above 0', 'what the customer paid'),
-    receivableMicros: repaid,
+    ...debtFields(debt, 'paid'),
     ...after,
   },
 })
@@ -62,12 +60,9 @@ export const customerRefunded = fact('CustomerRefunded', {
     orderId: id('ord', 'the order'),
     family: text('whose revenue the service gives back'),
     amountMicros: micros('0 or more', "what came back to the customer's credit, its debt included"),
-    receivableMicros: repaid,
+    ...debtFields(debt, 'paid'),
     costMicros: micros('0 or more', "what came back to the reseller's wallet, its debt included"),
-    walletReceivableMicros: micros(
-      '0 or more',
-      "the part of the cost that paid the reseller's own debt at the service; above zero lowers the debt",
-    ),
+    ...walletDebtFields,
     ...after,
   },
 })
@@ -88,10 +83,7 @@ export const customerAdjusted = fact('CustomerAdjusted', {
       ),
     ),
     amountMicros: micros('either sign', 'above zero raises the credit, below lowers it'),
-    receivableMicros: micros(
-      'either sign',
-      'above zero: what the credit was short of at a chargeback, added to the debt; below: what an upward one paid of it',
-    ),
+    ...debtFields(debt, 'change'),
     ...after,
   },
 })

@@ -7,6 +7,7 @@ import type {
   CustomerCredited,
   CustomerRefunded,
 } from './customer-events.ts'
+import type { DebtFields } from './debt-change.ts'
 import {
   type AlreadyApplied,
   type AlreadyDebited,
@@ -33,15 +34,15 @@ export type CustomerCreditInsufficient = {
 
 export type CustomerCreditInput = Omit<
   CustomerCredited['data'],
-  'receivableMicros' | 'creditAfterMicros' | 'availableAfterMicros'
+  DebtFields | 'creditAfterMicros' | 'availableAfterMicros'
 >
 export type CustomerAdjustmentInput = Omit<
   CustomerAdjusted['data'],
-  'receivableMicros' | 'creditAfterMicros' | 'availableAfterMicros'
+  DebtFields | 'creditAfterMicros' | 'availableAfterMicros'
 >
 export type CustomerRefundInput = Omit<
   CustomerRefunded['data'],
-  'receivableMicros' | 'walletReceivableMicros' | 'creditAfterMicros' | 'availableAfterMicros'
+  DebtFields | 'creditAfterMicros' | 'availableAfterMicros'
 >
 
 const notNegative = (amountMicros: number): number => {
@@ -57,11 +58,11 @@ export const decideCustomerCredit = (
   const before = landedBefore(state, movementKey.customerCredit(input))
   if (before) return before
   const purse = customerPurse(state, input.customerId)
-  const { receivableMicros, afterMicros } = credit(purse, positive(input.amountMicros))
+  const { debtChangeMicros, afterMicros } = credit(purse, positive(input.amountMicros))
   const { availableMicros: availableAfterMicros } = state
   return moves({
     type: 'CustomerCredited',
-    data: { ...input, receivableMicros, creditAfterMicros: afterMicros, availableAfterMicros },
+    data: { ...input, debtChangeMicros, creditAfterMicros: afterMicros, availableAfterMicros },
   })
 }
 
@@ -79,11 +80,11 @@ export const decideCustomerAdjustment = (
   const size = positive(Math.abs(input.amountMicros))
   const adjusted = adjust(purse, input)
   if (!adjusted) return refused(insufficientBalance(purse.availableMicros, size))
-  const { receivableMicros, afterMicros } = adjusted
+  const { debtChangeMicros, afterMicros } = adjusted
   const { availableMicros: availableAfterMicros } = state
   return moves({
     type: 'CustomerAdjusted',
-    data: { ...input, receivableMicros, creditAfterMicros: afterMicros, availableAfterMicros },
+    data: { ...input, debtChangeMicros, creditAfterMicros: afterMicros, availableAfterMicros },
   })
 }
 
@@ -151,8 +152,8 @@ export const decideCustomerRefund = (
     type: 'CustomerRefunded',
     data: {
       ...input,
-      receivableMicros: customer.receivableMicros,
-      walletReceivableMicros: wallet.receivableMicros,
+      debtChangeMicros: customer.debtChangeMicros,
+      walletDebtChangeMicros: wallet.debtChangeMicros,
       creditAfterMicros: customer.afterMicros,
       availableAfterMicros: wallet.afterMicros,
     },

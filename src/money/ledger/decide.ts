@@ -1,6 +1,7 @@
 import { type Refused, refused } from '../../platform/eventstore/decision.ts'
 import { assertSafe, centsToMicros, microsToCentsFloor } from '../../terms/money.ts'
 import type { OrderDetails } from '../../terms/order-details.ts'
+import type { DebtFields } from './debt-change.ts'
 import { type LedgerDecision, moves } from './decision.ts'
 import type { WalletAdjusted, WalletCredited, WalletDebited } from './events.ts'
 import { type Movement, movementKey, recallMovement } from './movements.ts'
@@ -27,8 +28,8 @@ export type SpendCapReached = {
 export type AlreadyDebited = { readonly code: 'already_debited' } & Movement
 export type DebitRefusal = AlreadyDebited | SpendCapReached | InsufficientBalance
 
-export type CreditInput = Omit<WalletCredited['data'], 'receivableMicros' | 'availableAfterMicros'>
-export type AdjustmentInput = Omit<WalletAdjusted['data'], 'receivableMicros' | 'availableAfterMicros'>
+export type CreditInput = Omit<WalletCredited['data'], DebtFields | 'availableAfterMicros'>
+export type AdjustmentInput = Omit<WalletAdjusted['data'], DebtFields | 'availableAfterMicros'>
 
 export const positive = (amountMicros: number): number => {
   if (assertSafe(amountMicros, 'an amount') <= 0)
@@ -65,10 +66,10 @@ export const decideCredit = (
 ): LedgerDecision<WalletCredited, AlreadyApplied> => {
   const before = landedBefore(state, movementKey.credit(input))
   if (before) return before
-  const { receivableMicros, afterMicros } = credit(state, positive(input.amountMicros))
+  const { debtChangeMicros, afterMicros } = credit(state, positive(input.amountMicros))
   return moves({
     type: 'WalletCredited',
-    data: { ...input, receivableMicros, availableAfterMicros: afterMicros },
+    data: { ...input, debtChangeMicros, availableAfterMicros: afterMicros },
   })
 }
 
@@ -85,10 +86,10 @@ export const decideAdjustment = (
   const size = positive(Math.abs(input.amountMicros))
   const adjusted = adjust(state, input)
   if (!adjusted) return refused(insufficientBalance(state.availableMicros, size))
-  const { receivableMicros, afterMicros } = adjusted
+  const { debtChangeMicros, afterMicros } = adjusted
   return moves({
     type: 'WalletAdjusted',
-    data: { ...input, receivableMicros, availableAfterMicros: afterMicros },
+    data: { ...input, debtChangeMicros, availableAfterMicros: afterMicros },
   })
 }
 

@@ -3,6 +3,7 @@ import { id, micros, oneOf, orAbsent, orNull, type ShapeValue, text } from '../.
 import { wholeOrder } from '../../terms/order-fields.ts'
 import { adjustmentReasons } from './adjustment-reason.ts'
 import { customerFacts } from './customer-events.ts'
+import { debtFields } from './debt-change.ts'
 
 /** The money events of a `ledger-{account}` stream. */
 const stream = 'ledger-{account}'
@@ -29,10 +30,7 @@ export const walletCredited = fact('WalletCredited', {
     orderId: orNull(id('ord', 'the order that a refund is of; null for other sources')),
     family: orNull(text('the family whose revenue a refund takes back; null for other sources')),
     amountMicros: micros('above 0', 'what arrived, the paid part of a debt included'),
-    receivableMicros: micros(
-      '0 or more',
-      "the part of the amount that paid the account's debt; above zero lowers the debt",
-    ),
+    ...debtFields("the account's debt", 'paid'),
     ...after,
   },
 })
@@ -52,10 +50,7 @@ export const walletAdjusted = fact('WalletAdjusted', {
       ),
     ),
     amountMicros: micros('either sign', 'above zero raises the wallet, below lowers it'),
-    receivableMicros: micros(
-      'either sign',
-      'above zero: what the wallet was short of at a chargeback, added to the debt; below: what an upward one paid of it',
-    ),
+    ...debtFields("the account's debt", 'change'),
     ...after,
   },
 })

@@ -1,4 +1,5 @@
 import type { CustomerEvent } from './customer-events.ts'
+import { debtChangeOfAdjustment, debtChangeOfCredit, walletDebtChangeOf } from './debt-change.ts'
 import type { LedgerEvent } from './events.ts'
 import type { Purse } from './purse.ts'
 
@@ -6,16 +7,14 @@ import type { Purse } from './purse.ts'
 export const movementOf = (event: LedgerEvent): Purse & { readonly heldMicros: number } => {
   switch (event.type) {
     case 'WalletCredited': {
-      const { amountMicros, receivableMicros } = event.data
-      return {
-        availableMicros: amountMicros - receivableMicros,
-        heldMicros: 0,
-        receivableMicros: -receivableMicros,
-      }
+      const receivableMicros = debtChangeOfCredit(event.data)
+      const availableMicros = event.data.amountMicros + receivableMicros
+      return { availableMicros, heldMicros: 0, receivableMicros }
     }
     case 'WalletAdjusted': {
-      const { amountMicros, receivableMicros } = event.data
-      return { availableMicros: amountMicros + receivableMicros, heldMicros: 0, receivableMicros }
+      const receivableMicros = debtChangeOfAdjustment(event.data)
+      const availableMicros = event.data.amountMicros + receivableMicros
+      return { availableMicros, heldMicros: 0, receivableMicros }
     }
     case 'WalletDebited':
       return { availableMicros: -event.data.amountMicros, heldMicros: 0, receivableMicros: 0 }
@@ -32,12 +31,9 @@ export const movementOf = (event: LedgerEvent): Purse & { readonly heldMicros: n
     case 'CustomerCharged':
       return { availableMicros: 0 - event.data.costMicros, heldMicros: 0, receivableMicros: 0 }
     case 'CustomerRefunded': {
-      const { costMicros, walletReceivableMicros } = event.data
-      return {
-        availableMicros: costMicros - walletReceivableMicros,
-        heldMicros: 0,
-        receivableMicros: 0 - walletReceivableMicros,
-      }
+      const receivableMicros = walletDebtChangeOf(event.data)
+      const availableMicros = event.data.costMicros + receivableMicros
+      return { availableMicros, heldMicros: 0, receivableMicros }
     }
     case 'CustomerCredited':
     case 'CustomerAdjusted':
@@ -55,13 +51,13 @@ export const customerMovementOf = (event: CustomerEvent): Purse => {
   switch (event.type) {
     case 'CustomerCredited':
     case 'CustomerRefunded': {
-      const { receivableMicros } = event.data
-      return { availableMicros: amountMicros - receivableMicros, receivableMicros: 0 - receivableMicros }
+      const receivableMicros = debtChangeOfCredit(event.data)
+      return { availableMicros: amountMicros + receivableMicros, receivableMicros }
     }
     case 'CustomerCharged':
       return { availableMicros: 0 - amountMicros, receivableMicros: 0 }
     case 'CustomerAdjusted': {
-      const { receivableMicros } = event.data
+      const receivableMicros = debtChangeOfAdjustment(event.data)
       return { availableMicros: amountMicros + receivableMicros, receivableMicros }
     }
     default: {

@@ -10,13 +10,16 @@ export type Purse = {
 
 export const emptyPurse: Purse = { availableMicros: 0, receivableMicros: 0 }
 
-/** Puts money in. A debt is paid from it first: `receivableMicros` is that part. */
-export const credit = (
-  purse: Purse,
-  amountMicros: number,
-): { readonly receivableMicros: number; readonly afterMicros: number } => {
-  const receivableMicros = Math.min(purse.receivableMicros, amountMicros)
-  return { receivableMicros, afterMicros: purse.availableMicros + amountMicros - receivableMicros }
+/** What a movement does to a purse. `debtChangeMicros` is added to the debt: below zero where a debt is paid. */
+type Moved = { readonly debtChangeMicros: number; readonly afterMicros: number }
+
+/** Puts money in. A debt is paid from it first. */
+export const credit = (purse: Purse, amountMicros: number): Moved => {
+  const paidMicros = Math.min(purse.receivableMicros, amountMicros)
+  return {
+    debtChangeMicros: 0 - paidMicros,
+    afterMicros: purse.availableMicros + amountMicros - paidMicros,
+  }
 }
 
 /** Takes money out; null when there is less. */
@@ -26,17 +29,13 @@ export const take = (purse: Purse, amountMicros: number): { readonly afterMicros
 /**
  * Moves a signed amount. Up, it pays a debt first. Down, a chargeback has happened whether or not the money is there, so
  * what is missing becomes a debt; null for any other reason when there is less.
- * @returns `receivableMicros` is added to the debt, so it is negative where a debt is paid
  */
 export const adjust = (
   purse: Purse,
   { amountMicros, reason }: { readonly amountMicros: number; readonly reason: string },
-): { readonly receivableMicros: number; readonly afterMicros: number } | null => {
-  if (amountMicros > 0) {
-    const { receivableMicros, afterMicros } = credit(purse, amountMicros)
-    return { receivableMicros: 0 - receivableMicros, afterMicros }
-  }
+): Moved | null => {
+  if (amountMicros > 0) return credit(purse, amountMicros)
   const missing = Math.max(0 - amountMicros - purse.availableMicros, 0)
   if (missing > 0 && reason !== 'chargeback') return null
-  return { receivableMicros: missing, afterMicros: purse.availableMicros + amountMicros + missing }
+  return { debtChangeMicros: missing, afterMicros: purse.availableMicros + amountMicros + missing }
 }

@@ -137,12 +137,18 @@ const movementIn = (event: Known): ManualMovement | null => {
       return source === 'manual' ? { kind: 'credit', accountId, reference, amountMicros } : null
     }
     case 'WalletAdjusted': {
-      const { receivableMicros: _, availableAfterMicros: _after, ...adjustment } = event.data
+      const {
+        debtChangeMicros: _,
+        receivableMicros: _old,
+        availableAfterMicros: _after,
+        ...adjustment
+      } = event.data
       return { kind: 'adjustment', accountId, ...adjustment }
     }
     case 'CustomerAdjusted': {
       const {
-        receivableMicros: _,
+        debtChangeMicros: _,
+        receivableMicros: _old,
         creditAfterMicros: _credit,
         availableAfterMicros: _after,
         ...adjustment
