@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import { sealKeyOf } from '../../src/books/audit/seal-key.ts'
 import { sealerLock } from '../../src/books/audit/sealing.ts'
 import { tryLock, unlock } from '../../src/platform/postgres/session-lock.ts'
+import { provesItself } from '../../src/terms/streams.ts'
 import { commandLine, secret } from './command-line.ts'
 import { appendEach, everyKind, tamper } from './world.ts'
 
@@ -52,9 +53,11 @@ describe('farebox ledger seal, seals and verify', () => {
       await run('ledger', 'verify', ...args),
       (await run('ledger', 'verify', '--json')).json(),
     ])
+    // What proves itself, such as the key of a process, wants no seal.
+    const notSealed = events.slice(90).filter(({ stream }) => !provesItself(stream)).length
     const { code, out, err } = held
     assert.equal(code, 0, err)
-    assert.match(out, new RegExp(`not sealed yet +${events.length - 90}\\n[\\s\\S]*nothing is wrong$`))
+    assert.match(out, new RegExp(`not sealed yet +${notSealed}\\n[\\s\\S]*nothing is wrong$`))
     assert.equal(verified.outcome, 'clean')
     assert.equal(verified.result.events, events.length + 1)
     const runs = (await run('ledger', 'verifications', '--json')).json()
@@ -66,7 +69,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(stopped.code, 1, stopped.out)
     assert.match(stopped.err, /events not sealed yet, and no server is running that would seal them/)
     const unsealed = verified.result.seals.unsealed
-    assert.equal(unsealed, events.length - 90)
+    assert.equal(unsealed, notSealed)
     assert.equal((await run('ledger', 'verify', '--max-unsealed', String(unsealed))).code, 0)
     const tail = await run('ledger', 'verify', '--max-unsealed', String(unsealed - 1))
     assert.equal(tail.code, 1)
@@ -141,6 +144,7 @@ describe('farebox ledger seal, seals and verify', () => {
     assert.equal(code, 0, err)
     assert.match(out, /^not checked, vault: accounts, added_later, .*deposit_pages, .*stock_credentials/m)
     assert.match(out, /^not checked, work: .*traffic_reporters/m)
+    assert.match(out, /no law: the fields of docs\/no-law\.md$/m)
     const { outside } = (await run('ledger', 'verify', '--json')).json()
     assert.ok(outside.vault.includes('added_later'))
     assert.ok(outside.engine.includes('checkpoints'))
