@@ -122,6 +122,41 @@ const cases: Cases = {
     (log) => ({ remove: log.first('WalletAdjusted') }),
     /it says that the ledger has the movement, which it has not/,
   ],
+  'a record that says applied of another account': [
+    (log) => changed(log.first('ManualMovementApplied'), { accountId: 'acc_other' }),
+    /was recorded here, not \S+ of acc_other/,
+  ],
+  'a record that withdraws another movement': [
+    (log) => changed(log.first('ManualMovementWithdrawn'), { reference: 'another' }),
+    /was recorded here, not another of acc_/,
+  ],
+  'an end of an order that names another account (OrderPaid)': [
+    (log) => changed(log.first('OrderPaid'), { accountId: 'acc_other' }),
+    /order ord_\w+ is of acc_\w+, not of acc_other/,
+  ],
+  'an end of an order that names another account (OrderFulfilled)': [
+    (log) => changed(log.first('OrderFulfilled'), { accountId: 'acc_other' }),
+    /order ord_\w+ is of acc_\w+, not of acc_other/,
+  ],
+  'an end of an order that names another account (OrderFailed)': [
+    (log) => changed(log.first('OrderFailed'), { accountId: 'acc_other' }),
+    /order ord_\w+ is of acc_\w+, not of acc_other/,
+  ],
+  'an end of an order that names another account (OrderCanceled)': [
+    (log) => changed(log.first('OrderCanceled'), { accountId: 'acc_other' }),
+    /order ord_\w+ is of acc_\w+, not of acc_other/,
+  ],
+  'an end of an order that names another account (OrderRefunded)': [
+    (log) => changed(log.first('OrderRefunded'), { accountId: 'acc_other' }),
+    /order ord_\w+ is of acc_\w+, not of acc_other/,
+  ],
+  'a payment of an order that holds another order': [
+    (log) => {
+      const paid = log.first('OrderPaid')
+      return changed(paid, { order: { ...dataOf(paid).order, orderId: 'ord_other' } })
+    },
+    /but holds order ord_other/,
+  ],
   'a record of another stream': [
     (log) => changed(log.first('ManualMovementRecorded'), { reference: 'another' }),
     /the stream of this movement is deposit-dep_/,

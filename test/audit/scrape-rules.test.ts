@@ -10,6 +10,10 @@ const cases: Cases = {
     (log) => changed(log.first('ScrapeFinished'), { amountMicros: 2_999 }),
     /comes to \$0\.003/,
   ],
+  'an end of a call that names another account': [
+    (log) => changed(log.first('ScrapeFinished'), { accountId: 'acc_other' }),
+    /try \S+ is of acc_\w+, not of acc_other/,
+  ],
   'a hold of another price': [
     (log) => changed(log.first('ScrapeStarted'), { priceMicros: 5_000 }),
     /is held for a scrape that costs/,

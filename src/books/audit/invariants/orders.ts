@@ -217,6 +217,8 @@ const place = (
 ): OrderRow => {
   const { order } = event.data
   if (row.placed) say('order-twice', `order ${order.orderId} was placed before`)
+  if (order.orderId !== row.order_id)
+    say('order-renamed', `it is about order ${row.order_id}, but holds order ${order.orderId}`)
   if (
     row.price_cents !== null &&
     (row.price_cents !== order.amountCents || row.account_id !== order.accountId)
@@ -225,7 +227,26 @@ const place = (
   return { ...row, placed: true, account_id: order.accountId, price_cents: order.amountCents }
 }
 
+/** What ends an order, or gives its money back, names whose it is. */
+const checkNamed = (row: OrderRow, event: Known, say: Say): void => {
+  switch (event.type) {
+    case 'OrderPaid':
+    case 'OrderFulfilled':
+    case 'OrderFailed':
+    case 'OrderCanceled':
+    case 'OrderRefunded':
+      if (row.account_id !== null && event.data.accountId !== row.account_id)
+        say(
+          'order-of-another',
+          `order ${row.order_id} is of ${row.account_id}, not of ${event.data.accountId}`,
+        )
+      return
+    default:
+  }
+}
+
 const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
+  checkNamed(row, event, say)
   switch (event.type) {
     case 'WalletDebited':
     case 'CustomerCharged':
@@ -233,7 +254,11 @@ const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
     case 'OrderAwaitingPayment':
       if (row.placed || row.outcome !== null)
         say('awaits-though-over', `order ${row.order_id} awaits a payment, though it was paid or is over`)
-      return { ...row, awaits: event.data.depositId }
+      return {
+        ...row,
+        awaits: event.data.depositId,
+        account_id: row.account_id ?? event.data.order.accountId,
+      }
     case 'OrderCanceled':
       if (row.placed) say('canceled-though-paid', `order ${row.order_id} was canceled, though it was paid`)
       return end(row, 'canceled', say)
@@ -279,7 +304,7 @@ const after = (row: OrderRow, event: Known, say: Say): OrderRow => {
  */
 export const orderRules: ReadModel = {
   name: 'audit-orders',
-  version: 2,
+  version: 3,
   tables: [ordersTable],
   takes: {
     types: new Set([

@@ -212,6 +212,21 @@ const checkMoved = (movement: ManualMovement, position: number, rows: Rows, say:
   rows.put(manualTable, { ...row, state: 'moved', last_position: position })
 }
 
+/** What became of a movement is told of the one that was recorded. */
+const checkNamed = (
+  row: ManualRow | undefined,
+  { accountId, reference }: { readonly accountId: string; readonly reference: string },
+  say: Say,
+): void => {
+  if (row === undefined) return
+  const recorded: ManualMovement = JSON.parse(row.recorded)
+  if (recorded.accountId !== accountId || recorded.reference !== reference)
+    say(
+      'movement-of-another',
+      `${recorded.reference} of ${recorded.accountId} was recorded here, not ${reference} of ${accountId}`,
+    )
+}
+
 const checkManual = (event: RecordedEvent<ManualMovementEvent>, rows: Rows, say: Say): void => {
   const { stream, position: last_position } = event
   const row = rows.get(manualTable, [stream])
@@ -223,11 +238,13 @@ const checkManual = (event: RecordedEvent<ManualMovementEvent>, rows: Rows, say:
       rows.put(manualTable, { stream, recorded: movementText(event.data), state: 'recorded', last_position })
       return
     case 'ManualMovementApplied':
+      checkNamed(row, event.data, say)
       if (row?.state !== 'moved')
         say('applied-unmoved', 'it says that the ledger has the movement, which it has not')
       if (row !== undefined) rows.put(manualTable, { ...row, state: 'applied', last_position })
       return
     case 'ManualMovementWithdrawn':
+      checkNamed(row, event.data, say)
       if (row?.state !== 'recorded') say('withdrawn-moved', 'it withdraws a movement that does not wait')
       if (row !== undefined) rows.put(manualTable, { ...row, state: 'withdrawn', last_position })
       return
@@ -330,7 +347,7 @@ const paymentIdOf = (event: RecordedEvent<DepositEvent>): string | null =>
  */
 export const reasonRules: ReadModel = {
   name: 'audit-reasons',
-  version: 2,
+  version: 3,
   tables: [depositsTable, paymentsTable, creditsTable, manualTable],
   takes: { types: new Set(), streams: new Set([ledgerPrefix, depositPrefix]) },
   reads: (recorded) => {

@@ -101,10 +101,12 @@ const start = (
 
 const finish = (
   row: TryRow,
-  { outcome, cached, billed, amountMicros }: ScrapeFinished['data'],
+  { accountId, outcome, cached, billed, amountMicros }: ScrapeFinished['data'],
   say: Say,
 ): TryRow => {
   const due = isBilled(outcome, cached)
+  if (accountId !== row.account_id)
+    say('scrape-of-another', `try ${row.hold_id} is of ${row.account_id}, not of ${accountId}`)
   if (row.outcome !== null) say('scrape-ends-twice', `try ${row.hold_id} ended before: ${row.outcome}`)
   if (billed !== due)
     say(
@@ -155,7 +157,7 @@ const after = (row: TryRow, event: Exclude<Known, { readonly type: 'ScrapeStarte
  */
 export const scrapeRules: ReadModel = {
   name: 'audit-scrapes',
-  version: 2,
+  version: 3,
   tables: [triesTable],
   takes: { types: new Set(['ScrapeStarted', 'ScrapeFinished', 'FundsHeld', 'HoldCaptured', 'HoldReleased']) },
   reads: (event) =>
