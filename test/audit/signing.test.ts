@@ -244,6 +244,12 @@ describe('somebody who can write to the database', () => {
     )
   })
 
+  test('cannot take the signatures away', async (t) => {
+    const world = await standing(t)
+    await tamper(world.pool, ['delete from log.signatures'])
+    assert.deepEqual(await said(world), [['1 to 17', 'no process signed it: it was added past the service']])
+  })
+
   test('cannot close the gap that a removed batch leaves', async (t) => {
     const world = await standing(t)
     await tamper(

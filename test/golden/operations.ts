@@ -134,8 +134,10 @@ export const makeOperations = ({ written, write, fact, state, now }: History): v
   const again = signed(keys[1], { ...sealed, sealedAt: isoTime(now()) })
   write(decideRotation(seals(), rotation, again).appends)
 
+  const logId = '00000000-0000-7000-8000-00000000f00d'
   const introduction = {
     publicKey: sealKeyOf(Buffer.alloc(32, 3)).publicKey,
+    logId,
     process: 'server 4711 on host-1',
     introducedAt: isoTime(now()),
     endsAt: isoTime(now() + 86_400_000),
@@ -151,7 +153,6 @@ export const makeOperations = ({ written, write, fact, state, now }: History): v
     stoppedAt: isoTime(now()),
     sealPublicKey: keys[1].publicKey,
   }
-  const logId = '00000000-0000-7000-8000-00000000f00d'
   const stopped = { ...stop, signature: keys[1].sign(stopStatement(logId, stop)) }
   fact(signingStream, { type: 'BatchSigningStopped', data: stopped })
 }

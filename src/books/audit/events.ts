@@ -50,6 +50,7 @@ export const processKeyIntroduced = fact('ProcessKeyIntroduced', {
     'A process signs what it appends with this key from here on. It stands in the first batch that the key signs.',
   fields: {
     publicKey: hex(32, 'Ed25519; its secret is in the memory of that process alone'),
+    logId: anyId('the log that it signs for: in a copy of the log the key signs nothing'),
     process: text('which process it is, e.g. `server 4711 on host-1`'),
     introducedAt: pastTime('when'),
     endsAt: time('it signs nothing that is decided later'),

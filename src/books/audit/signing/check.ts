@@ -109,9 +109,10 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     if (event.type !== 'ProcessKeyIntroduced') return
     const of = event.stream.slice(processKeyStream('').length)
     const key = readIntroduction(event, sealingKey.publicKey())
-    if (typeof key !== 'string' && !keys.has(key.publicKey))
+    if (typeof key === 'string') {
+      if (refused.size < manyKeys) refused.set(of, key)
+    } else if (key.logId === logId && !keys.has(key.publicKey))
       keys.set(key.publicKey, { ...key, batches: 0, lastPosition: 0 })
-    else if (typeof key === 'string' && refused.size < manyKeys) refused.set(of, key)
   }
 
   const forget = (now: string): void => {
@@ -177,7 +178,7 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
       key.lastPosition = batch.firstPosition
     }
     signing ||= batch.number === 1
-    if (at !== null && keys.size > manyKeys) forget(at)
+    if (genuine && at !== null && keys.size > manyKeys) forget(at)
     if (missing > 0) return `${missing} of the ${batch.events} events of this batch are missing`
     return genuine ? problem : `these are not the events that the process key ${batch.publicKey} signed`
   }
@@ -205,8 +206,17 @@ export const createSignatureCheck = (options: SignatureCheckOptions): SignatureC
     count.signed += signed.events.length
   }
 
+  /** Whether a key is introduced to this log: not in one that was copied, as an import does. */
+  const isIntroduced = (event: StoredEvent, sealing: string): boolean => {
+    if (event.type !== 'ProcessKeyIntroduced') return false
+    const key = readIntroduction(event, sealing)
+    return typeof key !== 'string' && key.logId === logId
+  }
+
   const takeUnsigned = (placed: Placed, sealing: string): void => {
     const { event } = placed
+    // Its batch was signed once: who takes the signatures away does not take signing back.
+    signing ||= isIntroduced(event, sealing)
     if (signing && event.stream === signingStream) {
       const problem = stopProblem(event, logId, sealing)
       if (problem === null) signing = false

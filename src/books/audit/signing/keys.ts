@@ -7,6 +7,8 @@ import { introductionStatement, stopStatement } from './statements.ts'
 /** A key that the key which seals introduced. */
 export type IntroducedKey = {
   readonly publicKey: string
+  /** The log that it signs for. */
+  readonly logId: string
   readonly verifier: KeyObject
   readonly endsAt: string
   readonly previousPublicKey: string | null
@@ -63,8 +65,15 @@ export const readIntroduction = (
     return `it was introduced under the key ${key.sealPublicKey}, but ${sealingKey} seals the log`
   if (!isSigned(sealingKey, introductionStatement(key), key.signature))
     return 'the key that seals the log did not sign its introduction'
-  const { publicKey, endsAt, previousPublicKey, previousBatches } = key
-  return { publicKey, verifier: publicKeyObject(publicKey), endsAt, previousPublicKey, previousBatches }
+  const { publicKey, logId, endsAt, previousPublicKey, previousBatches } = key
+  return {
+    publicKey,
+    logId,
+    verifier: publicKeyObject(publicKey),
+    endsAt,
+    previousPublicKey,
+    previousBatches,
+  }
 }
 
 /** Null when the key that seals the log says here that signing stops, else why it does not. */

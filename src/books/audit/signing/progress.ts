@@ -114,7 +114,7 @@ export const openSignatureCheck = async ({
   const findKey = async (of: string): Promise<IntroducedKey | null> => {
     for await (const event of log.readStream(processKeyStream(of))) {
       const key = readIntroduction(event, (await sealingKeyAt(pool, event.position)) ?? publicKey)
-      return typeof key === 'string' ? null : key
+      return typeof key === 'string' || key.logId !== logId ? null : key
     }
     return null
   }

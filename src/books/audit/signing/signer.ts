@@ -82,13 +82,15 @@ type OwnKey = {
 export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions): BatchSigner => {
   let own: OwnKey | null = null
   let statementOf: ReturnType<typeof createBatchStatement> | null = null
+  let logId: string | null = null
 
-  const takeKey = (before: OwnKey | null): OwnKey => {
+  const takeKey = (logId: string, before: OwnKey | null): OwnKey => {
     const key = sealKeyOf(randomBytes(32))
     const nowMs = clock()
     const introducedAt = isoTime(nowMs)
     const unsigned: Omit<ProcessKeyIntroduced['data'], 'signature'> = {
       publicKey: key.publicKey,
+      logId,
       process: processName(role),
       introducedAt,
       endsAt: isoTime(nowMs + lifeMs),
@@ -114,8 +116,9 @@ export const createBatchSigner = ({ pool, sealKey, clock, role }: SignerOptions)
 
   return {
     async preamble() {
-      statementOf ??= createBatchStatement(await readLogId(pool))
-      if (own === null || clock() >= own.renewAtMs) own = takeKey(own?.batches === 0 ? null : own)
+      logId ??= await readLogId(pool)
+      statementOf ??= createBatchStatement(logId)
+      if (own === null || clock() >= own.renewAtMs) own = takeKey(logId, own?.batches === 0 ? null : own)
       return own.batches === 0 ? own.introduction : null
     },
     sign(rows) {

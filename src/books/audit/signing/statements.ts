@@ -5,7 +5,7 @@ import type { BatchSigningStopped, ProcessKeyIntroduced } from '../events.ts'
 
 /** What the introduction of a process's key signs. Every line ends with a line feed. */
 export const introductionStatement = (key: Omit<ProcessKeyIntroduced['data'], 'signature'>): string =>
-  `farebox process key v1\n${key.publicKey}\n${key.process}\n${key.introducedAt}\n${key.endsAt}\n${key.previousPublicKey ?? ''}\n${key.previousBatches}\n${key.sealPublicKey}\n`
+  `farebox process key v1\n${key.publicKey}\n${key.logId}\n${key.process}\n${key.introducedAt}\n${key.endsAt}\n${key.previousPublicKey ?? ''}\n${key.previousBatches}\n${key.sealPublicKey}\n`
 
 /** What stopping to sign signs. */
 export const stopStatement = (logId: string, stop: Omit<BatchSigningStopped['data'], 'signature'>): string =>
