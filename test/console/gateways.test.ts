@@ -171,7 +171,8 @@ test('the gateways of the service stand on their pages, and a test payment goes 
   assert.equal((await operator.get(`${page}/service-stripe`)).status, 404)
   const plain = await staffBrowser(service, ['operator'])
   assert.doesNotMatch((await plain.open(page)).html, /\/console\/finance\//)
-  assert.equal((await operate(['ledger', 'verify'], service.env)).code, 0)
+  const verified = await operate(['ledger', 'verify'], service.env)
+  assert.equal(verified.code, 0, verified.err)
 })
 
 test('what is told of the own gateways is nothing secret, and which of two is preferred', async (t) => {

@@ -222,15 +222,13 @@ export const staffBrowser = async (
   const cause = { actor: { kind: 'operator', name: 'test' }, correlationId: 'test' } as const
   const staffId = await claimStaff(core.pool, `${newId<string>('x')}@staff.example`)
   for (const role of roles) await createPeople(core).grant(staffId, role, cause)
-  const sessionId = newSessionId(staffId)
-  const opened = await createSessions(core).open(
-    { subjectId: staffId, sessionId, method: 'passkey' },
-    { userAgent: 'test', address: '127.0.0.1' },
-  )
+  const session = { subjectId: staffId, sessionId: newSessionId(staffId), method: 'passkey' } as const
+  await createPeople(core).signIn(session, { ...cause, actor: { kind: 'session', ...session } })
+  const opened = await createSessions(core).open(session, { userAgent: 'test', address: '127.0.0.1' })
   if (confirmed)
     await core.pool.query(
       `update vault.console_sessions set confirmed_until = now() + interval '1 hour' where session_id = $1`,
-      [sessionId],
+      [session.sessionId],
     )
   const browser = consoleBrowser(service)
   browser.cookies.set('__Host-farebox_session', opened.secret)
