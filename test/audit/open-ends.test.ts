@@ -1,6 +1,13 @@
+import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { findingText } from '../../src/books/audit/verify/finding.ts'
+import { verifyLog } from '../../src/books/audit/verify/verify.ts'
+import { isoTime } from '../../src/kernel/clock.ts'
+import { type NoticeId, newEventId, newId } from '../../src/kernel/ids.ts'
 import type { StoredEvent } from '../../src/platform/eventstore/port.ts'
+import { noticeStream } from '../../src/terms/streams.ts'
 import { type Cases, changed, type Deed, dataOf, type Facts, findsEach, type Log } from './deeds.ts'
+import { appendEach, auditWorld, everyKind, tamper } from './world.ts'
 
 const deposited = (log: Log): StoredEvent => log.first('WalletCredited', ({ source }) => source === 'deposit')
 const ofPayment = (log: Log, type: string): StoredEvent =>
@@ -142,4 +149,41 @@ const cases: Cases = {
 
 describe('what was begun long ago came to its end', () => {
   test('a verification finds what other streams say has followed', (t) => findsEach(t, cases))
+
+  test('a service that was down has ten minutes to finish what became due meanwhile', async (t) => {
+    const { log, pool } = await auditWorld(t)
+    const events = await everyKind()
+    await appendEach(log, events)
+    await tamper(pool, ["delete from log.events where type = 'OrderCompleted'"])
+    const lastMs = Math.max(...events.map(({ metadata }) => Date.parse(JSON.parse(metadata).recordedAt)))
+    const told = async (): Promise<readonly string[]> => {
+      const options = { runId: newId<string>('vrf'), publicKey: '', exported: null }
+      const { findings } = await verifyLog({ pool, log, groups: [], logInPostgres: true }, options)
+      return findings.map(findingText).filter((text) => text.includes('order ord_golden_plan got its goods'))
+    }
+    assert.notDeepEqual(await told(), [])
+    const hourMs = 3_600_000
+    // All that was there is gone but the open order and what is recorded after the outage.
+    await tamper(pool, [
+      `delete from log.events where (metadata::jsonb ->> 'recordedAt')::timestamptz >
+        (select (metadata::jsonb ->> 'recordedAt')::timestamptz from log.events
+          where type = 'PlanActivated' and data::jsonb ->> 'orderId' = 'ord_golden_plan')`,
+    ])
+    assert.deepEqual(await told(), [], 'it stopped right after')
+    const back = async (name: string, afterMs: number): Promise<void> => {
+      const [event] = events
+      assert.ok(event)
+      const recordedAt = isoTime(lastMs + afterMs)
+      const metadata = JSON.stringify({ ...JSON.parse(event.metadata), recordedAt })
+      const { type, data } = event
+      await log.append(noticeStream(name as NoticeId), 'noStream', [
+        { id: newEventId(), type, data, metadata },
+      ])
+    }
+    await back('ntc_first', 72 * hourMs)
+    await back('ntc_next', 72 * hourMs + 9 * 60_000)
+    assert.deepEqual(await told(), [], 'nine minutes after it came back')
+    await back('ntc_later', 72 * hourMs + 11 * 60_000)
+    assert.notDeepEqual(await told(), [], 'eleven minutes after it came back')
+  })
 })

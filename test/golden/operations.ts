@@ -30,7 +30,7 @@ import {
 import type { History } from './acts.ts'
 
 /** What operators and auditors do: notices, finance tokens, a closed month, seals by one key and by the next. */
-export const makeOperations = ({ written, write, fact, state, now }: History): void => {
+export const makeOperations = ({ written, write, fact, state, now, wait }: History): void => {
   const publish = (id: string, kind: 'INFO' | 'ACTION_REQUIRED'): void => {
     const noticeId = id as NoticeId
     const draft = {
@@ -134,6 +134,8 @@ export const makeOperations = ({ written, write, fact, state, now }: History): v
   const again = signed(keys[1], { ...sealed, sealedAt: isoTime(now()) })
   write(decideRotation(seals(), rotation, again).appends)
 
+  // What became due before has had its time by then.
+  wait(20 * 60_000)
   const logId = '00000000-0000-7000-8000-00000000f00d'
   const introduction = {
     publicKey: sealKeyOf(Buffer.alloc(32, 3)).publicKey,

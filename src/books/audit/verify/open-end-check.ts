@@ -8,14 +8,19 @@ type Row = PlaceRow & { problem: string }
 
 const limit = 100
 
+/** A service that was down for long, and is back, has so much time to finish what became due meanwhile. Milliseconds. */
+const catchUpMs = 10 * 60 * 1000
+
 /**
  * What other streams say must have followed, and does not stand in the log: the end of an order, a payment, a call. Work that was
- * begun less than its bound before the last event of the log is let be: a process may have died over it, and another goes
- * on with it.
+ * begun less than its bound before the end of the log is let be: a process may have died over it, and another goes
+ * on with it. The end is the last event before the last minutes of the log: when the service was down until then, nothing
+ * stands there but what was before.
  */
 export const checkOpenEnds = async (client: pg.Client, schema: string, findings: Findings): Promise<void> => {
   const { rows: ends } = await client.query<{ last_ms: number | null }>(
-    `select max(recorded_ms) as last_ms from ${schema}.event_places`,
+    `select max(recorded_ms) as last_ms from ${schema}.event_places
+      where recorded_ms <= (select max(recorded_ms) from ${schema}.event_places) - ${catchUpMs}`,
   )
   const lastMs = ends[0]?.last_ms
   if (lastMs === null || lastMs === undefined) return
