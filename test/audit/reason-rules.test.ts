@@ -130,26 +130,15 @@ const cases: Cases = {
     (log) => changed(log.first('ManualMovementWithdrawn'), { reference: 'another' }),
     /was recorded here, not another of acc_/,
   ],
-  'an end of an order that names another account (OrderPaid)': [
-    (log) => changed(log.first('OrderPaid'), { accountId: 'acc_other' }),
-    /order ord_\w+ is of acc_\w+, not of acc_other/,
-  ],
-  'an end of an order that names another account (OrderFulfilled)': [
-    (log) => changed(log.first('OrderFulfilled'), { accountId: 'acc_other' }),
-    /order ord_\w+ is of acc_\w+, not of acc_other/,
-  ],
-  'an end of an order that names another account (OrderFailed)': [
-    (log) => changed(log.first('OrderFailed'), { accountId: 'acc_other' }),
-    /order ord_\w+ is of acc_\w+, not of acc_other/,
-  ],
-  'an end of an order that names another account (OrderCanceled)': [
-    (log) => changed(log.first('OrderCanceled'), { accountId: 'acc_other' }),
-    /order ord_\w+ is of acc_\w+, not of acc_other/,
-  ],
-  'an end of an order that names another account (OrderRefunded)': [
-    (log) => changed(log.first('OrderRefunded'), { accountId: 'acc_other' }),
-    /order ord_\w+ is of acc_\w+, not of acc_other/,
-  ],
+  ...Object.fromEntries(
+    ['OrderPaid', 'OrderFulfilled', 'OrderFailed', 'OrderCanceled', 'OrderRefunded'].map((type) => [
+      `an end of an order that names another account (${type})`,
+      [
+        (log: Log) => changed(log.first(type), { accountId: 'acc_other' }),
+        /order ord_\w+ is of acc_\w+, not of acc_other/,
+      ] as const,
+    ]),
+  ),
   'a payment of an order that holds another order': [
     (log) => {
       const paid = log.first('OrderPaid')

@@ -14,8 +14,6 @@ type Mark = Checked & { readonly eventId: string }
 
 /** A check that goes on from where the last one of this log stopped, in whatever process, and keeps what it finds. */
 export type KeptSignatureCheck = {
-  /** All events up to here were held against the signatures. */
-  position(): number
   /** Where the events begin that `take` wants next. */
   next(): number
   take(events: readonly StoredEvent[]): Promise<void>
@@ -107,7 +105,7 @@ export const openSignatureCheck = async ({
 }): Promise<KeptSignatureCheck> => {
   const logId = await log.logId()
   await pool.query(forgetGone)
-  let checked = await readChecked(pool, logId)
+  const checked = await readChecked(pool, logId)
   let next = checked.position
   const unsigned: UnsignedRow[] = []
 
@@ -130,7 +128,6 @@ export const openSignatureCheck = async ({
   })
 
   return {
-    position: () => checked.position,
     next: () => next,
     async take(events) {
       const last = events.at(-1)
@@ -142,7 +139,6 @@ export const openSignatureCheck = async ({
       const reached = { position: looked.position, eventId: looked.id, signing: check.signing() }
       await keep(pool, logId, reached, unsigned)
       unsigned.length = 0
-      checked = reached
     },
   }
 }
