@@ -1,8 +1,10 @@
 import { verify } from 'node:crypto'
 import { promisify } from 'node:util'
 import type pg from 'pg'
+import type { EventMetadata } from '../../../platform/eventstore/event.ts'
 import type { StoredEvent } from '../../../platform/eventstore/port.ts'
 import { processKeyStream, sealStream, signingStream } from '../../../terms/streams.ts'
+import { foreignObject } from '../foreign-json.ts'
 import { type IntroducedKey, readIntroduction, type SealingKey, stopProblem } from './keys.ts'
 import { countBehindTheEnd, readSignedBatches, type SignedBatch } from './signatures.ts'
 import { createBatchStatement } from './statements.ts'
@@ -70,12 +72,8 @@ type Signed = {
 const manyKeys = 1_000
 
 const recordedAt = ({ metadata }: StoredEvent): string | null => {
-  try {
-    const at: unknown = JSON.parse(metadata)?.recordedAt
-    return typeof at === 'string' ? at : null
-  } catch {
-    return null
-  }
+  const at: unknown = foreignObject<EventMetadata>(metadata)?.recordedAt
+  return typeof at === 'string' ? at : null
 }
 
 const digested = function* (placed: readonly Placed[]): Generator<StoredEvent> {

@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { StoredEvent } from '../../../platform/eventstore/port.ts'
 import type { BatchSigningStopped, ProcessKeyIntroduced, SealKeyRotated } from '../events.ts'
+import { foreignObject } from '../foreign-json.ts'
 import { isSigned, publicKeyObject, rotationIsSigned } from '../seal-key.ts'
 import { introductionStatement, stopStatement } from './statements.ts'
 
@@ -15,15 +16,9 @@ export type IntroducedKey = {
   readonly previousBatches: number
 }
 
-/** The data of an event that may be anybody's; null when it is no object. */
-const dataOf = <Data extends object>({ data }: Pick<StoredEvent, 'data'>): Data | null => {
-  try {
-    const parsed: unknown = JSON.parse(data)
-    return typeof parsed === 'object' && parsed !== null ? (parsed as Data) : null
-  } catch {
-    return null
-  }
-}
+/** What an event that may be anybody's says, unchecked: its signature is looked at before anything else is believed. */
+const dataOf = <Data extends object>({ data }: Pick<StoredEvent, 'data'>): Data | null =>
+  foreignObject<Data>(data) as Data | null
 
 /** Which key seals the log, as its events pass by: the one that it began with, and those that it handed over to. */
 export type SealingKey = {

@@ -2,6 +2,7 @@ import type pg from 'pg'
 import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts'
 import { inTransaction } from '../../../platform/postgres/transaction.ts'
 import { processKeyStream, sealStream } from '../../../terms/streams.ts'
+import { foreignObject } from '../foreign-json.ts'
 import { accountOf } from '../invariants/violation.ts'
 import { createSignatureCheck } from './check.ts'
 import { followSealingKey, type IntroducedKey, keyAfter, readIntroduction } from './keys.ts'
@@ -28,17 +29,9 @@ type UnsignedRow = readonly [
   problem: string,
 ]
 
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
-}
-
 const rowOf = (event: StoredEvent, problem: string): UnsignedRow => {
   const { position, id, type, stream, data } = event
-  return [position, id, type, stream, accountOf({ stream, data: parsed(data) }), problem]
+  return [position, id, type, stream, accountOf({ stream, data: foreignObject(data) }), problem]
 }
 
 /** Nothing before the first signature is checked, so a log that was long before there were any begins there. */

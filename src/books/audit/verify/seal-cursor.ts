@@ -1,6 +1,7 @@
 import type { EventLog, StoredEvent } from '../../../platform/eventstore/port.ts'
 import { sealStream } from '../../../terms/streams.ts'
 import type { LogSealed, SealEvent } from '../events.ts'
+import { foreignObject } from '../foreign-json.ts'
 import { walkKeys } from '../seals-file.ts'
 import { type EventPlace, type Findings, placeOf } from './finding.ts'
 
@@ -26,12 +27,8 @@ export type SealCursor = {
 
 const sealEvent = (event: StoredEvent): SealEvent | null => {
   if (event.type !== 'LogSealed' && event.type !== 'SealKeyRotated') return null
-  try {
-    const data = JSON.parse(event.data)
-    return typeof data === 'object' && data !== null ? ({ type: event.type, data } as SealEvent) : null
-  } catch {
-    return null
-  }
+  const data = foreignObject(event.data)
+  return data === null ? null : ({ type: event.type, data } as SealEvent)
 }
 
 export const createSealCursor = async (options: {

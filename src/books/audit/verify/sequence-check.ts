@@ -1,9 +1,11 @@
 import type pg from 'pg'
 import { type Clock, isoTime, isTime, maxAheadMs } from '../../../kernel/clock.ts'
+import type { EventMetadata } from '../../../platform/eventstore/event.ts'
 import type { StoredEvent } from '../../../platform/eventstore/port.ts'
 import { int8Array, textArray, uuidArray } from '../../../platform/eventstore/postgres/arrays.ts'
 import { sealStream } from '../../../terms/streams.ts'
 import type { LogSealed } from '../events.ts'
+import { foreignObject } from '../foreign-json.ts'
 import { type Findings, placeOf } from './finding.ts'
 import { type PlaceRow, toPlace } from './places.ts'
 
@@ -20,32 +22,22 @@ export type SequenceCheck = {
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const recordedAtForm = /"recordedAt":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"/
 
-/** Of metadata that no process of ours wrote so. */
-const parsedAt = (metadata: string): string => {
-  try {
-    return String((JSON.parse(metadata) as { readonly recordedAt?: unknown } | null)?.recordedAt)
-  } catch {
-    return ''
-  }
-}
-
 /** Milliseconds, or -1 for metadata that has no such time: `content` tells of that. */
 const recordedMs = (metadata: string): number => {
   const [, at] = recordedAtForm.exec(metadata) ?? []
-  const ms = Date.parse(at ?? parsedAt(metadata))
+  // The form of ours first: nothing is parsed for it.
+  const ms = Date.parse(at ?? String(foreignObject<EventMetadata>(metadata)?.recordedAt))
   return Number.isNaN(ms) ? -1 : ms
 }
 
 /** What a seal says of itself; null for any other event, and for one that is no seal of ours: `seals` tells of that. */
 const sealIn = ({ type, stream, data }: StoredEvent): Seal | null => {
   if (type !== 'LogSealed' || stream !== sealStream) return null
-  try {
-    const { throughOrdinal, sealedAt } = JSON.parse(data) as LogSealed['data']
-    const atMs = Date.parse(sealedAt)
-    return Number.isSafeInteger(throughOrdinal) && isTime(atMs) ? { throughOrdinal, atMs } : null
-  } catch {
-    return null
-  }
+  const { throughOrdinal, sealedAt } = foreignObject<LogSealed['data']>(data) ?? {}
+  const atMs = Date.parse(String(sealedAt))
+  return throughOrdinal !== undefined && Number.isSafeInteger(throughOrdinal) && isTime(atMs)
+    ? { throughOrdinal, atMs }
+    : null
 }
 type Seal = { readonly throughOrdinal: number; readonly atMs: number }
 /** A seal that something was recorded after, and the first event that no seal before it is over. */
